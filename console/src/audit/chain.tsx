@@ -10,7 +10,7 @@ import { Link, runPath, useQueryParam } from "../route";
 
 type Report = Schemas["AuditReport"];
 interface Finding {
-  place: { seal?: number; writer?: string; seq?: number; run_id?: string; event_id?: number };
+  place: { seal?: number; writer?: string; seq?: number; run_id?: string; event_id?: number; table?: string; key?: string };
   trouble: string;
   detail: string;
 }

@@ -3,9 +3,10 @@
 use super::http::{ready, start};
 use crate::server::Server;
 use crate::stop::{Stuck, file, lives, step_process};
-use crate::world::World;
+use crate::world::{World, shown};
 use rustix::process::Signal;
 use std::os::unix::fs::FileExt as _;
+use std::path::Path;
 
 const NAP: &str = "name: nap\nversion: 1\nsteps: [{id: nap, agent: shell, command: 'echo $$ > \
                    ${args.file}; sleep 60'}]\nargs: {file: string}\n";
@@ -97,21 +98,47 @@ fn a_server_on_a_full_disk_is_not_ready() {
     assert!(not.text.contains("detail"), "{}", not.text);
 }
 
+/// Writes over a page in the middle of an answer of many `x`: it begins with the number
+/// of the next page.
+fn damage(database: &Path) {
+    let bytes = std::fs::read(database).unwrap();
+    let is_answer = |page: &[u8]| page[4..].iter().all(|byte| *byte == b'x');
+    let page = bytes.chunks_exact(4096).position(is_answer).unwrap();
+    let file = std::fs::OpenOptions::new().write(true).open(database).unwrap();
+    file.write_all_at(&[0xa5; 40], u64::try_from(page * 4096).unwrap()).unwrap();
+}
+
 #[test]
 fn a_server_on_a_damaged_database_is_not_ready() {
     let world = world().file("long.yaml", &format!("'*': {{text: '{}'}}\n", "x".repeat(300_000)));
     world.printed(&["run", "hello.lobsterx.yaml", "--mock", "long.yaml"]);
-    let db = world.path().join(".sluice/sluice.db");
-    let bytes = std::fs::read(&db).unwrap();
-    // A page in the middle of the answer: it begins with the number of the next one.
-    let is_answer = |page: &[u8]| page[4..].iter().all(|byte| *byte == b'x');
-    let page = bytes.chunks_exact(4096).position(is_answer).unwrap();
-    let file = std::fs::OpenOptions::new().write(true).open(&db).unwrap();
-    file.write_all_at(&[0xa5; 40], u64::try_from(page * 4096).unwrap()).unwrap();
-    drop(file);
+    damage(&world.path().join(".sluice/sluice.db"));
     let serve = ["--listen", "127.0.0.1:0", "--mock", "mock.yaml", "--data", ".sluice"];
     let server = Server::with(&world, &serve);
     let not = ready(server.address());
     assert_eq!(not.status, 503, "{}", not.text);
     assert!(not.text.contains("the database is damaged"), "{}", not.text);
+}
+
+#[test]
+fn a_damaged_page_is_a_finding_and_the_rest_is_still_verified() {
+    let world = world().file("long.yaml", &format!("'*': {{text: '{}'}}\n", "x".repeat(30_000)));
+    for _ in 0..3 {
+        world.printed(&["run", "hello.lobsterx.yaml", "--mock", "mock.yaml"]);
+    }
+    world.printed(&["run", "hello.lobsterx.yaml", "--mock", "long.yaml"]);
+    let damaged = world.newest();
+    for _ in 0..3 {
+        world.printed(&["run", "hello.lobsterx.yaml", "--mock", "mock.yaml"]);
+    }
+    damage(&world.path().join(".sluice/sluice.db"));
+    let verified = world.output(&["audit", "verify", "--json"]);
+    assert_eq!(verified.status.code(), Some(1), "{}", shown(&verified));
+    let report: serde_json::Value = serde_json::from_slice(&verified.stdout).unwrap();
+    let findings = report["findings"].as_array().unwrap();
+    let of_run = |one: &&serde_json::Value| one["place"]["run_id"] == damaged.as_str();
+    assert!(findings.iter().any(|one| of_run(&one)), "{report}");
+    let mut others = findings.iter().filter(|one| one["place"]["run_id"].is_string());
+    assert!(others.all(|one| of_run(&one)), "{report}");
+    assert_eq!((&report["runs"], &report["runs_whole"]), (&7.into(), &6.into()), "{report}");
 }
