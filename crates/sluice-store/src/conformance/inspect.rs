@@ -7,7 +7,7 @@
 
 mod attacks;
 
-pub use attacks::{Attack, Shown, check_inspect};
+pub use attacks::{Attack, Shown, check_inspect, is_foreign};
 
 use super::{Bench, cases, entry, first, guard, hashed, letter, node, plain, released, run, wait};
 use serde_json::json;
@@ -49,7 +49,7 @@ fn inspected(store: &dyn Store, mut at: impl FnMut(usize) + Send + 'static) -> V
 
 /// The rows but for those that only some stores keep: notes of their own, and counters
 /// that were looked at and never changed.
-pub(super) fn common(rows: Vec<Stored>) -> Vec<Stored> {
+pub fn common(rows: Vec<Stored>) -> Vec<Stored> {
     let is_common = |row: &Stored| {
         !matches!(
             row,

@@ -5,6 +5,7 @@ mod refused;
 use super::*;
 use crate::authentic::{self, Keyed as _};
 use crate::conformance::authentic::key;
+use crate::conformance::inspect::{common, everything, is_foreign};
 use crate::conformance::{
     self, Bench, SetClock, entry, first, guard, hashed, letter, node, plain, released, run, wait,
 };
@@ -229,6 +230,9 @@ fn every_table_arrives_whatever_characters_it_has() {
         assert!(table.rows > 0, "nothing of {} was there to be carried", table.table);
     }
     let (here, there) = (sqlite(dir.path()), postgres(&url).unwrap());
+    let shown = [everything(&here), everything(&there)].map(common);
+    assert!(!shown.iter().flatten().any(is_foreign), "{shown:?}");
+    assert_eq!(shown[1], shown[0]);
     assert_eq!(answers(&there), answers(&here));
     assert_eq!(goes_on(&there), goes_on(&here));
 }

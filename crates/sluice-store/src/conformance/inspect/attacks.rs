@@ -135,8 +135,8 @@ impl Attack {
     }
 }
 
-/// What no process with the key wrote, or is not whole.
-fn is_foreign(row: &Stored) -> bool {
+/// Whether no process with the key wrote it, or it is not whole.
+pub fn is_foreign(row: &Stored) -> bool {
     match row {
         Stored::Entry(entry) => !entry.is_authentic,
         Stored::Version(version) => !version.is_authentic,

@@ -3,8 +3,10 @@
 use super::*;
 use crate::authentic::{Keyed, Mark};
 use crate::conformance::authentic::{Exposed, check_authentic, key};
+use crate::conformance::inspect::{everything, is_foreign};
 use crate::conformance::{entry, hashed};
 use sluice_core::evidence::mac::MacKey;
+use sluice_core::port::inspect::Stored;
 use sluice_core::port::ledger::Ledger as _;
 use std::collections::BTreeMap;
 
@@ -34,6 +36,8 @@ fn from_before(dir: &TempDir) {
     append(&store, hashed(first(run(1))));
     append(&store, Append { snapshot: Some(b"state".to_vec()), ..hashed(plain(run(1), 1)) });
     append(&store, hashed(first(run(2))));
+    wait(store.post(letter(run(1), "read"))).unwrap();
+    append(&store, Append { read: vec![1], ..hashed(plain(run(1), 2)) });
     wait(store.post(letter(run(1), "a"))).unwrap();
     for writer in [4, 5] {
         wait(store.record(node(writer), vec![entry("one"), entry("two")])).unwrap();
@@ -51,10 +55,13 @@ fn a_store_from_before_keys_is_adopted_but_for_what_is_in_doubt() {
     let doubts = Doubts { runs: [run(2)].into(), entries };
     wait(store.adopt(key(), doubts)).unwrap();
     let loaded = wait(store.load(run(1))).unwrap().unwrap();
-    assert_eq!((loaded.snapshot, loaded.frames.len()), (None, 2));
+    assert_eq!((loaded.snapshot, loaded.frames.len()), (None, 3));
     assert!(!loaded.has_foreign_snapshot);
     assert!(matches!(wait(store.load(run(2))), Err(StoreError::Corrupt(_))));
     assert!(wait(store.letters(Inbox::Run(run(1)))).unwrap()[0].is_authentic);
+    let is_message = |row: &Stored| matches!(row, Stored::Message { .. });
+    let shown = everything(&store);
+    assert_eq!(shown.iter().filter(|row| is_message(row) && !is_foreign(row)).count(), 2);
     let found = wait(store.entries(0, 9)).unwrap();
     assert_eq!(
         found.iter().map(|one| one.is_authentic).collect::<Vec<_>>(),
