@@ -137,6 +137,10 @@ pub const SLOT_LOOK_BACK_MS: u64 = 31 * 24 * 60 * 60 * 1000;
 pub const SLOTS_PER_LOOK_MAX: usize = 50_000;
 /// More slots than this that are due at once are told together.
 pub const SLOT_ROWS_MAX: usize = 50;
+/// Slots of one schedule that a store keeps; the oldest beyond that are forgotten.
+pub const SLOTS_KEPT: usize = 1000;
+/// How long an idempotency key stands for its run, in milliseconds.
+pub const KEY_MS: u64 = 24 * 60 * 60 * 1000;
 /// Most missed slots that are made up for.
 pub const BACKFILL_MAX: usize = 10;
 

@@ -9,11 +9,9 @@ use crate::start::Start;
 use serde_json::{Map, Value};
 use sluice_core::canonical;
 use sluice_core::journal::event::RunStarted;
+use sluice_core::limits::KEY_MS;
 use sluice_core::port::store::{Hash, Key};
 use std::collections::BTreeSet;
-
-/// How long a key counts.
-const KEY_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// The key of a start, as the store keeps it.
 pub(crate) fn of(request: &Start, now_ms: u64) -> Option<Key> {

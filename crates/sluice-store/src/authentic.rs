@@ -62,6 +62,18 @@ pub(crate) enum Condition {
     Marked(Vec<u8>),
 }
 
+impl Condition {
+    /// What the numbers and marks of a store say of it.
+    pub(crate) fn of(marks: Vec<(i64, Vec<u8>)>, unmarked: Condition) -> Condition {
+        match <[(i64, Vec<u8>); 1]>::try_from(marks) {
+            Ok([(1, mark)]) => Condition::Marked(mark),
+            Err(none) if none.is_empty() => unmarked,
+            // No process writes a second one, or under another number: no key fits.
+            _ => Condition::Marked(Vec::new()),
+        }
+    }
+}
+
 impl Keys {
     pub(crate) fn get(&self) -> Option<&MacKey> {
         self.key.get()

@@ -168,7 +168,10 @@ fn message(keys: &Keys, row: &NamedRow<'_>) -> Option<Stored> {
 }
 
 fn count(row: &NamedRow<'_>) -> Option<Stored> {
-    let Some(Cell::Int(count)) = row.cell("count") else { return None };
+    // Only counters over a window have slices.
+    let (Some(Cell::Int(count)), None) = (row.cell("count"), row.bytes("slices")) else {
+        return None;
+    };
     Some(Stored::Count { name: text(row, "name")?, count: *count })
 }
 

@@ -64,9 +64,6 @@ pub const FRAMES_PER_MARK: u64 = 64;
 /// Deliveries that are over, and are kept of a webhook.
 pub const DELIVERIES_KEPT: usize = 1000;
 
-/// Slots that are kept of a schedule.
-pub const SLOTS_KEPT: usize = 1000;
-
 /// Most frames of which the writer remembers where their runs stand.
 pub const FRESH_HEADS_MAX: usize = 65_536;
 

@@ -14,6 +14,7 @@ mod chain;
 mod folded;
 mod journal;
 mod rows;
+mod starts;
 #[cfg(test)]
 mod tests;
 

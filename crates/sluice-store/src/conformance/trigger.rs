@@ -68,7 +68,7 @@ fn slots_come_newest_first_and_only_those_of_their_schedule(bench: &Bench) {
 }
 
 fn of_very_many_slots_the_oldest_go(bench: &Bench) {
-    let kept = crate::limits::SLOTS_KEPT as u64;
+    let kept = sluice_core::limits::SLOTS_KEPT as u64;
     let marks = (1..=kept + 5).map(|at_ms| mark(slot("a", at_ms, "skipped"), &[]));
     marked(bench, marks.collect());
     let all = bench.told(bench.store.slots("a".to_owned(), None, crate::limits::LIST_MAX));

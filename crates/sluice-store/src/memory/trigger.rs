@@ -1,7 +1,7 @@
 //! Slots of schedules, and which runs took values from which.
 
 use super::{MemoryStore, State};
-use crate::limits::SLOTS_KEPT;
+use sluice_core::limits::SLOTS_KEPT;
 use sluice_core::port::lineage::{Lineage, Taker, Taking};
 use sluice_core::port::slots::{Mark, Slot, Slots};
 use sluice_core::port::store::Answer;

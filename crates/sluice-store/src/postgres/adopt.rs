@@ -64,11 +64,10 @@ pub(super) async fn find(session: &Session) -> Result<Condition, Fault> {
             break;
         }
     }
-    let rows = session.query("SELECT mark FROM authentic WHERE one = 1", &[]).await?;
-    match rows.first() {
-        Some(row) => Ok(Condition::Marked(get(row, 0)?)),
-        None => Ok(unmarked),
-    }
+    let sql = "SELECT one::bigint, mark FROM authentic LIMIT 2";
+    let rows = session.query(sql, &[]).await?;
+    let marks = rows.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?)));
+    Ok(Condition::of(marks.collect::<Result<_, Fault>>()?, unmarked))
 }
 
 /// Marks the store. Snapshots are made again from journals that are authentic.

@@ -93,14 +93,16 @@ pub(super) async fn migrate(
     if unfinished == Unfinished::Refused && !session.query(sql, &[]).await?.is_empty() {
         return Err(OpenError::Unfinished);
     }
-    let sql = "SELECT number, checksum FROM migration WHERE number > 0 ORDER BY number";
+    let sql = "SELECT number, checksum FROM migration WHERE number <> 0 OR checksum <> ''
+               ORDER BY number";
     let applied = session.query(sql, &[]).await?;
     let known = MIGRATIONS.len();
     if applied.len() > known {
         return Err(OpenError::Newer { found: applied.len(), known });
     }
     for (number, (row, sql)) in (1..).zip(applied.iter().zip(MIGRATIONS)) {
-        if get::<&[u8]>(row, 1)? != Hash::of(sql.as_bytes()).0 {
+        let is_own = usize::try_from(get::<i64>(row, 0)?) == Ok(number);
+        if !is_own || get::<&[u8]>(row, 1)? != Hash::of(sql.as_bytes()).0 {
             return Err(OpenError::Altered { number });
         }
     }

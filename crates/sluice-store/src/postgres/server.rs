@@ -113,6 +113,15 @@ impl Server {
         run(psql.current_dir("/")).unwrap_or_else(|why| panic!("{sql}: {why}"))
     }
 
+    /// Performs statements in one of its databases, however long they are, and answers
+    /// what comes back. An error is what the database says.
+    pub fn script(&self, database: &str, sql: &str) -> Result<String, String> {
+        let mut psql = command(self.bin.join("psql"));
+        psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "sluice", "-h"]);
+        psql.arg(&self.dir).args(["-p", &self.port.to_string(), "-d", database, "-f", "-"]);
+        install::feed(psql.current_dir("/"), sql)
+    }
+
     /// What it has written to its log since it was first started.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.dir.join("log")).unwrap_or_default()

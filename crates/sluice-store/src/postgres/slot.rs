@@ -5,7 +5,7 @@ use super::column::{Id, Text, get, int, most, number, some_text, text};
 use super::fault::Fault;
 use super::session::{Session, Value};
 use crate::authentic::{self, Keys};
-use crate::limits::SLOTS_KEPT;
+use sluice_core::limits::SLOTS_KEPT;
 use sluice_core::port::slots::{Mark, Slot, Slots};
 use sluice_core::port::store::Answer;
 use std::sync::Arc;

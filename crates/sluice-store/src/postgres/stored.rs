@@ -47,6 +47,7 @@ impl Inspector<'_> {
         for table in ORDER {
             self.table(table).await?;
         }
+        self.position().await?;
         self.session.script("COMMIT").await
     }
 
@@ -93,6 +94,24 @@ impl Inspector<'_> {
                 tokio::task::yield_now().await;
             }
         }
+    }
+
+    /// There is one row of last places. A frame has something next to it, or no value.
+    async fn position(&mut self) -> Result<(), Fault> {
+        let sql = "SELECT one::bigint FROM position";
+        let rows = self.session.query(sql, &[]).await?;
+        let found = rows.iter().map(|row| get::<i64>(row, 0)).collect::<Result<Vec<_>, _>>()?;
+        if found != [1] {
+            let detail = format!("there are the rows {found:?}, and should be row 1 alone");
+            (self.each)(damaged(Table::Position.target(), None, detail));
+        }
+        let sql = "SELECT place FROM frame WHERE length(beside) = 0";
+        for row in &self.session.query(sql, &[]).await? {
+            let key = [Cell::Int(get(row, 0)?)];
+            let detail = "what is stored next to it is empty".to_owned();
+            (self.each)(damaged(Table::Frame.target(), Some(&key), detail));
+        }
+        Ok(())
     }
 
     /// Leaves a statement that failed, and stays at the same moment.

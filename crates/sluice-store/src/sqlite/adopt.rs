@@ -10,7 +10,7 @@ use super::writer::Work;
 use crate::authentic::{Condition, Keyed, Mark, TABLES, adopted};
 use crate::limits::{ADOPT_BYTES_MAX, ADOPT_ROWS_MAX};
 use crate::transfer::table::{Cell, Row, Table};
-use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
+use rusqlite::{Connection, params, params_from_iter};
 use sluice_core::evidence::mac::{Doubts, MacKey};
 use sluice_core::port::store::Answer;
 use std::sync::Arc;
@@ -61,9 +61,9 @@ pub(super) fn find(connection: &Connection) -> Result<Condition, rusqlite::Error
             break;
         }
     }
-    let sql = "SELECT mark FROM authentic WHERE one = 1";
-    let mark = connection.query_row(sql, [], |row| row.get(0)).optional()?;
-    Ok(mark.map_or(unmarked, Condition::Marked))
+    let mut marks = connection.prepare("SELECT one, mark FROM authentic LIMIT 2")?;
+    let marks = marks.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(Condition::of(marks.collect::<Result<_, _>>()?, unmarked))
 }
 
 /// Marks the store. Snapshots are made again from journals that are authentic.

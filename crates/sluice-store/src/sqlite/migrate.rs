@@ -77,5 +77,8 @@ fn verify(connection: &Connection, count: usize) -> Result<(), OpenError> {
             return Err(OpenError::Altered { number });
         }
     }
-    Ok(())
+    let find = "SELECT number FROM migration WHERE number NOT BETWEEN 1 AND ?1";
+    let count = i64::try_from(count).unwrap_or(i64::MAX);
+    let other = connection.query_row(find, [count], |row| row.get(0)).optional()?;
+    other.map_or(Ok(()), |number| Err(OpenError::Altered { number }))
 }

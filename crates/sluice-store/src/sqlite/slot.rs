@@ -6,8 +6,8 @@ use super::fault::Fault;
 use super::reader::Desk;
 use super::writer::Work;
 use crate::authentic::{self, Keys};
-use crate::limits::SLOTS_KEPT;
 use rusqlite::{Row, params};
+use sluice_core::limits::SLOTS_KEPT;
 use sluice_core::port::slots::{Mark, Slot, Slots};
 use sluice_core::port::store::Answer;
 

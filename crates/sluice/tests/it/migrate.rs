@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A PostgreSQL for these tests. It ends with the process.
-fn postgres() -> &'static Postgres {
+pub(crate) fn postgres() -> &'static Postgres {
     static SERVER: OnceLock<Postgres> = OnceLock::new();
     SERVER.get_or_init(|| Postgres::start(&["fsync=off"]).unwrap_or_else(|why| panic!("{why}")))
 }

@@ -32,12 +32,7 @@ impl Verifier {
         for detail in differences(row, run).into_iter().map(wrong) {
             self.wrong_row("run", &row.run, Trouble::Changed, &detail);
         }
-        let key = self.rows.keys.remove(&row.run);
-        if key.is_some() && key != row.fingerprint {
-            let detail = "`fingerprint` is not that of its idempotency key";
-            self.wrong_row("run", &row.run, Trouble::Changed, detail);
-        }
-        self.rows.slots.remove(&row.run);
+        self.check_start(row, run);
         self.check_frames(row);
         if self.scope == Scope::Everything {
             self.check_takings(run);
@@ -94,13 +89,7 @@ impl Verifier {
 
     /// Every run was read: rows that name others name runs that do not exist.
     pub(super) fn end_folded(&mut self) {
-        for run in std::mem::take(&mut self.rows.keys).into_keys() {
-            self.wrong_row("key", &run, Trouble::Missing, "there is no such run");
-        }
-        for (run, slot) in std::mem::take(&mut self.rows.slots) {
-            let detail = format!("it started {run}, and there is no such run");
-            self.wrong_row("slot", &slot, Trouble::Missing, &detail);
-        }
+        self.end_starts();
         for run in std::mem::take(&mut self.rows.takings).into_keys() {
             self.wrong_row("taking", &run, Trouble::Missing, "there is no such run");
         }

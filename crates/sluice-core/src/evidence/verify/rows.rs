@@ -4,7 +4,7 @@
 //! that chain the versions of registry rows, the seals, or the places of the frames.
 //! What follows from the journals themselves is compared in `folded`.
 
-use super::{Place, Trouble, Verifier};
+use super::{Place, Scope, Trouble, Verifier};
 use crate::evidence::entry::START;
 use crate::port::inspect::{FrameAt, RowVersion, Stored, StoredRun};
 use crate::port::ledger::{Recorded, SealMark};
@@ -13,7 +13,7 @@ use crate::rows::{self, AFTER_DIGEST};
 use crate::run::id::RunId;
 use serde_json::Value;
 use sluice_govern::account::REGISTRY;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Why a row without the right MAC is not used.
 pub(super) const FORGED: &str = "no process with the key of this store wrote it there";
@@ -38,10 +38,14 @@ pub(super) struct Rows {
     /// The last place of each table that has places, and how many messages there are.
     places: Places,
     messages: u64,
-    /// Idempotency keys, by run.
-    pub(super) keys: BTreeMap<RunId, Hash>,
-    /// Runs that slots say they started.
-    pub(super) slots: BTreeMap<RunId, String>,
+    /// The first entry that is not at the place after the one before it, and that place.
+    misplaced: Option<(u64, u64)>,
+    /// Whether a place of a frame was missing: what comes after it follows from it.
+    has_gap: bool,
+    /// Writers whose chains are said to end somewhere; none where the store notes no ends.
+    ends: Option<BTreeSet<NodeId>>,
+    /// What runs were started by.
+    pub(super) starts: super::starts::Starts,
     /// Plain counters.
     pub(super) counts: BTreeMap<String, i64>,
     /// What runs took from others: by taker, then source.
@@ -80,8 +84,7 @@ struct Places {
 impl Rows {
     /// A run cannot be read: nothing that names it is held against it.
     pub(super) fn forget(&mut self, run: RunId) {
-        self.keys.remove(&run);
-        self.slots.remove(&run);
+        self.starts.forget(run);
         self.takings.remove(&run);
         self.frames.remove(&run);
     }
@@ -110,13 +113,12 @@ impl Verifier {
             Stored::ChainEnd { writer, seq, hash } => self.check_chain_end(writer, seq, hash),
             Stored::Key { key, run, fingerprint, is_authentic } => {
                 self.check_mac("key", &key, is_authentic);
-                self.rows.keys.insert(run, fingerprint);
+                self.rows.starts.key(run, fingerprint);
             }
             Stored::Slot { slot, is_authentic } => {
                 let key = format!("{} {}", slot.schedule, slot.slot_ms);
                 self.check_mac("slot", &key, is_authentic);
-                let run = slot.run.filter(|_| slot.fate == "started");
-                self.rows.slots.extend(run.map(|run| (run, key)));
+                self.rows.starts.slot(slot, key);
             }
             Stored::Memo { agent, place, is_authentic, .. } => {
                 self.rows.places.memos = self.rows.places.memos.max(place);
@@ -151,20 +153,35 @@ impl Verifier {
     /// Every row was shown: what is missing is known.
     pub(super) fn end_rows(&mut self) {
         self.end_versions();
+        // An entry that is missing leaves its place empty: then it is named already.
+        if let Some((place, next)) = self.rows.misplaced.filter(|_| !self.entries_broken) {
+            let detail = format!("it is where entry {next} of all writers belongs");
+            self.wrong_row("entry", &place, Trouble::Reordered, &detail);
+        }
         for ((kind, name), changes) in std::mem::take(&mut self.rows.recorded) {
             let Some(last) = changes.last().filter(|_| !self.entries_broken) else { continue };
             let detail = format!("{} changed it, and no version of it is there", last.entry);
             self.wrong_row("registry", &format!("{kind}/{name}"), Trouble::Missing, &detail);
         }
+        self.check_chain_ends();
         let epoch = self.rows.counts.remove(REGISTRY).unwrap_or(0);
         if u64::try_from(epoch) != Ok(self.rows.epoch) {
             let detail = format!("it is {epoch}, and the newest change is {}", self.rows.epoch);
             self.wrong_row("counter", &REGISTRY, Trouble::Changed, &detail);
         }
-        if self.rows.messages < self.rows.places.messages {
-            let gone = self.rows.places.messages - self.rows.messages;
-            let detail = format!("{gone} of {} are gone", self.rows.places.messages);
-            self.wrong_row("letter", &"messages", Trouble::Missing, &detail);
+        let (there, numbered) = (self.rows.messages, self.rows.places.messages);
+        // A store that notes places also numbers messages that it then drops as repeated.
+        if there != numbered && self.rows.ends.is_none() {
+            let trouble = if there < numbered { Trouble::Missing } else { Trouble::Reordered };
+            let detail = format!("there are {there}, and the last one is number {numbered}");
+            self.wrong_row("letter", &"messages", trouble, &detail);
+        }
+        let ((seal, upto), places) = (self.rows.sealed, &self.rows.places);
+        let is_behind = upto.frames > places.frames || upto.entries > places.entries;
+        // What was cut off is named already.
+        if is_behind && !self.entries_broken {
+            let detail = "the next seal would go on behind what there is";
+            self.wrong_row("seal", &seal, Trouble::Changed, detail);
         }
     }
 
@@ -209,7 +226,11 @@ impl Verifier {
 
     /// An entry that the seals have passed must be under one of them.
     fn check_sealed_entry(&mut self, entry: &Recorded) {
+        let next = self.rows.places.entries + 1;
         self.rows.places.entries = self.rows.places.entries.max(entry.place);
+        if entry.place != next {
+            self.rows.misplaced.get_or_insert((entry.place, next));
+        }
         let (seal, upto) = self.rows.sealed;
         let head = self.rows.writer_heads.get(&entry.writer).copied().unwrap_or(0);
         let is_passed = entry.is_authentic && entry.place <= upto.entries;
@@ -285,6 +306,7 @@ impl Verifier {
     }
 
     fn check_chain_end(&mut self, writer: NodeId, seq: u64, hash: Hash) {
+        self.rows.ends.get_or_insert_default().insert(writer);
         let last = self.writers.get(&writer).map_or((0, START), super::chain::Writer::last);
         if last != (seq, hash) {
             let detail = format!("it ends at entry {seq}, and the entries end at {}", last.0);
@@ -295,7 +317,13 @@ impl Verifier {
     /// Frames of one run are in the order of their events, whole and once each.
     fn check_place(&mut self, frame: FrameAt) {
         let FrameAt { place, run, first, count } = frame;
+        let due = self.rows.places.frames + 1;
         self.rows.places.frames = self.rows.places.frames.max(place);
+        let is_all = !matches!(self.scope, Scope::Run(_));
+        if place != due && is_all && !std::mem::replace(&mut self.rows.has_gap, true) {
+            let detail = format!("it is where append {due} of all runs belongs");
+            self.wrong_row("frame", &place, Trouble::Reordered, &detail);
+        }
         let events = self.rows.frames.entry(run).or_default();
         let next = *events + 1;
         *events = (first + u64::from(count)).saturating_sub(1).max(*events);
@@ -318,13 +346,26 @@ impl Verifier {
         !self.rows.run_heads.contains_key(&run)
     }
 
+    /// A store that notes where chains end notes it of every writer.
+    fn check_chain_ends(&mut self) {
+        let Some(ends) = self.rows.ends.take() else { return };
+        let writers: Vec<NodeId> = self.writers.keys().copied().collect();
+        for writer in writers.into_iter().filter(|writer| !ends.contains(writer)) {
+            let detail = "the writer has entries, and nothing says where they end";
+            self.wrong_row("chain", &writer, Trouble::Missing, detail);
+        }
+    }
+
     fn check_positions(&mut self, noted: &Places) {
+        // Only a store that notes places notes ends of chains, perhaps none.
+        self.rows.ends.get_or_insert_default();
         let Places { frames, entries, messages, memos } = &self.rows.places;
         let places = [
             ("frames", *frames, noted.frames),
             ("entries", *entries, noted.entries),
-            ("letters", *messages, noted.messages),
-            // Remembered outputs of an erased run are gone, the newest too.
+            // A repeated message is numbered and dropped; remembered outputs of an erased
+            // run are gone, the newest too.
+            ("letters", *messages, noted.messages.min(*messages)),
             ("memos", *memos, noted.memos.min(*memos)),
         ];
         for (name, last, noted) in places {

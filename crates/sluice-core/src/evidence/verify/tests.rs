@@ -2,6 +2,7 @@
 
 mod elided;
 mod rows;
+mod starts;
 
 use super::*;
 use crate::evidence::story::{RUN, Story, WRITER, lines, signer, stranger};

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, chown};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Where Debian puts the versions of PostgreSQL.
@@ -46,11 +46,31 @@ pub(super) fn command(program: impl AsRef<Path>) -> Command {
 
 /// Runs a program to its end. What went wrong is what it said.
 pub(super) fn run(command: &mut Command) -> Result<String, String> {
-    // Ours are named by their paths, whoever runs them.
+    let (name, output) = (name(command), command.output());
+    answer(&name, output)
+}
+
+/// The same for a program that reads a text.
+pub(super) fn feed(command: &mut Command, text: &str) -> Result<String, String> {
+    let name = name(command);
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| format!("{name} cannot be run: {error}"))?;
+    if let Some(mut input) = child.stdin.take() {
+        // A program that fails does not read to the end, and says why.
+        let _ = input.write_all(text.as_bytes());
+    }
+    answer(&name, child.wait_with_output())
+}
+
+/// Ours are named by their paths, whoever runs them.
+fn name(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let name = words.map(Path::new).find(|word| word.is_absolute());
-    let name = name.and_then(Path::file_name).unwrap_or_default().display().to_string();
-    let output = command.output().map_err(|error| format!("{name} cannot be run: {error}"))?;
+    name.and_then(Path::file_name).unwrap_or_default().display().to_string()
+}
+
+fn answer(name: &str, output: std::io::Result<Output>) -> Result<String, String> {
+    let output = output.map_err(|error| format!("{name} cannot be run: {error}"))?;
     if !output.status.success() {
         return Err(format!("{name} failed: {}", String::from_utf8_lossy(&output.stderr)));
     }

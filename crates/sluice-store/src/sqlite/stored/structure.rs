@@ -76,6 +76,16 @@ const CHECKS: &[Check] = &[
               WHERE frame.run IS NOT mark.run OR frame.first IS NOT mark.first",
         detail: "it does not lead to the frame of its run that begins with its event",
     },
+    // Every 64th frame: `FRAMES_PER_MARK`.
+    Check {
+        table: "mark",
+        sql: "SELECT counted.run, counted.first FROM (SELECT run, first,
+                  row_number() OVER (PARTITION BY run ORDER BY first, seq) AS number
+                  FROM frame) AS counted
+              LEFT JOIN mark ON mark.run = counted.run AND mark.first = counted.first
+              WHERE counted.number % 64 = 0 AND mark.run IS NULL",
+        detail: "it is missing: a walk along the journal takes longer",
+    },
 ];
 
 /// Reports every row that does not fit.

@@ -168,19 +168,6 @@ fn what_is_not_authentic_is_forged() {
 }
 
 #[test]
-fn a_message_that_is_gone_is_counted() {
-    let message = |id: u64| Stored::Message {
-        run: RUN,
-        key: id.to_string(),
-        id,
-        is_read: true,
-        is_authentic: true,
-    };
-    assert_eq!(found([message(1), message(2)]), "");
-    assert!(found([message(1), message(3)]).contains("row messages of letter is missing: 1 of 3"));
-}
-
-#[test]
 fn frames_stand_in_the_order_of_their_events_and_belong_to_a_run() {
     let frame = |place, first| Stored::Frame(FrameAt { place, run: RUN, first, count: 1 });
     let swapped = found([frame(1, 2), frame(2, 1)]);
@@ -222,4 +209,21 @@ fn a_seal_goes_on_where_the_one_before_it_ended() {
     assert!(back.contains("row 2 of seal is changed: it goes on before"), "{back}");
     let hash = stored([(1, 1), (2, 2)], false);
     assert!(hash.contains("row 1 of seal is changed: its text does not have"), "{hash}");
+}
+
+#[test]
+fn an_entry_that_was_moved_to_another_place_is_named() {
+    let noted = || {
+        let mut ledger = Ledger { entries: Vec::new(), versions: Vec::new(), epoch: 0 };
+        ledger.record("sign_in_refused", json!({}));
+        ledger.record("sign_in_refused", json!({}));
+        ledger
+    };
+    assert_eq!(found(noted().rows()), "");
+    let mut moved = noted();
+    moved.entries[1].place = 3;
+    assert_eq!(
+        found(moved.rows()),
+        "row 3 of entry is reordered: it is where entry 2 of all writers belongs\n"
+    );
 }

@@ -1,0 +1,110 @@
+//! What runs were started by: callers' idempotency keys and schedule slots.
+//!
+//! A run names both: its row the fingerprint of its key, its journal the schedule. Both
+//! are forgotten some day, and only then may they be missing.
+
+use super::{Trouble, Verifier};
+use crate::limits::{KEY_MS, SLOTS_KEPT};
+use crate::port::inspect::StoredRun;
+use crate::port::slots::Slot;
+use crate::port::store::Hash;
+use crate::run::id::RunId;
+use crate::run::state::Run;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How far clocks of nodes may be apart, in milliseconds.
+const CLOCKS_APART_MS: u64 = 60 * 60 * 1000;
+
+/// Keys and slots of a store.
+#[derive(Debug, Default)]
+pub(super) struct Starts {
+    /// Idempotency keys, by run.
+    keys: BTreeMap<RunId, Hash>,
+    /// When the newest run with a key was started: only then are old keys forgotten.
+    newest_keyed_ms: u64,
+    /// Runs without the key that they were started with, and when they were started.
+    keyless: Vec<(RunId, u64)>,
+    /// Runs that slots say they started, and the slots.
+    started: BTreeMap<RunId, String>,
+    /// Runs that have a slot, also one that has only begun to start them.
+    slotted: BTreeSet<RunId>,
+    /// The number of slots of each schedule, and the time of the oldest.
+    schedules: BTreeMap<String, (usize, u64)>,
+}
+
+impl Starts {
+    pub(super) fn key(&mut self, run: RunId, fingerprint: Hash) {
+        self.keys.insert(run, fingerprint);
+    }
+
+    pub(super) fn slot(&mut self, slot: Slot, key: String) {
+        let (count, oldest_ms) = self.schedules.entry(slot.schedule).or_insert((0, slot.slot_ms));
+        *count += 1;
+        *oldest_ms = slot.slot_ms.min(*oldest_ms);
+        self.slotted.extend(slot.run);
+        let started = slot.run.filter(|_| slot.fate == "started");
+        self.started.extend(started.map(|run| (run, key)));
+    }
+
+    /// A run cannot be read: nothing that names it is held against it.
+    pub(super) fn forget(&mut self, run: RunId) {
+        self.keys.remove(&run);
+        self.slotted.remove(&run);
+        self.started.remove(&run);
+    }
+
+    /// Whether the slot of a run may have been forgotten.
+    fn is_forgotten(&self, schedule: &str, started_at_ms: u64) -> bool {
+        let (count, oldest_ms) = self.schedules.get(schedule).copied().unwrap_or_default();
+        // A schedule that is short of a few slots has still forgotten the oldest.
+        count >= SLOTS_KEPT / 2 && started_at_ms <= oldest_ms.saturating_add(CLOCKS_APART_MS)
+    }
+}
+
+impl Verifier {
+    /// Holds what a run was started by against the keys and slots.
+    pub(super) fn check_start(&mut self, row: &StoredRun, run: &Run) {
+        let starts = &mut self.rows.starts;
+        let key = starts.keys.remove(&row.run);
+        let is_scheduled = starts.slotted.remove(&row.run);
+        starts.started.remove(&row.run);
+        if row.fingerprint.is_some() {
+            starts.newest_keyed_ms = starts.newest_keyed_ms.max(row.started_at_ms);
+            if key.is_none() {
+                starts.keyless.push((row.run, row.started_at_ms));
+            }
+        }
+        // Runs of children and derived runs have the initiator of the run they come from.
+        let is_own = run.started.parent.is_none() && run.started.origin.is_none();
+        let schedule = run.started.initiator.strip_prefix("schedule:").filter(|_| is_own);
+        let slotless =
+            schedule.filter(|name| !is_scheduled && !starts.is_forgotten(name, run.started_at_ms));
+        if let Some(name) = slotless {
+            let detail = format!("schedule `{name}` started {}, and no slot says so", row.run);
+            self.wrong_row("slot", &name, Trouble::Missing, &detail);
+        }
+        if key.is_some() && key != row.fingerprint {
+            let detail = "`fingerprint` is not that of its idempotency key";
+            self.wrong_row("run", &row.run, Trouble::Changed, detail);
+        }
+    }
+
+    /// Every run was read: what is left names runs that do not exist.
+    pub(super) fn end_starts(&mut self) {
+        let starts = std::mem::take(&mut self.rows.starts);
+        for (run, started_at_ms) in starts.keyless {
+            let expires_ms = started_at_ms.saturating_add(KEY_MS);
+            if expires_ms > starts.newest_keyed_ms.saturating_add(CLOCKS_APART_MS) {
+                let detail = format!("{run} was started with a key that is not there");
+                self.wrong_row("key", &run, Trouble::Missing, &detail);
+            }
+        }
+        for run in starts.keys.into_keys() {
+            self.wrong_row("key", &run, Trouble::Missing, "there is no such run");
+        }
+        for (run, slot) in starts.started {
+            let detail = format!("it started {run}, and there is no such run");
+            self.wrong_row("slot", &slot, Trouble::Missing, &detail);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What `audit verify` says after an attack, and whether it names the place.
+
+use super::act::{Attack, Replaced};
+use super::fixture::SEALS;
+use super::rows::{Cell, Row, Table};
+use crate::world::{World, shown};
+use serde_json::Value;
+use std::process::Output;
+
+/// What came of an attack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// It is reported, with its place.
+    Found,
+    /// The store is not opened.
+    Refused,
+    /// The server has written the row again, as the journal says.
+    Mended,
+    /// The schema does not take such a row, or it would change nothing.
+    Impossible,
+    /// Why not.
+    Missed(String),
+}
+
+/// Why a store may be refused.
+const REFUSALS: [&str; 3] = ["store_not_authentic", "seal_unusable", "data_unusable"];
+
+/// Verifies a store with the real binary.
+pub(super) fn verify(world: &World) -> Output {
+    world.output(&["audit", "verify", "--seal", SEALS, "--json"])
+}
+
+/// Verifies a store that nobody has changed.
+pub(super) fn is_clean(world: &World) {
+    let output = verify(world);
+    assert_eq!(output.status.code(), Some(0), "an untouched store: {}", shown(&output));
+}
+
+/// What a verification says of an attack on these rows.
+pub(super) fn judge(attack: &Attack, ids: &[String], output: &Output) -> Outcome {
+    match output.status.code() {
+        Some(1) => {
+            let text = String::from_utf8_lossy(&output.stdout);
+            let report: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
+            let findings = report["findings"].as_array().map(Vec::as_slice).unwrap_or_default();
+            if findings.iter().any(|finding| names(attack, ids, finding)) {
+                Outcome::Found
+            } else {
+                Outcome::Missed(format!("it is found at other places: {text}"))
+            }
+        }
+        Some(0) => Outcome::Missed("nothing is found".to_owned()),
+        _ => {
+            let error: Value = serde_json::from_slice(&output.stderr).unwrap_or(Value::Null);
+            match REFUSALS.iter().any(|refusal| error["code"] == *refusal) {
+                true => Outcome::Refused,
+                false => Outcome::Missed(shown(output)),
+            }
+        }
+    }
+}
+
+/// Whether a finding names what was attacked: the table, or for evidence the event, the
+/// entry or the seal, or for a run its id or what belongs to no run.
+fn names(attack: &Attack, ids: &[String], finding: &Value) -> bool {
+    let place = &finding["place"];
+    if place["table"] == attack.table.as_str() {
+        return true;
+    }
+    match attack.table.as_str() {
+        "frame" | "tip" | "mark" | "beside" | "blob" | "snapshot" => place["event_id"].is_u64(),
+        "entry" | "chain" => place["seq"].is_u64(),
+        "seal" => place["seal"].is_u64(),
+        "run" => {
+            finding["detail"] == "its run has no row"
+                || ids.iter().any(|id| place.to_string().contains(id))
+        }
+        _ => false,
+    }
+}
+
+/// The ids of the runs whose rows an attack replaces.
+pub(super) fn ids(table: &Table, (old, new): &Replaced) -> Vec<String> {
+    let Some(at) = table.column("id").filter(|_| table.name == "run") else { return Vec::new() };
+    let id = |row: &Row| match &row[at] {
+        Cell::Bytes(bytes) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+        Cell::Id(id) => id.replace('-', ""),
+        other => panic!("a run has the id {other:?}"),
+    };
+    old.iter().chain(new).map(id).collect()
+}
