@@ -10,7 +10,15 @@ import { Link, runPath, useQueryParam } from "../route";
 
 type Report = Schemas["AuditReport"];
 interface Finding {
-  place: { seal?: number; writer?: string; seq?: number; run_id?: string; event_id?: number; table?: string; key?: string };
+  place: {
+    seal?: number;
+    writer?: string;
+    seq?: number;
+    run_id?: string;
+    event_id?: number;
+    table?: string;
+    key?: string;
+  };
   trouble: string;
   detail: string;
 }

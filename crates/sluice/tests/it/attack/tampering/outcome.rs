@@ -23,7 +23,8 @@ pub(super) enum Outcome {
 }
 
 /// Why a store may be refused.
-const REFUSALS: [&str; 3] = ["store_not_authentic", "seal_unusable", "data_unusable"];
+const REFUSALS: [&str; 4] =
+    ["store_not_authentic", "store_rolled_back", "seal_unusable", "data_unusable"];
 
 /// Verifies a store with the real binary.
 pub(super) fn verify(world: &World) -> Output {
