@@ -1,5 +1,5 @@
-# Two commands on a machine with Rust and Node: `make start`, `make test`.
-# Everything else they need they install themselves.
+# `make start` and `make test` work on a Debian machine with Rust and Node. They install
+# everything else they need.
 
 CARGO ?= cargo
 FUZZ_SECONDS ?= 6
@@ -11,41 +11,42 @@ BINARY = $(or $(CARGO_TARGET_DIR),target)/debug/sluice
 .PHONY: help cc python postgres node binary openapi mcp-client aimock console start test check schemathesis browser console-test screenshots lint fmt deny bench cluster chaos sim kill changes attack fuzz mutants clean
 
 help:
-	@echo 'make start    build Sluice and serve it with a demo: prints the address and the token'
-	@echo 'make test     everything that must hold: lint, tests, a bounded fuzz run'
-	@echo 'make schemathesis  hold a live server against its own description'
-	@echo 'make browser  streams in a real browser, under a server that is killed'
-	@echo 'make console-test  the console in a real browser'
-	@echo 'make screenshots  pictures of every page of the console'
-	@echo 'make lint     formatting, lints, licences of dependencies'
-	@echo 'make fmt      format the source'
-	@echo 'make openapi  renew docs/openapi.json after a change of the API'
+	@echo 'make start    build Sluice and serve a demo; prints the address, the token file and commands to try'
+	@echo 'make test     run everything that must pass: lint, check, schemathesis, console-test, fuzz'
+	@echo 'make check    run the Rust tests, and event streams in a real browser'
+	@echo 'make schemathesis  check a live server against its OpenAPI description'
+	@echo 'make browser  test event streams in a real browser while the server is killed'
+	@echo 'make console-test  test the console: lint, types, unit tests, end-to-end tests'
+	@echo 'make screenshots  write screenshots of every page of the console'
+	@echo 'make lint     check formatting, lints, and licences of dependencies'
+	@echo 'make fmt      format the Rust source'
+	@echo 'make openapi  write docs/openapi.json after a change of the API'
 	@echo 'make bench    measure the hot paths'
-	@echo 'make cluster  three nodes on one PostgreSQL, and what happens as they are killed'
-	@echo 'make chaos    the same for longer: 2,000 runs'
-	@echo 'make sim      play the engine under faults: make sim SEED=1 RUNS=10000'
-	@echo 'make kill     kill the binary with -9 again and again: make kill KILLS=200'
+	@echo 'make cluster  run three nodes on one PostgreSQL while nodes are killed'
+	@echo 'make chaos    run the cluster longer, with 2,000 runs and a database failover'
+	@echo 'make sim      run the engine under simulated faults: make sim SEED=1 RUNS=10000'
+	@echo 'make kill     kill the binary with -9 repeatedly: make kill KILLS=200'
 	@echo 'make changes  change the registry and start a run at once, on one node and on three: make changes CHANGES=1000'
-	@echo 'make attack   the whole attack suite against a release build'
+	@echo 'make attack   run every attack at full size against a release build'
 	@echo 'make fuzz     fuzz longer: make fuzz FUZZ_SECONDS=600 FUZZ_TARGETS=hook'
-	@echo 'make mutants  test the tests: break each rule and see a test fail (slow)'
+	@echo 'make mutants  change each rule of the language and check that a test fails (slow)'
 
-# SQLite is compiled from its source.
+# The build compiles SQLite from source.
 cc:
 	@command -v cc >/dev/null || { apt-get update -qq && apt-get install -y -qq gcc libc6-dev; }
 
-# Packets are checked by a verifier that shares no code with Sluice.
+# The independent verifier of packets is a Python script.
 python:
 	@command -v python3 >/dev/null || { apt-get update -qq && apt-get install -y -qq python3-minimal; }
 
-# The store for many nodes is tested on servers that the tests start themselves:
-# only the programs are wanted, no cluster that runs by itself.
+# The tests start their own PostgreSQL servers, so only the programs are installed, without a
+# default cluster.
 postgres:
 	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || { apt-get update -qq && \
 	  mkdir -p /etc/postgresql-common && echo 'create_main_cluster = false' > /etc/postgresql-common/createcluster.conf && \
 	  apt-get install -y -qq -o Dpkg::Options::=--force-confold postgresql; }
 
-# Official clients of the Model Context Protocol, to test `sluice mcp` with.
+# Official clients of the Model Context Protocol, for tests of `sluice mcp`.
 MCP_CLIENT = target/tools/mcp-client
 mcp-client: $(MCP_CLIENT)/.installed
 
@@ -55,7 +56,7 @@ $(MCP_CLIENT)/.installed: tools/mcp-client/package.json tools/mcp-client/package
 	cd $(MCP_CLIENT) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
-# Somebody else's server of the formats of OpenAI, Anthropic and Gemini.
+# A third-party mock server of the APIs of OpenAI, Anthropic and Gemini.
 AIMOCK = target/tools/aimock
 aimock: $(AIMOCK)/.installed
 
@@ -68,15 +69,15 @@ $(AIMOCK)/.installed: tools/aimock/package.json tools/aimock/package-lock.json |
 node:
 	@command -v npm >/dev/null || { apt-get update -qq && apt-get install -y -qq nodejs npm; }
 
-# The pages that the binary serves. It embeds what is there when it is compiled.
+# The pages of the console. The binary embeds them when it is compiled.
 console: console/dist/index.html
 
 console/node_modules/.installed: console/package-lock.json | node
 	cd console && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
-# The types of the API, generated from its description. A test keeps the description
-# equal to the routes, so this needs no server.
+# API types for the console, generated from the OpenAPI description. A test keeps the
+# description equal to the routes, so this needs no server.
 console/src/api/schema.ts: docs/openapi.json console/node_modules/.installed
 	cd console && npm run --silent api
 	@touch $@
@@ -88,7 +89,7 @@ console/dist/index.html: console/node_modules/.installed console/src/api/schema.
 	cd console && npm run --silent build -- --logLevel warn
 	@touch $@
 
-# The server, with agents that answer from a script: a place to look around in.
+# The demo: a server whose agents answer from a script.
 DEMO = .sluice-demo
 
 start: cc console
@@ -111,25 +112,24 @@ test: lint check schemathesis console-test fuzz
 check: cc python postgres mcp-client aimock browser
 	$(CARGO) test --workspace --locked
 
-# The binary that the tests use: built on its own it would have other features of
-# its dependencies, and all of them would be compiled twice. So would tests of one
-# kind alone, as of the documentation.
+# Builds the binary together with the tests. A separate build would select other features of
+# the dependencies and compile all of them twice.
 binary: cc
 	$(CARGO) test --workspace --locked --no-run
 
-# A live server against its own description, for a bounded time.
+# Checks a live server against its OpenAPI description, for a limited time.
 schemathesis: binary python
 	tools/schemathesis.sh $(BINARY) $(SCHEMATHESIS_SECONDS)
 
-# What only a browser can show.
+# Tests event streams in a real browser.
 browser: binary node
 	tools/browser.sh $(BINARY)
 
-# The console: types, tests, and all of it in a browser, for a bounded time.
+# Tests the console, for a limited time.
 console-test: binary console
 	tools/console.sh $(BINARY)
 
-# Pictures of every page; those that documents show are kept.
+# Writes screenshots of every page; docs/images keeps those that documents show.
 screenshots: binary console
 	tools/screenshots.sh $(BINARY)
 
@@ -141,8 +141,8 @@ fmt:
 	$(CARGO) fmt --all
 	cd fuzz && $(CARGO) fmt
 
-# The advisory database lives in a repository that not every machine reaches, so
-# only what needs no network is checked here.
+# The advisory database needs a network, which not every machine has, so only the offline
+# checks run.
 deny:
 	@command -v cargo-deny >/dev/null || $(CARGO) install --locked --version 0.20.2 cargo-deny
 	$(CARGO) fetch --locked
@@ -160,14 +160,13 @@ bench:
 	target/release/bench flat
 	target/release/bench http
 
-# Real nodes on a real PostgreSQL, on loopback, while things go wrong. `check` plays a
-# short form of it.
+# Real nodes on a real PostgreSQL, on loopback, with faults. `check` runs a short form.
 cluster chaos: cc postgres
 	$(CARGO) build --release --locked -p sluice -p bench
 	target/release/bench cluster $(if $(filter chaos,$@),--runs 2000 --kills 8 --cuts 8 --pauses 3 --stops 3 --parts 3)
 	$(if $(filter chaos,$@),target/release/bench cluster --runs 500 --failovers 1 --kills 0 --restarts 0 --cuts 0 --pauses 0 --stops 0 --parts 0)
 
-# The real engine on a virtual clock: seeds SEED to SEED+RUNS, on every core.
+# Runs the real engine on a virtual clock: seeds SEED to SEED+RUNS, on every core.
 sim:
 	SIM_SEED=$(SEED) SIM_RUNS=$(RUNS) $(CARGO) test --profile sim --locked -p sluice-engine --test sim \
 	  every_run_ends -- --nocapture
@@ -176,15 +175,15 @@ kill:
 	KILLS=$(or $(KILLS),200) DISPATCHES=$(or $(DISPATCHES),200) \
 	  $(CARGO) test --release --locked -p sluice --test it kill -- --nocapture
 
-# Each change of the registry is followed at once by a start, on one node and on three.
+# Starts a run directly after each change of the registry, on one node and on three.
 changes: cc postgres
 	CHANGES=$(or $(CHANGES),1000) $(CARGO) test --release --locked -p sluice --test it registry_changes -- --nocapture
 
-# Attacks at full size, on the release binary. `check` plays their short form.
+# Runs the attacks at full size on the release binary. `check` runs their short form.
 attack: cc postgres
 	ATTACK=full $(CARGO) test --release --locked -p sluice --test it attack:: -- --nocapture
 
-# Coverage-guided, on stable Rust (hence no sanitizer), from the examples as seeds.
+# Coverage-guided fuzzing on stable Rust (so without a sanitizer), with the examples as seeds.
 FUZZ_TARGETS = $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
 fuzz:
 	@command -v c++ >/dev/null || { apt-get update -qq && apt-get install -y -qq g++; }
@@ -195,7 +194,7 @@ fuzz:
 	    -- -max_total_time=$(FUZZ_SECONDS) -timeout=5 -rss_limit_mb=1024 -max_len=4096 -verbosity=0 || exit 1; \
 	done
 
-# The rules whose tests are themselves tested.
+# Mutation tests of the language and the document checks.
 mutants:
 	@command -v cargo-mutants >/dev/null || $(CARGO) install --locked cargo-mutants
 	$(CARGO) mutants -p sluice-core --timeout 60 \

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What only a browser can show, in Debian's Chromium: tools/browser.sh BINARY
+# Tests event streams in Debian's Chromium: tools/browser.sh BINARY
 set -eu
 binary=$(realpath "$1")
 chromium=$("$(dirname "$0")/chromium.sh")

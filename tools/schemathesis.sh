@@ -1,6 +1,6 @@
 #!/bin/sh
-# Holds a live server against its own description: no answer of 500 and above, no status,
-# media type, header or body that is not described. Bounded by time and by a fixed seed.
+# Checks a live server against its OpenAPI description: no status of 500 and above, and no
+# status, media type, header or body that is not described. Limited in time, with a fixed seed.
 #
 #   tools/schemathesis.sh BINARY [SECONDS]
 set -eu
@@ -12,7 +12,7 @@ data=$(mktemp -d)
 server=
 trap 'test -z "$server" || kill "$server"; rm -rf "$data"' EXIT
 
-# Installed once; again when another version is named.
+# Install Schemathesis once, and again when its version changes.
 if ! cmp -s tools/schemathesis.txt "$venv/installed.txt"; then
   python3 -c 'import venv, ensurepip' 2>/dev/null || { apt-get update -qq && apt-get install -y -qq python3-venv; }
   python3 -m venv --clear "$venv"
@@ -20,7 +20,7 @@ if ! cmp -s tools/schemathesis.txt "$venv/installed.txt"; then
   cp tools/schemathesis.txt "$venv/installed.txt"
 fi
 
-# A server with something of most kinds in it, and one run that waits for an answer.
+# Start a server with rows of most kinds, and one run that waits for an approval.
 printf 'name: gated\nsteps:\n  - {id: first, command: Say it.}\n  - {id: ask, depends_on: [first], approval: {required: true}}\n' >"$data/gated.lobsterx.yaml"
 export SLUICE_DATA="$data/data"
 "$binary" apply -f examples/demo/config.yaml >/dev/null
@@ -39,7 +39,7 @@ token=$(cat "$SLUICE_DATA/admin.token")
 run=$("$binary" runs list --json --limit 1 | python3 -c 'import json, sys; print(json.load(sys.stdin)["data"][0]["run_id"])')
 approval=$("$binary" approvals list --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["data"][0]["approval_id"])')
 
-# Values that are there, so that more is tried than what is missing.
+# Use existing ids, so that not every request ends with 404.
 cat >"$data/schemathesis.toml" <<EOF
 [[operations]]
 include-path-regex = "^/api/v1/runs/"
@@ -61,7 +61,7 @@ include-path-regex = "^/api/v1/budgets/"
 parameters = { name = "everything" }
 EOF
 
-# Streams do not end, and without its token nothing is tried at all.
+# Exclude streams, which do not end, and routes that would revoke the token or erase data.
 "$venv/bin/schemathesis" --config-file "$data/schemathesis.toml" run "$address/api/v1/openapi.json" \
   --header "Authorization: Bearer $token" \
   --checks not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,response_schema_conformance,unsupported_method \

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Screenshots of every page of the console, of a server with the demo: into console/shots, and
-# those that documents show into docs/images. tools/screenshots.sh BINARY
+# Writes screenshots of every page of the console, with the demo, to console/shots, and the
+# images of documents to docs/images: tools/screenshots.sh BINARY
 set -eu
 SLUICE_BINARY=$(realpath "$1")
 CHROMIUM=$("$(dirname "$0")/chromium.sh")

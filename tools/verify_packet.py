@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Checks packets and seals of Sluice, with nothing but Python's standard library.
+"""Checks packets and seals of Sluice with Python's standard library only.
 
     verify_packet.py PACKET...           check packets that `sluice audit export` wrote
     verify_packet.py --seals FILE...     check lines that `sluice audit seal` wrote
-    --key KEY                            believe this public key only
+    --key KEY                            trust only this public key
 
-Exit code: 0 when everything holds, 1 when something does not, 2 for wrong usage.
+Exit code: 0 if everything verifies, 1 if something does not, 2 for wrong usage.
 
-It shares no code with Sluice. What it does is written down, step by step, in
-docs/guide/evidence.md; each step is a function here.
+It shares no code with Sluice. docs/guide/evidence.md describes each step; each step is
+a function in this file.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ HEX = set("0123456789abcdef")
 
 
 class Broken(Exception):
-    """Something does not hold."""
+    """A check failed."""
 
 
 def need(condition, what):
@@ -37,7 +37,7 @@ def sha256(*parts):
 
 
 def unhex(text, length):
-    """Lower-case hexadecimal digits of so many bytes, and nothing else."""
+    """Decodes exactly `length` bytes of lower-case hexadecimal digits."""
     need(isinstance(text, str) and len(text) == 2 * length and set(text) <= HEX, "bad digits")
     return bytes.fromhex(text)
 
@@ -48,22 +48,22 @@ def number(value):
 
 
 def canonical(value):
-    """Keys sorted, no blanks: the one way a value is written."""
+    """Serialises a value canonically: sorted keys, no whitespace."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def read(text, keys, what):
-    """An object with exactly these keys, written in the one way."""
+    """Parses canonical JSON of an object with exactly these keys."""
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise Broken(f"{what} is no JSON: {error}") from error
-    need(isinstance(value, dict) and set(value) == keys, f"{what} has other fields")
-    need(canonical(value) == text, f"{what} is not written as it should be")
+        raise Broken(f"{what} is not JSON: {error}") from error
+    need(isinstance(value, dict) and set(value) == keys, f"{what} has unexpected or missing fields")
+    need(canonical(value) == text, f"{what} is not canonical JSON")
     return value
 
 
-# Ed25519, RFC 8032, section 6, in affine steps that are slow and easy to read.
+# Ed25519, RFC 8032, section 6, slow but easy to read.
 
 P = 2**255 - 19
 L = 2**252 + 27742317777372353535851937790883648493
@@ -72,7 +72,7 @@ ROOT = pow(2, (P - 1) // 4, P)
 
 
 def recover(y, sign):
-    """The x of a point, from its y and the sign of x; none if there is none."""
+    """Returns the x coordinate of a point from y and the sign of x, or None."""
     if y >= P:
         return None
     square = (y * y - 1) * pow(D * y * y + 1, P - 2, P) % P
@@ -116,26 +116,26 @@ BASE = (recover(BASE_Y, 0), BASE_Y, 1, recover(BASE_Y, 0) * BASE_Y % P)
 
 
 def signed(key, text, signature):
-    """Whether the key signed the text."""
+    """Returns whether the key signed the text."""
     a, r = point(key), point(signature[:32])
     s = int.from_bytes(signature[32:], "little")
-    # A key of small order would fit any text.
+    # A key of small order would accept any text.
     if a is None or r is None or s >= L or same(times(8, a), (0, 1, 1, 0)):
         return False
     k = int.from_bytes(hashlib.sha512(signature[:32] + key + text).digest(), "little") % L
     return same(times(s, BASE), add(r, times(k, a)))
 
 
-def check_seal(line, believed):
-    """A seal is signed by a key that is believed. Answers its fields."""
+def check_seal(line, trusted):
+    """Checks that a trusted key signed the seal. Returns its fields."""
     fields = {"at", "key", "leaves", "number", "prev", "root", "signature", "v"}
     seal = read(line, fields, "the seal")
-    need(seal["v"] == 1, "the seal is of another version")
+    need(seal["v"] == 1, "the seal has an unknown version")
     for name in ("at", "leaves", "number"):
         number(seal[name])
     unhex(seal["prev"], 32), unhex(seal["root"], 32)
     key, signature = unhex(seal["key"], 32), unhex(seal["signature"], 64)
-    need(not believed or seal["key"] in believed, "the seal is by a key that is not believed")
+    need(not trusted or seal["key"] in trusted, "the seal has a key that is not trusted")
     unsigned = {name: value for name, value in seal.items() if name != "signature"}
     text = ("sluice/seal/1\n" + canonical(unsigned)).encode()
     need(signed(key, text, signature), "the seal is not signed by its key")
@@ -143,40 +143,40 @@ def check_seal(line, believed):
 
 
 def commitment(event):
-    """What an event commits to; an erased one says so itself."""
+    """Returns the commitment of an event; an erased event contains it."""
     if set(event) == {"id", "at", "type", "hash", "commitment"}:
         return unhex(event["commitment"], 32)
     need(
         set(event) - {"blobs"} == {"id", "at", "type", "hash", "salt", "payload"},
-        f"event {event.get('id')} has other fields",
+        f"event {event.get('id')} has unexpected or missing fields",
     )
     texts = [event["payload"], event.get("blobs", "")]
-    need(all(isinstance(text, str) for text in texts), "a payload is a text")
-    need(event.get("blobs") != "", "an event without blobs names none")
+    need(all(isinstance(text, str) for text in texts), "a payload is not a text")
+    need(event.get("blobs") != "", "`blobs` is an empty text")
     payload, blobs = (text.encode() for text in texts)
     return sha256(b"sluice/payload/1\n", unhex(event["salt"], 16), payload, b"\n", blobs)
 
 
 def check_events(packet):
-    """Every event has its hash, and each follows the one before. Answers the head."""
+    """Checks the hash of every event and their chain. Returns the last id and hash."""
     events, run = packet["events"], packet["run"]
     need(isinstance(events, list) and events, "there are no events")
     previous, expected = ZEROS, number(events[0].get("id"))
     for event in events:
         where = f"event {expected}"
-        need(event.get("id") == expected and type(event["id"]) is int, f"{where} is not there")
+        need(event.get("id") == expected and type(event["id"]) is int, f"{where} is missing")
         need(isinstance(event.get("type"), str), f"{where} has no type")
         lines = ["sluice/event/1", run, str(expected), event["type"], str(number(event.get("at")))]
         header = "".join(line + "\n" for line in lines).encode()
         previous = sha256(header, commitment(event), previous)
-        need(unhex(event.get("hash"), 32) == previous, f"{where} is not the one that was hashed")
+        need(unhex(event.get("hash"), 32) == previous, f"{where} does not match its hash")
         expected += 1
     return expected - 1, previous
 
 
-def climb(leaf, index, size, path):
-    """The root that a leaf and the hashes beside its way up lead to (RFC 6962)."""
-    need(index < size, "the proof is of no leaf")
+def root_of(leaf, index, size, path):
+    """Returns the root of a leaf and its audit path (RFC 6962)."""
+    need(index < size, "the index of the proof is out of range")
     node, last, path = leaf, size - 1, list(path)
     while last:
         if index % 2:
@@ -191,7 +191,7 @@ def climb(leaf, index, size, path):
 
 
 def references(packet):
-    """What events refer to by hash: what must be there, and what may be."""
+    """Returns the hashes that events refer to: required ones, and optional ones."""
     must, may = set(), set()
     for event in packet["events"]:
         if "payload" not in event:
@@ -211,61 +211,61 @@ def references(packet):
 
 
 def check_values(packet):
-    """Every value has its hash and is referred to. Answers how many policy sets lack."""
+    """Checks that every value has its hash and is referenced. Returns the number of missing policy sets."""
     values, (must, may) = packet["values"], references(packet)
-    need(isinstance(values, dict), "the values are none")
+    need(isinstance(values, dict), "`values` is not an object")
     for name, value in values.items():
-        need(isinstance(value, str), f"value {name} is no text")
-        need(sha256(value.encode()) == unhex(name, 32), f"value {name} is something else")
-        need(name in must | may, f"value {name} is of no event")
+        need(isinstance(value, str), f"value {name} is not a text")
+        need(sha256(value.encode()) == unhex(name, 32), f"value {name} does not match its hash")
+        need(name in must | may, f"no event refers to value {name}")
     for name in sorted(must - set(values)):
         raise Broken(f"value {name} is missing")
     return len(may - must - set(values))
 
 
-def check_packet(text, believed):
+def check_packet(text, trusted):
     fields = {"format", "run", "events", "values", "seal", "proof"}
     packet = read(text.removesuffix("\n"), fields, "the packet")
-    need(packet["format"] == FORMAT, "the format is another")
+    need(packet["format"] == FORMAT, "the format is unknown")
     run = packet["run"]
-    need(isinstance(run, str) and run.startswith("run_"), "the run is none")
+    need(isinstance(run, str) and run.startswith("run_"), "the run id is not valid")
     identity = unhex(run[4:], 16)
-    seal = check_seal(packet["seal"], believed)
+    seal = check_seal(packet["seal"], trusted)
     version, head = check_events(packet)
     proof = packet["proof"]
-    need(isinstance(proof, dict) and set(proof) == {"index", "path"}, "the proof is none")
+    need(isinstance(proof, dict) and set(proof) == {"index", "path"}, "the proof is not valid")
     leaf = sha256(b"\0", b"r", identity, version.to_bytes(8, "big"), head)
     path = [unhex(step, 32) for step in proof["path"]]
-    root = climb(leaf, number(proof["index"]), seal["leaves"], path)
-    need(root == unhex(seal["root"], 32), "the run's last event is not under the seal")
+    root = root_of(leaf, number(proof["index"]), seal["leaves"], path)
+    need(root == unhex(seal["root"], 32), "the seal does not cover the run's last event")
     lacking = check_values(packet)
-    note = f"; it lacks {lacking} policy sets" if lacking else ""
-    return f"{run}, {version} events, under seal {seal['number']} by {seal['key']}: nothing is wrong{note}"
+    note = f"; {lacking} policy sets are missing" if lacking else ""
+    return f"{run}, {version} events, under seal {seal['number']} of key {seal['key']}: verified{note}"
 
 
-def check_seals(text, believed):
-    """Lines of seals; those that follow each other are chained, and each number has one seal."""
+def check_seals(text, trusted):
+    """Checks lines of seals: consecutive seals are chained, and each number has one seal."""
     lines, before, count, seen = text.splitlines(), None, 0, {}
     for line in lines:
-        seal = check_seal(line, believed)
+        seal = check_seal(line, trusted)
         need(
             seen.setdefault(seal["number"], line) == line,
             f"seal {seal['number']} is forked: two different seals of this number were kept",
         )
         if before and seal["number"] == before["number"] + 1:
             digest = sha256(canonical(before).encode()).hex()
-            need(seal["prev"] == digest, f"seal {seal['number']} does not follow the one before")
+            need(seal["prev"] == digest, f"seal {seal['number']} does not follow the previous seal")
         before, count = seal, count + 1
-    need(count, "there is no seal")
-    return f"{count} seals, the last is number {before['number']}: nothing is wrong"
+    need(count, "the file has no seal")
+    return f"{count} seals, the last is number {before['number']}: verified"
 
 
 def main(arguments):
-    believed, files, check = set(), [], check_packet
+    trusted, files, check = set(), [], check_packet
     while arguments:
         word = arguments.pop(0)
         if word == "--key" and arguments:
-            believed.add(arguments.pop(0))
+            trusted.add(arguments.pop(0))
         elif word == "--seals":
             check = check_seals
         elif word.startswith("-"):
@@ -280,10 +280,10 @@ def main(arguments):
     for name in files:
         try:
             with open(name, "rb") as file:
-                told = check(file.read().decode("utf-8"), believed)
+                report = check(file.read().decode("utf-8"), trusted)
         except (Broken, OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
-            told, code = f"NOT BELIEVED: {error}", 1
-        print(f"{name}: {told}")
+            report, code = f"NOT VERIFIED: {error}", 1
+        print(f"{name}: {report}")
     return code
 
 

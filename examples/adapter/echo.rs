@@ -1,8 +1,8 @@
-//! The smallest adapter that does everything right: it says a message again, line by
-//! line. A template: put your provider where `say` is, and keep what is around it.
+//! The smallest complete adapter: it echoes a message, line by line. Use it as a
+//! template: replace `echo_lines` with a call to your provider and keep the rest.
 //!
-//! The suite `sluice_bridge::conformance::adapter` passes; `docs/guide/adapters.md`
-//! says what each of its cases is for.
+//! It passes the suite `sluice_bridge::conformance::adapter`;
+//! `docs/guide/adapters.md` explains each case.
 
 use sluice_core::port::Later;
 use sluice_core::port::adapter::{
@@ -11,43 +11,43 @@ use sluice_core::port::adapter::{
 };
 use std::time::Duration;
 
-/// Says messages again.
+/// Echoes messages.
 pub struct Echo {
-    /// How long each line takes.
+    /// Delay before each line.
     pub pause: Duration,
 }
 
 impl Echo {
-    /// The work itself. It answers with the whole text, and hands over each piece as
-    /// it comes: `emit` is awaited, so that a slow reader slows the work down.
-    /// `Closed` means that nobody wants the rest.
-    async fn say(&self, request: &Request, call: &dyn Call) -> Result<String, Closed> {
-        let mut said = String::new();
+    /// Returns the whole text and emits each line as soon as it is available. It awaits
+    /// `emit`, so that a slow engine slows the work down. `Closed` means that the engine
+    /// abandoned the call.
+    async fn echo_lines(&self, request: &Request, call: &dyn Call) -> Result<String, Closed> {
+        let mut text = String::new();
         for line in request.message.split_inclusive('\n') {
             tokio::time::sleep(self.pause).await;
             call.emit(Emission::Text(line.to_owned())).await?;
-            said.push_str(line);
+            text.push_str(line);
         }
-        Ok(said)
+        Ok(text)
     }
 
-    /// The work, for as long as it is wanted and may take. Nothing is spawned: when
-    /// the engine drops this future, the work is dropped with it.
+    /// Does the work until it is cancelled or times out. It spawns nothing: when
+    /// the engine drops this future, the work stops.
     async fn perform(&self, request: &Request, call: &dyn Call) -> Answer {
-        // What cannot be asked is refused before anything costs money.
+        // Refuse an invalid request before it costs money.
         if request.message.is_empty() {
-            return Answer::failed(CallErrorCode::InvalidRequest, "there is nothing to say");
+            return Answer::failed(CallErrorCode::InvalidRequest, "the message is empty");
         }
-        let patience = Duration::from_millis(request.timeout_ms);
-        let said = tokio::select! {
+        let timeout = Duration::from_millis(request.timeout_ms);
+        let echoed = tokio::select! {
             biased;
             () = call.cancelled() => return Answer::failed(CallErrorCode::Cancelled, "cancelled"),
-            said = tokio::time::timeout(patience, self.say(request, call)) => said,
+            echoed = tokio::time::timeout(timeout, self.echo_lines(request, call)) => echoed,
         };
-        match said {
+        match echoed {
             Ok(Ok(text)) => Answer { text: Some(text), ..Answer::default() },
-            Ok(Err(Closed)) => Answer::failed(CallErrorCode::Cancelled, "nobody listens any more"),
-            Err(_) => Answer::failed(CallErrorCode::Timeout, "it took too long"),
+            Ok(Err(Closed)) => Answer::failed(CallErrorCode::Cancelled, "the engine abandoned the call"),
+            Err(_) => Answer::failed(CallErrorCode::Timeout, "the call timed out"),
         }
     }
 }
@@ -57,12 +57,12 @@ impl Adapter for Echo {
         "echo"
     }
 
-    /// Only what is true: the engine relies on it.
+    /// The engine relies on these values.
     fn capabilities(&self) -> Capabilities {
         Capabilities { streaming: true, tools: false, structured_output: false, cancel: true }
     }
 
-    /// Asks the provider, where there is one; within five seconds.
+    /// An adapter with a provider checks it here, within five seconds.
     fn health(&self) -> Later<'_, Health> {
         Box::pin(std::future::ready(Health::Healthy))
     }

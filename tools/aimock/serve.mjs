@@ -1,6 +1,6 @@
-// Serves the formats of OpenAI, Anthropic and Gemini on one port of this machine,
-// answering from a file of fixtures. Prints its address; ends when its standard
-// input does, so that it never outlives a test.
+// Serves the APIs of OpenAI, Anthropic and Gemini on one local port, with answers from
+// a file of fixtures. Prints its URL; exits when its standard input closes, so that it
+// never outlives a test.
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 

@@ -1,5 +1,5 @@
-// A real EventSource in a real browser: the server is killed and started again under it, and the
-// page misses nothing and sees nothing twice.
+// Tests EventSource in a real browser: the server is killed and restarted, and the page misses
+// no event and sees none twice.
 //
 //   node events.mjs BINARY CHROMIUM
 import { spawn } from "node:child_process";
@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { chromium } from "playwright-core";
 
 const [binary, executablePath] = process.argv.slice(2);
-const PATIENCE_MS = 90_000;
+const TIMEOUT_MS = 90_000;
 const NAMES =
   "run.started run.status.changed run.completed run.failed run.cancelled run.timed_out run.recovered " +
   "node.queued node.waiting node.started node.stream.delta node.log node.retried node.completed " +
@@ -28,7 +28,7 @@ async function until(what, look) {
   for (;;) {
     const found = await look();
     if (found) return found;
-    must(Date.now() - began < PATIENCE_MS, `it never came to be: ${what}`);
+    must(Date.now() - began < TIMEOUT_MS, `timed out: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }
@@ -81,7 +81,7 @@ try {
   const { run_id: run } = await api("/api/v1/runs", { method: "POST", body });
 
   browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
-  // The page of the API has no scripts, and its policy allows none: ours is let past it.
+  // The content security policy of the API page forbids scripts; bypass it for the test.
   const context = await browser.newContext({ bypassCSP: true });
   const page = await context.newPage();
   await page.goto(`${origin}/api/docs`);
@@ -114,16 +114,16 @@ try {
   await until("the run ends", async () => (await seen()).at(-1)[2] === "run.completed");
 
   const all = await seen();
-  must(await page.evaluate(() => window.opened >= 2), "the page was never let go");
+  must(await page.evaluate(() => window.opened >= 2), "the connection was never closed");
   must(before > 0 && before < all.length, `killed after ${before} of ${all.length}`);
   all.forEach(([last, id, type, told], at) => {
-    must(last === at + 1 && id === at + 1, `event ${at + 1} is ${last}, and says ${id}`);
-    must(type === told, `${last} is ${type}, and says ${told}`);
+    must(last === at + 1 && id === at + 1, `event ${at + 1} has the id ${last}, and its envelope ${id}`);
+    must(type === told, `event ${last} has the type ${type}, and its envelope ${told}`);
   });
   const { last_event_id: last } = await api(`/api/v1/runs/${run}`);
   must(last === all.length, `the journal has ${last}, the page saw ${all.length}`);
 
-  // A page can see that a quiet stream is alive.
+  // An idle stream sends heartbeats that the page sees.
   await page.evaluate(() => {
     window.beats = [];
     window.source = new EventSource("/api/v1/events");
@@ -131,11 +131,11 @@ try {
       window.beats.push([event.lastEventId, JSON.parse(event.data).type]);
     });
   });
-  const beats = await until("a quiet stream beats", async () => {
+  const beats = await until("an idle stream sends a heartbeat", async () => {
     const beats = await page.evaluate(() => window.beats);
     return beats.length > 0 && beats;
   });
-  must(JSON.stringify(beats[0]) === '["","heartbeat"]', `the heartbeat says ${JSON.stringify(beats[0])}`);
+  must(JSON.stringify(beats[0]) === '["","heartbeat"]', `the heartbeat is ${JSON.stringify(beats[0])}`);
   console.log(`the page saw all ${all.length} events once, ${before} of them before the server was killed`);
 } finally {
   await browser?.close();

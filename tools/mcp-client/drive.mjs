@@ -1,13 +1,13 @@
-// An official client of the Model Context Protocol, driven line by line.
+// Drives an official client of the Model Context Protocol line by line.
 //
 //   node drive.mjs DIRECTORY OPTIONS
 //
-// DIRECTORY holds `node_modules`; OPTIONS is JSON: `client` is `legacy` (SDK 1, a
-// handshake first) or `modern` (SDK 2, the protocol of 2026-07-28), and either
-// `http` {url, token, headers} or `stdio` {command, args, env, cwd} says where to.
-// Each line of standard input asks for something ({"list": true} or
+// DIRECTORY contains `node_modules`; OPTIONS is JSON: `client` is `legacy` (SDK 1, with
+// a handshake) or `modern` (SDK 2, the protocol of 2026-07-28), and either
+// `http` {url, token, headers} or `stdio` {command, args, env, cwd} is the target.
+// Each line of standard input is a request ({"list": true} or
 // {"call": NAME, "args": {…}, "progress": true}); each line of standard output
-// answers one, the first the connection itself.
+// is a response. The first response is about the connection itself.
 
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";

@@ -1,10 +1,10 @@
-// A server of tools made with the official SDK, to test our client with.
+// A tool server made with the official SDK, for tests of our client.
 //
 //   node serve.mjs DIRECTORY stdio
 //   node serve.mjs DIRECTORY http [json]
 //
-// DIRECTORY holds `node_modules`. Over HTTP the address is the first line of
-// standard output, answers are streams unless `json` is said, `/forget` ends all
+// DIRECTORY contains `node_modules`. Over HTTP the URL is the first line of
+// standard output, responses are streams unless `json` is given, `/forget` ends all
 // sessions, and the end of standard input ends the server.
 
 import { createServer } from "node:http";
