@@ -46,7 +46,7 @@ impl Echo {
         };
         match echoed {
             Ok(Ok(text)) => Answer { text: Some(text), ..Answer::default() },
-            Ok(Err(Closed)) => Answer::failed(CallErrorCode::Cancelled, "the engine abandoned the call"),
+            Ok(Err(Closed)) => Answer::failed(CallErrorCode::Cancelled, "the call was abandoned"),
             Err(_) => Answer::failed(CallErrorCode::Timeout, "the call timed out"),
         }
     }
