@@ -1,9 +1,9 @@
-//! Whether a run may begin as the rows are, and which rows count.
+//! Checks a start against the registry: role bindings, agents, policies.
 
 use crate::engine::Inner;
 use crate::error::StartError;
-use crate::permit::Verdict;
 use crate::start::Start;
+use crate::start_policy::StartDenial;
 use crate::trust::Rules;
 use sluice_core::journal::event::DocumentSource;
 use sluice_core::plan::step::{Step, Work};
@@ -14,17 +14,16 @@ use sluice_govern::registry::{Deployment, Posture};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Why a run may not begin as the rows are.
+/// Why a run may not start under the current rows.
 pub(crate) enum NotAdmitted {
-    /// A step names an agent that does not exist, or nothing.
-    Unfit(StartError),
-    /// The policies refuse it.
-    Stopped(Verdict),
+    /// The request is not valid: for example, a step names an unknown agent.
+    Invalid(StartError),
+    /// The policies deny it.
+    Denied(StartDenial),
 }
 
 impl Inner {
-    /// The rules to start a run under: not older than those its document was resolved
-    /// under, and not newer.
+    /// The rules to start a run under: exactly those that its document was resolved under.
     pub(crate) async fn rules_for(
         self: &Arc<Self>,
         request: &Start,
@@ -41,20 +40,20 @@ impl Inner {
         if rules.fabric.epoch == epoch { Ok(rules) } else { Err(StartError::Moved) }
     }
 
-    /// Whether a run may begin as the rows are.
+    /// Checks whether a run may start under these rules.
     pub(crate) fn admit(
         &self,
         rules: &Arc<Rules>,
         request: &Start,
         id: RunId,
     ) -> Result<(), NotAdmitted> {
-        check_bindings(rules, request).map_err(NotAdmitted::Unfit)?;
-        self.check_agents(rules, request).map_err(NotAdmitted::Unfit)?;
-        self.stopped(rules, request, id)
-            .map_or(Ok(()), |verdict| Err(NotAdmitted::Stopped(verdict)))
+        check_bindings(rules, request).map_err(NotAdmitted::Invalid)?;
+        self.check_agents(rules, request).map_err(NotAdmitted::Invalid)?;
+        self.start_denial(rules, request, id)
+            .map_or(Ok(()), |denial| Err(NotAdmitted::Denied(denial)))
     }
 
-    /// Every step must have an agent that can do it.
+    /// Checks that every step has an agent that can execute it.
     pub(crate) fn check_agents(
         &self,
         rules: &Arc<Rules>,
@@ -67,7 +66,7 @@ impl Inner {
             match &step.work {
                 Work::Approval | Work::Workflow(_) => continue,
                 Work::Unresolved { what, name } => {
-                    let message = format!("{what} `{name}` of step `{}` is not at hand", step.id);
+                    let message = format!("{what} `{name}` of step `{}` was not found", step.id);
                     return Err(StartError::Unresolved(message));
                 }
                 Work::Command { .. } | Work::Lens(_) => {}
@@ -75,18 +74,18 @@ impl Inner {
             let default = request.default_agent.as_deref();
             let agent = match request.stored.definition.planned(position, &bindings, default) {
                 Planned::Agent(agent) => agent,
-                // It waits until an operator assigns a member.
+                // The step waits until an operator assigns a team member.
                 Planned::Unassigned => continue,
                 Planned::Unnamed => return Err(StartError::Agent(no_agent(step))),
             };
             if view.agent(agent).is_none() {
                 let known: Vec<&str> = self.agents.names().collect();
                 let known = match known.as_slice() {
-                    [] => "no agent is set up".to_owned(),
-                    known => format!("there is {}", known.join(", ")),
+                    [] => "no agent is configured".to_owned(),
+                    known => format!("configured: {}", known.join(", ")),
                 };
                 let message = format!(
-                    "step `{}` names the agent `{agent}`, which is not here; {known}",
+                    "step `{}` names the agent `{agent}`, which is not configured; {known}",
                     step.id
                 );
                 return Err(StartError::Agent(message));
@@ -96,8 +95,8 @@ impl Inner {
     }
 }
 
-/// The deployment that a run is started under. An inline document has none: it is no
-/// run of the workflow whose name it says.
+/// The deployment that a run starts under. An inline document has none, even if it
+/// bears the name of a deployed workflow.
 pub(crate) fn deployment<'r>(
     rules: &'r Rules,
     request: &Start,
@@ -107,15 +106,15 @@ pub(crate) fn deployment<'r>(
     rules.fabric.deployment(name).filter(|_| registered)
 }
 
-/// How much freedom a run has. A run above it that is bounded in nothing lifts no bound
-/// of the run's own deployment.
+/// Autonomy of a run. A parent without limits does not lift the limits of the run's own
+/// deployment.
 pub(crate) fn posture(rules: &Rules, request: &Start) -> Posture {
     let deployed = deployment(rules, request).map(|(_, one)| one.posture);
     let above = request.posture.filter(|posture| *posture != Posture::default());
     above.or(deployed).unwrap_or_default()
 }
 
-/// Which agent has which role: as the deployment says, else as the caller does.
+/// Agent of each role: the deployment takes precedence over the caller.
 pub(crate) fn bindings(rules: &Rules, request: &Start) -> BTreeMap<String, String> {
     let mut bindings = request.role_bindings.clone();
     let deployed = deployment(rules, request).map(|(_, one)| one.roles.clone());
@@ -123,8 +122,8 @@ pub(crate) fn bindings(rules: &Rules, request: &Start) -> BTreeMap<String, Strin
     bindings
 }
 
-/// A caller binds only roles that the deployment leaves open. What a run inherits from
-/// the run above it, or from the run it is made from, gives way without a word.
+/// A caller may bind only roles that the deployment leaves open. Bindings inherited from
+/// a parent or origin run are overridden silently.
 pub(crate) fn check_bindings(rules: &Rules, request: &Start) -> Result<(), StartError> {
     if request.parent.is_some() || request.origin.is_some() {
         return Ok(());
@@ -145,11 +144,11 @@ pub(crate) fn check_bindings(rules: &Rules, request: &Start) -> Result<(), Start
 
 fn no_agent(step: &Step) -> String {
     let role = step.role.as_ref().map_or_else(String::new, |role| {
-        format!(" (its role `{role}` is bound to none: `--bind {role}=AGENT`)")
+        format!(" (its role `{role}` is not bound: `--bind {role}=AGENT`)")
     });
     format!(
-        "step `{}` names no agent{role}; name one in the document, give the run a default with \
-         `--agent NAME`, or let a script answer with `--mock FILE`",
+        "step `{}` names no agent{role}; name one in the document, set a default with \
+ `--agent NAME`, or use scripted answers with `--mock FILE`",
         step.id
     )
 }

@@ -1,105 +1,107 @@
-//! Who can be asked to do a step.
+//! Adapters that execute steps, by agent and gateway.
 
 use sluice_core::port::adapter::{Adapter, Gateways};
 use sluice_govern::registry::{ANYTHING, Gateway};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The gateway of everything that runs in this process.
+/// Name of the gateway for adapters in this process.
 pub const LOCAL_GATEWAY: &str = "local";
 
-/// The provider of adapters that answer from a script.
+/// Provider of adapters with scripted answers.
 const SCRIPTED: &str = "mock";
 
-/// Who does an agent's work at a gateway.
-enum Found<'a> {
-    /// An adapter of this process.
-    Here(&'a Arc<dyn Adapter>),
-    /// What the gateway's row says.
-    Spoken(&'a Arc<dyn Gateways>),
+/// The adapter for an agent at a gateway.
+enum AdapterChoice<'a> {
+    /// An adapter in this process.
+    Local(&'a Arc<dyn Adapter>),
+    /// An adapter made from the gateway's row.
+    Gateway(&'a Arc<dyn Gateways>),
 }
 
-/// Agents by name.
+/// Adapters by agent name.
 #[derive(Clone, Default)]
 pub struct Agents {
     by_name: BTreeMap<String, Arc<dyn Adapter>>,
-    /// Who speaks to gateways that have something to be spoken to by.
+    /// Makes adapters from rows of gateways.
     gateways: Option<Arc<dyn Gateways>>,
-    /// Who answers for names nobody has.
+    /// Adapter for agents without one of their own.
     fallback: Option<Arc<dyn Adapter>>,
 }
 
 impl Agents {
-    /// Nobody.
+    /// No adapters.
     pub fn new() -> Agents {
         Agents::default()
     }
 
-    /// Adds an agent.
+    /// Adds the adapter of an agent.
     #[must_use]
     pub fn with(mut self, name: &str, adapter: Arc<dyn Adapter>) -> Agents {
         self.by_name.insert(name.to_owned(), adapter);
         self
     }
 
-    /// Lets an adapter answer for every name nobody has.
+    /// Sets the adapter for all agents without one of their own.
     #[must_use]
     pub fn with_fallback(mut self, adapter: Arc<dyn Adapter>) -> Agents {
         self.fallback = Some(adapter);
         self
     }
 
-    /// Lets somebody speak to gateways as their rows say.
+    /// Sets the factory of adapters for gateways.
     #[must_use]
     pub fn with_gateways(mut self, gateways: Arc<dyn Gateways>) -> Agents {
         self.gateways = Some(gateways);
         self
     }
 
-    /// The agent of this name.
+    /// The local adapter of an agent.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Adapter>> {
         self.by_name.get(name).or(self.fallback.as_ref())
     }
 
-    /// Who does an agent's work at a gateway.
+    /// The adapter that executes an agent's steps at a gateway.
     pub fn at(&self, name: &str, gateway: Option<(&str, &Gateway)>) -> Option<Arc<dyn Adapter>> {
-        match self.find(name, gateway.map(|(_, row)| row))? {
-            Found::Here(adapter) => Some(Arc::clone(adapter)),
-            Found::Spoken(gateways) => {
+        match self.choose(name, gateway.map(|(_, row)| row))? {
+            AdapterChoice::Local(adapter) => Some(Arc::clone(adapter)),
+            AdapterChoice::Gateway(gateways) => {
                 let (name, row) = gateway?;
                 gateways.adapter(name, row)
             }
         }
     }
 
-    /// Whether an agent's work can be done at a gateway.
+    /// Whether an agent's steps can be executed at a gateway.
     pub fn serves(&self, name: &str, gateway: &Gateway) -> bool {
-        self.find(name, Some(gateway)).is_some()
+        self.choose(name, Some(gateway)).is_some()
     }
 
-    /// Who does an agent's work at a gateway. An agent of this process is done in
-    /// it, or where its own provider is; any other by what the gateway speaks to.
-    /// A fallback stands in for every gateway, but not for agents of this process.
-    fn find(&self, name: &str, gateway: Option<&Gateway>) -> Option<Found<'_>> {
-        let fallback = || self.fallback.as_ref().map(Found::Here);
+    /// Chooses the adapter for an agent at a gateway. An agent with a local adapter uses it,
+    /// or a gateway of the same provider; any other agent uses the gateway's adapter. The
+    /// fallback replaces every gateway, but no local adapter.
+    fn choose(&self, name: &str, gateway: Option<&Gateway>) -> Option<AdapterChoice<'_>> {
+        let fallback = || self.fallback.as_ref().map(AdapterChoice::Local);
         let own = self.by_name.get(name);
-        let Some(row) = gateway else { return own.map(Found::Here).or_else(fallback) };
+        let Some(row) = gateway else { return own.map(AdapterChoice::Local).or_else(fallback) };
         let provider = row.provider.as_str();
-        // Without adapters for gateways, everything is done in this process.
-        let near = row.url.is_none() || self.gateways.is_none();
-        let spoken = self.gateways.as_ref().filter(|all| all.speaks_to(row)).map(Found::Spoken);
+        // Without a gateway factory everything runs in this process.
+        let is_local = row.url.is_none() || self.gateways.is_none();
+        let at_gateway =
+            self.gateways.as_ref().filter(|all| all.speaks_to(row)).map(AdapterChoice::Gateway);
         let Some(own) = own else {
-            let by_provider = || self.by_name.get(provider).filter(|_| near).map(Found::Here);
-            return spoken.or_else(by_provider).or_else(fallback);
+            let by_provider =
+                || self.by_name.get(provider).filter(|_| is_local).map(AdapterChoice::Local);
+            return at_gateway.or_else(by_provider).or_else(fallback);
         };
         if ![own.provider(), name, ""].contains(&provider) {
-            return fallback().map(|_| Found::Here(own));
+            return fallback().map(|_| AdapterChoice::Local(own));
         }
-        spoken.or_else(|| near.then_some(Found::Here(own)))
+        at_gateway.or_else(|| is_local.then_some(AdapterChoice::Local(own)))
     }
 
-    /// The gateway of this process, as it is without a row. It offers nothing in
-    /// particular, but a script can stand in for anything.
+    /// The gateway of this process when no row defines it. It offers no capabilities,
+    /// except that scripted answers can stand in for any.
     pub(crate) fn implied_gateway(&self) -> Gateway {
         let scripted = self.fallback.is_some()
             || self.by_name.values().any(|adapter| adapter.provider() == SCRIPTED);
@@ -107,7 +109,7 @@ impl Agents {
         Gateway { capabilities, ..Gateway::default() }
     }
 
-    /// The names there are.
+    /// Names of agents with a local adapter.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.by_name.keys().map(String::as_str)
     }

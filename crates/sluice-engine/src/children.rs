@@ -1,12 +1,12 @@
-//! Runs that runs start.
+//! Child runs.
 
+use crate::claim::RETRY_DELAY_MS;
 use crate::engine::Inner;
 use crate::error::{LoadError, StartError};
 use crate::load::stored;
-use crate::mail::Mail;
-use crate::resident::fold;
+use crate::loaded_run::fold;
+use crate::mailbox::Mail;
 use crate::start::Start;
-use crate::take::AGAIN_MS;
 use serde_json::{Map, Value};
 use sluice_core::code::Code;
 use sluice_core::journal::event::{DocumentSource, StepAt};
@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a child is started with.
+/// What a child run is started with.
 #[derive(Debug, Clone)]
 pub(crate) struct ChildRequest {
     reference: String,
@@ -72,7 +72,7 @@ pub(crate) fn request(run: &Run, at: StepAt, _child: RunId) -> ChildRequest {
     }
 }
 
-/// The step's span is what causes its child.
+/// The span of the parent step is the parent span of its child.
 fn cause(run: &Run, at: StepAt) -> Option<TraceParent> {
     let trace_id = Some(&run.started.trace_id).filter(|id| trace::is_trace_id(id))?;
     let span_id = trace::step_span(run.id, &run.name(at), run.state(at).dispatch_no);
@@ -80,31 +80,31 @@ fn cause(run: &Run, at: StepAt) -> Option<TraceParent> {
 }
 
 impl Inner {
-    /// Sees to it that a child run exists. Starting it twice is starting it once.
+    /// Starts a child run, retrying until it exists. Repeated starts are idempotent.
     pub(crate) fn start_child(self: Arc<Self>, parent: RunId, child: RunId, request: ChildRequest) {
         let engine = Arc::clone(&self);
         self.spawn(async move {
             let failure = loop {
-                match engine.child(parent, child, &request).await {
+                match engine.start_child_once(parent, child, &request).await {
                     Ok(()) => break None,
                     Err(StartError::Stopping) => return,
                     Err(StartError::Store(error) | StartError::Load(LoadError::Store(error))) => {
                         tracing::warn!(%child, %error, "the child cannot be started yet");
-                        tokio::time::sleep(Duration::from_millis(AGAIN_MS)).await;
+                        tokio::time::sleep(Duration::from_millis(RETRY_DELAY_MS)).await;
                     }
-                    // What keeps us from starting it may not have kept others.
+                    // Another node may have started it before it became impossible.
                     Err(error) => match engine.exists(child).await {
                         Ok(true) => break None,
                         Ok(false) => break Some(error),
                         Err(error) => {
-                            tracing::warn!(%child, %error, "the child cannot be looked for yet");
-                            tokio::time::sleep(Duration::from_millis(AGAIN_MS)).await;
+                            tracing::warn!(%child, %error, "the child cannot be looked up yet");
+                            tokio::time::sleep(Duration::from_millis(RETRY_DELAY_MS)).await;
                         }
                     },
                 }
             };
             match failure {
-                None => engine.stop_unwanted(parent, child).await,
+                None => engine.cancel_unwanted_child(parent, child).await,
                 Some(failure) => {
                     let command = Command::ChildEnded {
                         child,
@@ -113,11 +113,11 @@ impl Inner {
                         error: Some((code(&failure).to_string(), failure.to_string())),
                         origins: Vec::new(),
                     };
-                    engine.tell(parent, command, &format!("child:{child}:0")).await;
+                    engine.post_command(parent, command, &format!("child:{child}:0")).await;
                 }
             }
-            if let Some(sender) = engine.resident(parent) {
-                // If the parent has left memory, its next owner looks again.
+            if let Some(sender) = engine.mailbox(parent) {
+                // If the parent has left memory, its next owner starts the child again.
                 let _ = sender.send(Mail::Child(child)).await;
             }
         });
@@ -128,39 +128,39 @@ impl Inner {
         Ok(!self.store.list(filter).await?.is_empty())
     }
 
-    /// A child that its parent gave up before it existed could not be told so.
-    async fn stop_unwanted(self: &Arc<Self>, parent: RunId, child: RunId) {
+    /// Cancels a child that its parent stopped waiting for before it existed.
+    async fn cancel_unwanted_child(self: &Arc<Self>, parent: RunId, child: RunId) {
         let run = loop {
             match fold(self, parent).await {
                 Ok(folded) => break folded.run,
                 Err(LoadError::Store(error)) => {
-                    tracing::warn!(%parent, %error, "the parent cannot be looked at yet");
-                    tokio::time::sleep(Duration::from_millis(AGAIN_MS)).await;
+                    tracing::warn!(%parent, %error, "the parent cannot be loaded yet");
+                    tokio::time::sleep(Duration::from_millis(RETRY_DELAY_MS)).await;
                 }
                 Err(LoadError::NoRun(_) | LoadError::Poison { .. }) => return,
             }
         };
         let its = |effect| matches!(effect, Effect::Child { child: one, .. } if one == child);
         if run.is_stopping() || !run.due().any(its) {
-            let reason = "the run that started it no longer waits for it".to_owned();
+            let reason = "the parent run no longer waits for it".to_owned();
             let command = Command::Cancel { by: parent.to_string(), reason };
-            self.tell(child, command, "cancel:parent").await;
+            self.post_command(child, command, "cancel:parent").await;
         }
     }
 
-    /// Sees to it that a run hears something, however often that takes. By
-    /// letter: whoever waits for this holds room that the run may need.
-    async fn tell(self: &Arc<Self>, run: RunId, command: Command, key: &str) {
-        let body = letter::encode(&command).expect("what families say travels");
+    /// Posts a command to a run's durable mailbox, retrying until it is stored. Not sent
+    /// directly: the parent holds a permit that the run may need in order to load.
+    async fn post_command(self: &Arc<Self>, run: RunId, command: Command, key: &str) {
+        let body = letter::encode(&command).expect("the command can be encoded");
         let letter = Letter { run, key: key.to_owned(), body };
         while let Err(error) = self.store.post(letter.clone()).await {
-            tracing::warn!(%run, %error, "the run cannot be told yet");
-            tokio::time::sleep(Duration::from_millis(AGAIN_MS)).await;
+            tracing::warn!(%run, %error, "the message cannot be stored yet");
+            tokio::time::sleep(Duration::from_millis(RETRY_DELAY_MS)).await;
         }
-        self.deliver(run);
+        self.notify_messages(run);
     }
 
-    async fn child(
+    async fn start_child_once(
         self: &Arc<Self>,
         parent: RunId,
         child: RunId,
@@ -171,7 +171,7 @@ impl Inner {
             return Err(StartError::TooDeep(depth_max));
         }
         let missing = || {
-            let message = format!("the workflow `{}` was not at hand", request.reference);
+            let message = format!("the workflow `{}` was not resolved", request.reference);
             StartError::Unresolved(message)
         };
         let hash = request.definition.ok_or_else(missing)?;

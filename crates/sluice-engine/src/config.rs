@@ -1,59 +1,59 @@
-//! How an engine behaves.
+//! Settings of an engine.
 
 use sluice_core::limits::RECURSION_DEPTH_MAX;
 use sluice_core::port::authority::Patience;
 
-/// Settings of an engine.
+/// Settings of an engine. All durations are in milliseconds.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// How long this process counts as alive after it last said so.
+    /// Duration of this node's lease; it is renewed every third of that.
     pub lease_ms: u64,
-    /// How often runs that are due are looked for.
+    /// Interval between sweeps for runs that are due.
     pub sweep_ms: u64,
-    /// How often runs that nobody looks after are looked for.
+    /// Interval between scans for runs without an owner.
     pub watchdog_ms: u64,
-    /// A run that only waits longer than this is not kept in memory.
+    /// A run that waits longer than this is unloaded.
     pub park_after_ms: u64,
-    /// Most runs in memory at once. Starting more waits for room.
+    /// Most loaded runs. Further starts wait.
     pub residents_max: usize,
-    /// Which runs this process looks after.
+    /// Which runs this process claims.
     pub claims: Claims,
-    /// The model of steps for which nothing else names one.
+    /// Model of steps for which nothing else names one.
     pub default_model: Option<String>,
-    /// How many runs may be above a run.
+    /// Most nested runs.
     pub recursion_depth_max: u32,
-    /// How long a cancelled call may take to stop before it is dropped.
+    /// Grace period of a cancelled call before it is dropped.
     pub grace_ms: u64,
-    /// How long `Engine::shutdown` waits for runs to be handed over.
+    /// How long `Engine::shutdown` waits for runs to be released.
     pub shutdown_ms: u64,
-    /// How often parts of one answer are journalled at most.
+    /// Shortest interval between journalled parts of one stream.
     pub delta_ms: u64,
-    /// How many parts of answers are journalled a second, all streams together:
-    /// the more there are, the further apart are the parts of each.
+    /// Most journalled parts per second of all streams together; the interval of each
+    /// stream grows with the number of streams.
     pub deltas_per_second: u32,
-    /// How long people are given to answer, and steps wait at gates.
+    /// How long approvals stay open, and how long steps wait at gates.
     pub patience: Patience,
-    /// How often a run that waits at a gate looks by itself.
+    /// How often a run that waits at a gate checks it.
     pub look_ms: u64,
-    /// How the moderator is asked.
+    /// Calls to the moderator.
     pub moderation: Moderation,
-    /// Safeguards that are off.
+    /// Disabled safeguards.
     #[cfg(feature = "sabotage")]
     pub sabotage: Sabotage,
 }
 
-/// How the moderator is asked, and how much of a stream waits for it.
+/// Calls to the moderator, and moderated streams.
 #[derive(Debug, Clone)]
 pub struct Moderation {
-    /// How long it may take to answer once.
+    /// Timeout of one call.
     pub timeout_ms: u64,
-    /// How often it is asked before it counts as unavailable.
+    /// Attempts before the moderator is treated as unavailable.
     pub tries: u32,
-    /// Most questions to it at once.
+    /// Most calls at the same time.
     pub parallel: usize,
-    /// A stream is checked when so much of it waits.
+    /// A stream is checked when this many bytes are withheld.
     pub window_bytes: usize,
-    /// And at the latest after this time.
+    /// A stream is checked at the latest after this time.
     pub window_ms: u64,
 }
 
@@ -69,16 +69,16 @@ impl Default for Moderation {
     }
 }
 
-/// Which runs a process looks after.
+/// Which runs a process claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claims {
     /// Every run that is due and has no owner.
     All,
-    /// Those it started or was asked to take up, and their families.
+    /// Runs that it started or was asked to claim, and their child runs.
     Own,
-    /// None: it notes commands down and leaves the work to others.
+    /// No runs: commands are recorded, and other processes execute them.
     None,
-    /// None, and the store is only read: the engine holds no lease and seals nothing.
+    /// No runs, and no writes: the engine holds no lease and makes no seals.
     ReadOnly,
 }
 
@@ -106,28 +106,29 @@ impl Default for Config {
     }
 }
 
-/// Safeguards taken away, one at a time, so that the simulator can show what each is for.
+/// Safeguards that can be disabled one by one, so that the simulator can prove that each
+/// is needed.
 #[cfg(feature = "sabotage")]
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Sabotage {
-    /// Work is sent before the append that says so is durable.
+    /// Dispatches before the append is durable.
     pub dispatch_before_log: bool,
-    /// A result counts, whichever dispatch it is of.
+    /// Accepts results of earlier dispatches.
     pub accept_late: bool,
-    /// When a run is parked, nobody notes when it is due.
+    /// Forgets when a parked run is due.
     pub forget_timers: bool,
-    /// Steps are dispatched without asking the gates.
+    /// Dispatches steps without evaluating the gates.
     pub unasked: Option<&'static sluice_core::port::authority::Unasked>,
-    /// Counters whose names begin so have no bound.
+    /// Removes the limits of counters with this prefix.
     pub unguarded: Option<&'static str>,
-    /// Slots are not given back.
+    /// Does not free concurrency slots.
     pub forget_slots: bool,
-    /// What is sent again after a crash reserves again.
+    /// Reserves again for dispatches that are sent again after a crash.
     pub reserve_again: bool,
-    /// A grant that was used counts for ever.
+    /// Lets an approval be used more than once.
     pub reuse_grants: bool,
-    /// Whatever the moderator says of what goes in, it counts as cleared.
+    /// Treats every input as cleared by the moderator.
     pub let_in: bool,
-    /// Streams do not wait for the moderator.
+    /// Releases streams without moderation.
     pub stream_unchecked: bool,
 }

@@ -1,4 +1,4 @@
-//! Definitions as they are stored: the document and the plan, once, by hash.
+//! Stored definitions: document and plan, content-addressed by hash.
 
 use serde_json::value::RawValue;
 use sluice_core::plan::Plan;
@@ -7,18 +7,18 @@ use sluice_core::run::definition::Definition;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
-/// A definition and where it is stored.
+/// A definition with its stored form.
 #[derive(Debug, Clone)]
 pub struct Stored {
-    /// The hash of its stored form.
+    /// Hash of the stored form.
     pub hash: Hash,
-    /// The definition.
+    /// Document and plan.
     pub definition: Arc<Definition>,
     body: Arc<Vec<u8>>,
 }
 
 impl Stored {
-    /// Of a plan made from `document`.
+    /// Builds the stored form of a plan that was made from `document`.
     pub fn new(plan: Plan, document: &str) -> Stored {
         let body = serde_json::json!({"v": 1, "document": document, "plan": &plan});
         let body = body.to_string().into_bytes();
@@ -26,60 +26,59 @@ impl Stored {
         Stored { hash: Hash::of(&body), definition, body: Arc::new(body) }
     }
 
-    /// For the store.
     pub(crate) fn blob(&self) -> Blob {
         Blob { hash: self.hash, body: (*self.body).clone() }
     }
 
-    /// Reads a stored definition.
+    /// Decodes a stored definition.
     pub(crate) fn read(hash: Hash, body: Vec<u8>) -> Result<Stored, String> {
         #[derive(serde::Deserialize)]
-        struct Written<'a> {
+        struct DefinitionRecord<'a> {
             v: u64,
             document: String,
             #[serde(borrow)]
             plan: &'a RawValue,
         }
-        let written: Written<'_> =
+        let record: DefinitionRecord<'_> =
             serde_json::from_slice(&body).map_err(|error| error.to_string())?;
-        if written.v != 1 {
-            return Err(format!("the definition is of version {}", written.v));
+        if record.v != 1 {
+            return Err(format!("definition version {} is not supported", record.v));
         }
-        let plan = Plan::from_json(written.plan.get()).map_err(|error| error.to_string())?;
-        let definition = Arc::new(Definition::new(plan, written.document));
+        let plan = Plan::from_json(record.plan.get()).map_err(|error| error.to_string())?;
+        let definition = Arc::new(Definition::new(plan, record.document));
         Ok(Stored { hash, definition, body: Arc::new(body) })
     }
 }
 
-/// Definitions in memory, the most recently used of them.
+/// Cache of recently stored or loaded definitions.
 #[derive(Debug, Default)]
-pub(crate) struct Definitions(Mutex<Kept>);
+pub(crate) struct Definitions(Mutex<DefinitionCache>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct DefinitionCache {
     by_hash: BTreeMap<Hash, Stored>,
     order: VecDeque<Hash>,
 }
 
-/// Most definitions kept beside those that runs hold.
+/// Most definitions in the cache.
 const DEFINITIONS_MAX: usize = 256;
 
 impl Definitions {
     pub(crate) fn get(&self, hash: Hash) -> Option<Stored> {
-        let kept = self.0.lock().expect("nobody panics while holding it");
-        kept.by_hash.get(&hash).cloned()
+        let cache = self.0.lock().expect("the lock is not poisoned");
+        cache.by_hash.get(&hash).cloned()
     }
 
-    /// Keeps a definition that the store has.
+    /// Caches a definition that is in the store.
     pub(crate) fn keep(&self, stored: &Stored) {
-        let mut kept = self.0.lock().expect("nobody panics while holding it");
-        if kept.by_hash.insert(stored.hash, stored.clone()).is_none() {
-            kept.order.push_back(stored.hash);
+        let mut cache = self.0.lock().expect("the lock is not poisoned");
+        if cache.by_hash.insert(stored.hash, stored.clone()).is_none() {
+            cache.order.push_back(stored.hash);
         }
-        if kept.order.len() > DEFINITIONS_MAX
-            && let Some(oldest) = kept.order.pop_front()
+        if cache.order.len() > DEFINITIONS_MAX
+            && let Some(oldest) = cache.order.pop_front()
         {
-            kept.by_hash.remove(&oldest);
+            cache.by_hash.remove(&oldest);
         }
     }
 }

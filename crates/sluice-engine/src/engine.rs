@@ -1,23 +1,23 @@
-//! The engine: who is in memory, and how to reach them.
+//! The engine of one cluster node: its public methods, and the registry of loaded runs.
 
 use crate::agents::Agents;
 use crate::config::{Claims, Config};
 use crate::definition::{Definitions, Stored};
 use crate::error::{CommandError, Delivered, LoadError, OpenError, StartError};
 use crate::feed::{Feed, FeedReader};
-use crate::judge::Judge;
 use crate::limits::PAGE_BYTES;
 use crate::load::{Folded, blobs_of, replay, stored, subject};
-use crate::mail::Mail;
+use crate::loaded_run::{LoadContext, LoadedRun, fold};
+use crate::mailbox::Mail;
+use crate::moderation::ask::ModeratorClient;
 use crate::observe::{Gauges, Observer};
-use crate::resident::{Resident, Seat, fold};
 use crate::sealer::Sealer;
 use crate::start::{Start, StartedRun};
-use crate::stream::Budget;
+use crate::stream::StreamBudget;
 use crate::tail::Reader;
-use crate::trust::{PolicySource, Trust};
-use crate::turn::{Input, Standing};
-use crate::watch::{Tip, Watches};
+use crate::trust::{GovernanceCache, PolicySource};
+use crate::turn::{TurnInput, TurnResult};
+use crate::watch::{FollowedRuns, Tip};
 use futures_util::FutureExt as _;
 use sluice_core::journal::envelope::{Seen, envelopes, push};
 use sluice_core::port::moderator::Moderator;
@@ -38,31 +38,31 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-/// Makes chance.
+/// Creates a source of random bits for one run.
 pub type EntropySource = Arc<dyn Fn() -> Box<dyn Entropy> + Send + Sync>;
 
-/// What an engine stands on.
+/// Everything an [`Engine`] depends on.
 #[derive(Clone)]
 pub struct Ground {
-    /// Where journals live.
+    /// Stores journals, registry rows and counters.
     pub store: Arc<dyn Store>,
-    /// What time it is.
+    /// Source of the current time.
     pub clock: Arc<dyn Clock>,
-    /// Where chance comes from.
+    /// Source of random bits.
     pub entropy: EntropySource,
-    /// Who does the work.
+    /// Adapters that execute steps, by agent and gateway.
     pub agents: Agents,
-    /// Where the rules come from.
+    /// Where policies are read from.
     pub policies: PolicySource,
-    /// What seals are made with; none if somebody else makes them.
+    /// Signs seals; `None` if another process seals this store.
     pub sealer: Option<Sealer>,
-    /// Who judges texts. Without one, steps that ask for it fail.
+    /// Checks texts of moderated steps. Without one, those steps fail.
     pub moderator: Option<Arc<dyn Moderator>>,
-    /// Who is told what became of runs.
+    /// Receives every durable turn, for metrics and traces.
     pub observer: Option<Arc<dyn Observer>>,
 }
 
-/// A process's engine. Dropping it is as if the process died.
+/// The engine of one process. Dropping it aborts all its tasks, as a crash would.
 pub struct Engine {
     inner: Arc<Inner>,
 }
@@ -72,48 +72,48 @@ pub(crate) struct Inner {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: EntropySource,
     pub(crate) agents: Agents,
-    pub(crate) trust: Trust,
+    pub(crate) trust: GovernanceCache,
     pub(crate) sealer: Option<Sealer>,
-    pub(crate) judge: Arc<Judge>,
+    pub(crate) moderator: Arc<ModeratorClient>,
     pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) config: Config,
     pub(crate) node: NodeId,
     pub(crate) definitions: Definitions,
-    pub(crate) watches: Watches,
+    pub(crate) followed: FollowedRuns,
     pub(crate) feed: Feed,
-    /// What streams share.
-    pub(crate) streams: Budget,
-    /// Room for runs in memory.
+    /// Rate and memory that all streams of the process share.
+    pub(crate) streams: StreamBudget,
+    /// One permit per run that may be in memory.
     pub(crate) room: Arc<Semaphore>,
     pub(crate) stop: CancellationToken,
     dead: CancellationToken,
-    residents: Mutex<BTreeMap<RunId, mpsc::Sender<Mail>>>,
-    /// Of a process that looks after its own runs only: those it had in memory.
-    family: Mutex<BTreeSet<RunId>>,
-    /// Whether a claim stands in line for room.
-    pub(crate) queues: AtomicBool,
-    /// Whether runs were claimed that nobody told us of.
-    pub(crate) missed: AtomicBool,
-    /// Whether something was written here that may not be sealed.
-    pub(crate) grown: AtomicBool,
-    /// Runs whose journals cannot be folded, and why.
+    loaded: Mutex<BTreeMap<RunId, mpsc::Sender<Mail>>>,
+    /// With `Claims::Own`: the runs that this process loaded, which it wakes when due.
+    own_runs: Mutex<BTreeSet<RunId>>,
+    /// Whether a claim already waits for a permit.
+    pub(crate) claim_queued: AtomicBool,
+    /// Whether the answer to a claim was lost, so that some claimed runs are unknown.
+    pub(crate) claims_unacknowledged: AtomicBool,
+    /// Whether this process appended something since the last seal.
+    pub(crate) unsealed: AtomicBool,
+    /// Quarantined runs and the reason: their journals cannot be folded.
     poisoned: Mutex<BTreeMap<RunId, String>>,
     trouble: watch::Sender<Option<String>>,
 }
 
-/// Why a run could not be taken up here.
+/// A run could not be claimed and loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum TakeError {
-    /// A process that lives owns it.
+    /// A live node owns it: send the command to its mailbox.
     #[error("{0} owns the run")]
     Held(NodeId),
-    /// It cannot be loaded.
+    /// Its journal cannot be loaded.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// The store failed.
+    /// The store failed: retry.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The engine stops.
+    /// The engine is shutting down.
     #[error("the engine is stopping")]
     Stopping,
 }
@@ -125,19 +125,20 @@ impl Drop for Engine {
 }
 
 impl Engine {
-    /// Starts an engine. What it looks after begins at once.
+    /// Opens an engine and starts its background tasks.
     pub async fn open(ground: Ground, config: Config) -> Result<Engine, OpenError> {
         let mut entropy = (ground.entropy)();
         let node = NodeId(RunId::new(ground.clock.now_ms(), &mut *entropy).0);
         let patience = config.patience.clone();
         let implied = ground.agents.implied_gateway();
-        let trust = Trust::open(&*ground.store, ground.policies, implied, patience).await??;
+        let trust =
+            GovernanceCache::open(&*ground.store, ground.policies, implied, patience).await??;
         if config.claims != Claims::ReadOnly {
             ground.store.renew(node, config.lease_ms).await?;
         }
-        let judge = Judge::new(ground.moderator, config.moderation.clone());
+        let moderator = ModeratorClient::new(ground.moderator, config.moderation.clone());
         #[cfg(feature = "sabotage")]
-        let judge = judge.sabotaged(config.sabotage);
+        let moderator = moderator.sabotaged(config.sabotage);
         let inner = Arc::new(Inner {
             store: ground.store,
             clock: ground.clock,
@@ -145,68 +146,66 @@ impl Engine {
             agents: ground.agents,
             trust,
             sealer: ground.sealer,
-            judge: Arc::new(judge),
+            moderator: Arc::new(moderator),
             observer: ground.observer,
             node,
             definitions: Definitions::default(),
-            watches: Watches::default(),
+            followed: FollowedRuns::default(),
             feed: Feed::new(),
-            streams: Budget::default(),
+            streams: StreamBudget::default(),
             room: Arc::new(Semaphore::new(config.residents_max)),
             stop: CancellationToken::new(),
             dead: CancellationToken::new(),
-            residents: Mutex::default(),
-            family: Mutex::default(),
-            queues: AtomicBool::new(false),
-            missed: AtomicBool::new(false),
-            grown: AtomicBool::new(false),
+            loaded: Mutex::default(),
+            own_runs: Mutex::default(),
+            claim_queued: AtomicBool::new(false),
+            claims_unacknowledged: AtomicBool::new(false),
+            unsealed: AtomicBool::new(false),
             poisoned: Mutex::default(),
             trouble: watch::channel(None).0,
             config,
         });
         if inner.config.claims != Claims::ReadOnly {
-            inner.keep_working();
+            inner.spawn_background_tasks();
         }
         Ok(Engine { inner })
     }
 
-    /// This process's name among those that share the store.
+    /// Id of this node among those that share the store.
     pub fn node(&self) -> NodeId {
         self.inner.node
     }
 
-    /// Whether a gateway can do work, and the last changes of that, as far as
-    /// this process can tell.
+    /// Current health of a gateway as seen by this node, and its last changes.
     pub fn health(&self, gateway: &str) -> (Health, Vec<(u64, Health)>) {
         self.inner.trust.health(gateway)
     }
 
-    /// The policies that count here whatever the registry says; none where those of
-    /// the registry count.
+    /// Policies fixed by configuration; `None` if the registry defines them.
     pub fn fixed_policies(&self) -> Option<Arc<Policies>> {
         self.inner.trust.fixed()
     }
 
-    /// A gateway said how it is. That counts for a while where nobody here can
-    /// ask it.
+    /// Records the health that a gateway reported. It is used for a limited time if
+    /// this process cannot probe the gateway itself.
     pub async fn heard(&self, gateway: &str, health: Health) {
-        self.inner.heard(gateway, health).await;
+        self.inner.gateway_reported(gateway, health).await;
     }
 
-    /// Whether work is done here, or only noted down.
+    /// Whether this process dispatches work or only records commands.
     pub fn dispatching(&self) -> Dispatching {
         self.inner.dispatching()
     }
 
-    /// Starts a run, and answers when that is durable.
+    /// Starts a run; returns once the start is durable.
     pub async fn start(&self, request: Start) -> Result<StartedRun, StartError> {
         let inner = Arc::clone(&self.inner);
-        let started = self.inner.finish(async move { inner.start(request).await }).await;
+        let started = self.inner.run_to_end(async move { inner.start(request).await }).await;
         started.unwrap_or(Err(StartError::Stopping))
     }
 
-    /// Asks something of a run, and answers when it is durable. `key` names
-    /// the command where it has to go through the inbox.
+    /// Sends a command to a run; returns once it is durable. `key` makes the message
+    /// idempotent if it has to go through the mailbox of another node.
     pub async fn command(
         &self,
         run: RunId,
@@ -216,22 +215,22 @@ impl Engine {
         self.inner.command(run, command, key).await
     }
 
-    /// Takes an unfinished run up here.
+    /// Claims an unfinished run, loads it and continues its work.
     pub async fn take_up(&self, run: RunId) -> Result<(), TakeError> {
-        self.inner.reach(run, Dispatching::Allowed, None).await
+        self.inner.ensure_loaded(run, Dispatching::Allowed, None).await
     }
 
-    /// A run as the store has it.
+    /// Loads a run from the store.
     pub async fn load(&self, run: RunId) -> Result<Run, LoadError> {
         Ok(fold(&self.inner, run).await?.run)
     }
 
-    /// A run as it was after the event `upto`.
+    /// Loads a run as it was after the event `upto`.
     pub async fn load_at(&self, run: RunId, upto: u64) -> Result<Run, LoadError> {
         Ok(replay(&*self.inner.store, &self.inner.definitions, run, upto).await?.run)
     }
 
-    /// Envelopes of the events after `after`, a page of them.
+    /// Returns one page of envelopes of the events after `after`.
     pub async fn events(&self, run: &Run, after: u64) -> Result<Vec<Seen>, LoadError> {
         let mut shown = Vec::new();
         for frame in self.inner.store.frames(run.id, after, PAGE_BYTES).await? {
@@ -246,43 +245,43 @@ impl Engine {
         Ok(shown)
     }
 
-    /// Reads a run's events from a cursor on: first what is there, then what comes.
+    /// Reads a run's events after a cursor: stored events first, then new ones as they come.
     pub async fn reader(&self, run: RunId, after: u64) -> Result<Reader, LoadError> {
         Reader::open(Arc::clone(&self.inner), run, after).await
     }
 
-    /// Reads the events of all runs from a place in the store's order on, or from
-    /// now on: first what is there, then what comes.
+    /// Reads the events of all runs after a position in the store's append order, or
+    /// from now on: stored events first, then new ones as they come.
     pub async fn feed(&self, after: Option<u64>) -> Result<FeedReader, StoreError> {
         FeedReader::open(Arc::clone(&self.inner), after).await
     }
 
-    /// How many follow all runs.
+    /// Number of readers of the feed of all runs.
     pub fn feed_readers(&self) -> usize {
         self.inner.feed.readers()
     }
 
-    /// A definition by the hash of its stored form.
+    /// Loads a definition by the hash of its stored form.
     pub async fn definition(&self, hash: Hash) -> Result<Result<Stored, String>, LoadError> {
         stored(&*self.inner.store, &self.inner.definitions, hash).await
     }
 
-    /// Follows a run: a new value after each of its turns here.
+    /// Follows a run: yields a value after each turn that this process commits.
     pub fn follow(&self, run: RunId) -> watch::Receiver<Option<Tip>> {
-        self.inner.watches.follow(run)
+        self.inner.followed.follow(run)
     }
 
-    /// How many runs are in memory.
+    /// Number of loaded runs.
     pub fn residents(&self) -> usize {
-        self.inner.residents().len()
+        self.inner.loaded_runs().len()
     }
 
-    /// How much is in hand.
+    /// Current load of the engine.
     pub fn gauges(&self) -> Gauges {
         let (residents, mail) = {
-            let residents = self.inner.residents();
+            let loaded = self.inner.loaded_runs();
             let waiting = |one: &mpsc::Sender<Mail>| one.max_capacity() - one.capacity();
-            (residents.len(), residents.values().map(waiting).sum())
+            (loaded.len(), loaded.values().map(waiting).sum())
         };
         Gauges {
             residents,
@@ -293,36 +292,36 @@ impl Engine {
         }
     }
 
-    /// What keeps the store from writing, while something does.
+    /// The error that keeps the store from writing, while there is one.
     pub fn trouble(&self) -> watch::Receiver<Option<String>> {
         self.inner.trouble.subscribe()
     }
 
-    /// Whether the store takes writes now, and has room for more.
+    /// Checks that the store accepts writes and has free space.
     pub async fn probe(&self) -> Result<(), StoreError> {
         self.inner.store.renew(self.inner.node, self.inner.config.lease_ms).await?;
         self.inner.store.room().await
     }
 
-    /// Runs that are left alone, and why.
+    /// Quarantined runs, each with the reason.
     pub fn poisoned(&self) -> BTreeMap<RunId, String> {
-        self.inner.poisoned.lock().expect("nobody panics while holding it").clone()
+        self.inner.poisoned.lock().expect("the lock is not poisoned").clone()
     }
 
     pub(crate) fn inner(&self) -> &Arc<Inner> {
         &self.inner
     }
 
-    /// Seals everything that is written by now.
+    /// Seals everything written so far.
     pub async fn seal(&self) -> Result<(), StoreError> {
         self.inner.seal().await
     }
 
-    /// Stops: nothing new starts, what is in flight is left to the next owner.
+    /// Stops the engine: nothing new starts, and running work is left to the next owner.
     ///
-    /// Answers after `Config::shutdown_ms` at the latest, with the number of runs that
-    /// could not be handed over: the store took no append. Their work is stopped, and
-    /// the next owner resumes them as after a crash.
+    /// Returns after `Config::shutdown_ms` at the latest, with the number of runs that
+    /// could not be released because the store accepted no append. Their work is stopped,
+    /// and the next owner recovers them as after a crash.
     pub async fn shutdown(&self) -> usize {
         self.inner.stop.cancel();
         self.inner.room.close();
@@ -330,8 +329,8 @@ impl Engine {
         if tokio::time::timeout(patience, self.inner.hand_over()).await.is_ok() {
             return 0;
         }
-        let left = self.inner.residents().len();
-        tracing::warn!(left, "runs could not be handed over in time; the next owner resumes them");
+        let left = self.inner.loaded_runs().len();
+        tracing::warn!(left, "runs could not be released in time; the next owner recovers them");
         // Dropping the loaded runs stops their work.
         self.inner.dead.cancel();
         left
@@ -339,18 +338,18 @@ impl Engine {
 }
 
 impl Inner {
-    pub(crate) fn residents(
+    pub(crate) fn loaded_runs(
         &self,
     ) -> std::sync::MutexGuard<'_, BTreeMap<RunId, mpsc::Sender<Mail>>> {
-        self.residents.lock().expect("nobody panics while holding it")
+        self.loaded.lock().expect("the lock is not poisoned")
     }
 
-    /// Hands every loaded run over, then the lease.
+    /// Releases every loaded run, then the lease.
     async fn hand_over(&self) {
-        let senders: Vec<_> = self.residents().values().cloned().collect();
+        let senders: Vec<_> = self.loaded_runs().values().cloned().collect();
         for sender in &senders {
-            // One that is gone has nothing to leave.
-            let _ = sender.send(Mail::Leave).await;
+            // A closed mailbox belongs to a run that has already left memory.
+            let _ = sender.send(Mail::Release).await;
         }
         for sender in senders {
             sender.closed().await;
@@ -359,33 +358,33 @@ impl Inner {
             return;
         }
         if let Err(error) = self.seal().await {
-            tracing::warn!(%error, "what was written last is left for others to seal");
+            tracing::warn!(%error, "the last writes could not be sealed; another node seals them");
         }
         if let Err(error) = self.store.leave(self.node).await {
-            tracing::warn!(%error, "the lease could not be given up; it will run out");
+            tracing::warn!(%error, "the lease could not be released; it will expire");
         }
     }
 
-    /// The runs a process looks after that claims nothing else.
-    pub(crate) fn family(&self) -> std::sync::MutexGuard<'_, BTreeSet<RunId>> {
-        self.family.lock().expect("nobody panics while holding it")
+    /// With `Claims::Own`: the runs that this process wakes when they are due.
+    pub(crate) fn own_runs(&self) -> std::sync::MutexGuard<'_, BTreeSet<RunId>> {
+        self.own_runs.lock().expect("the lock is not poisoned")
     }
 
-    /// Whether a run that waits and is not in memory is this process's to look after.
-    pub(crate) fn is_ours_to_wake(&self, run: RunId) -> bool {
+    /// Whether this process may load a waiting run in order to wake it.
+    pub(crate) fn may_wake(&self, run: RunId) -> bool {
         match self.config.claims {
             Claims::All => true,
-            Claims::Own => self.family().contains(&run),
+            Claims::Own => self.own_runs().contains(&run),
             Claims::None | Claims::ReadOnly => false,
         }
     }
 
-    /// Completes when this process is as good as dead.
-    pub(crate) fn gone(&self) -> CancellationToken {
+    /// Cancelled when the engine is dropped or its shutdown timed out.
+    pub(crate) fn dead_token(&self) -> CancellationToken {
         self.dead.clone()
     }
 
-    /// Runs a task until it ends or this process is as good as dead.
+    /// Spawns a task that ends when the engine is dropped.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let dead = self.dead.clone();
         tokio::spawn(async move {
@@ -397,75 +396,80 @@ impl Inner {
         });
     }
 
-    /// Puts a run into memory, into the place it has there.
-    pub(crate) fn seat(self: &Arc<Self>, folded: Folded, seat: Seat, first: Vec<Input>) {
+    /// Starts the task of a loaded run. Its mailbox is already registered.
+    pub(crate) fn spawn_run(
+        self: &Arc<Self>,
+        folded: Folded,
+        context: LoadContext,
+        first: Vec<TurnInput>,
+    ) {
         if self.stop.is_cancelled() {
-            // Those who were told to leave did not include it. If its mailbox is
-            // full, what lies there asks for an owner that this is not any more.
-            let _ = seat.sender.try_send(Mail::Leave);
+            // The shutdown reached only runs that were loaded then. A full mailbox is fine:
+            // its senders find the run released and go to the next owner.
+            let _ = context.sender.try_send(Mail::Release);
         }
-        tracing::trace!(run = %folded.run.id, node = %self.node, epoch = seat.epoch, "enters memory");
+        tracing::trace!(run = %folded.run.id, node = %self.node, epoch = context.epoch, "run loaded");
         if self.config.claims == Claims::Own {
-            self.family().insert(folded.run.id);
+            self.own_runs().insert(folded.run.id);
         }
         let run = folded.run.id;
-        let resident = Resident::new(Arc::clone(self), folded, seat);
+        let loaded = LoadedRun::new(Arc::clone(self), folded, context);
         let engine = Arc::clone(self);
         self.spawn(async move {
-            let lived = AssertUnwindSafe(resident.live(first)).catch_unwind().await;
+            let lived = AssertUnwindSafe(loaded.run_loop(first)).catch_unwind().await;
             if lived.is_err() {
-                // Its place would be taken for ever, and those who write to it
-                // would wait for one that is gone.
-                engine.residents().remove(&run);
-                engine.quarantine(run, "a turn broke off");
+                // Otherwise its mailbox stays registered, and senders wait for a task
+                // that no longer exists.
+                engine.loaded_runs().remove(&run);
+                engine.quarantine(run, "a turn panicked");
             }
         });
     }
 
-    /// A run has left memory. What still lay in its mailbox is sent on.
-    pub(crate) async fn forget(
+    /// Removes a run from memory and forwards what is left in its mailbox.
+    pub(crate) async fn unload(
         self: &Arc<Self>,
         run: RunId,
         mut mailbox: mpsc::Receiver<Mail>,
-        standing: Standing,
+        result: TurnResult,
     ) {
-        self.residents().remove(&run);
+        self.loaded_runs().remove(&run);
         mailbox.close();
         let poisoned = self.quarantined().contains(&run);
-        let mut ours = standing == Standing::Lost && !poisoned;
-        let mut letters = false;
+        let mut is_assigned = result == TurnResult::Lost && !poisoned;
+        let mut has_messages = false;
         let mut rest = Vec::new();
         while let Some(mail) = mailbox.recv().await {
             match mail {
                 Mail::Command(..) => rest.push(mail),
-                Mail::Letters => letters = true,
-                Mail::Claimed(_) => ours = true,
-                // Of a call that is over with the run's stay in memory.
+                Mail::Messages => has_messages = true,
+                Mail::Claimed(_) => is_assigned = true,
+                // These belong to calls that ended with the run's task.
                 Mail::Log { .. }
                 | Mail::Tool { .. }
                 | Mail::ToolEnded { .. }
                 | Mail::Process { .. }
                 | Mail::Child(_)
-                | Mail::Look
-                | Mail::Leave => {}
+                | Mail::CheckGates
+                | Mail::Release => {}
             }
         }
         if !rest.is_empty() {
             let engine = Arc::clone(self);
             self.spawn(async move {
                 for mail in rest {
-                    engine.mail(run, mail).await;
+                    engine.send_mail(run, mail).await;
                 }
             });
         }
         let claims = matches!(self.config.claims, Claims::All | Claims::Own);
-        if ours || (letters && claims) {
-            // Unless another process has it, nobody else would look after it.
-            self.insist(run);
+        if is_assigned || (has_messages && claims) {
+            // The run may still be assigned to this node: only a reload can tell.
+            self.retry_load(run);
         }
     }
 
-    /// Whether this process does work.
+    /// Whether this process dispatches work.
     pub(crate) fn dispatching(&self) -> Dispatching {
         match self.config.claims {
             Claims::All | Claims::Own => Dispatching::Allowed,
@@ -473,38 +477,39 @@ impl Inner {
         }
     }
 
-    /// Does something to its end, also when whoever waits for it stops waiting.
-    /// None if the process died meanwhile.
-    pub(crate) async fn finish<T: Send + 'static>(
+    /// Runs `work` to its end even if the caller stops waiting. Returns `None` if the
+    /// engine died first.
+    pub(crate) async fn run_to_end<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Option<T> {
         let (sender, done) = oneshot::channel();
         self.spawn(async move {
-            // Nobody may wait any more.
+            // The caller may have stopped waiting.
             let _ = sender.send(work.await);
         });
         done.await.ok()
     }
 
-    /// A resident of this run, if there is one.
-    pub(crate) fn resident(&self, run: RunId) -> Option<mpsc::Sender<Mail>> {
-        self.residents().get(&run).cloned()
+    /// The mailbox of a loaded run.
+    pub(crate) fn mailbox(&self, run: RunId) -> Option<mpsc::Sender<Mail>> {
+        self.loaded_runs().get(&run).cloned()
     }
 
-    /// Sends mail to a run, which is taken up if it is not in memory. If that
-    /// is not possible the mail is dropped, and whoever waits for it is told.
-    pub(crate) async fn mail(self: &Arc<Self>, run: RunId, mail: Mail) {
-        if let Err(error) = self.reach(run, self.dispatching(), Some(mail)).await {
+    /// Sends mail to a run, loading it if necessary. If it cannot be loaded the mail is
+    /// dropped, which closes the reply channel of a waiting caller.
+    pub(crate) async fn send_mail(self: &Arc<Self>, run: RunId, mail: Mail) {
+        if let Err(error) = self.ensure_loaded(run, self.dispatching(), Some(mail)).await {
             tracing::debug!(%run, %error, "mail cannot be delivered");
         }
     }
 
-    /// A letter lies in a run's inbox: if the run is ours to look after, it is told.
-    pub(crate) fn deliver(self: &Arc<Self>, run: RunId) {
-        let sender = self.residents().get(&run).cloned();
+    /// Tells a run that messages wait in its durable mailbox, loading it if this process
+    /// may claim it.
+    pub(crate) fn notify_messages(self: &Arc<Self>, run: RunId) {
+        let sender = self.loaded_runs().get(&run).cloned();
         if let Some(sender) = sender {
-            let full = match sender.try_send(Mail::Letters) {
+            let full = match sender.try_send(Mail::Messages) {
                 Ok(()) => return,
                 Err(mpsc::error::TrySendError::Full(mail)) => Some(mail),
                 Err(mpsc::error::TrySendError::Closed(_)) => None,
@@ -520,8 +525,8 @@ impl Inner {
         }
         let engine = Arc::clone(self);
         self.spawn(async move {
-            if let Err(error) = engine.reach(run, Dispatching::Allowed, None).await {
-                tracing::debug!(%run, %error, "not taken up here");
+            if let Err(error) = engine.ensure_loaded(run, Dispatching::Allowed, None).await {
+                tracing::debug!(%run, %error, "the run is not loaded by this node");
             }
         });
     }
@@ -536,16 +541,16 @@ impl Inner {
         for _ in 0..TRIES {
             let (reply, answer) = oneshot::channel();
             let mail = Mail::Command(command.clone(), Some(reply));
-            match self.reach(run, self.dispatching(), Some(mail)).await {
+            match self.ensure_loaded(run, self.dispatching(), Some(mail)).await {
                 Ok(()) => match answer.await {
                     Ok(applied) => return Ok(applied.map(|()| Delivered::Done)?),
-                    // The run left this process with the command unread.
+                    // The run was unloaded before it read the command.
                     Err(_) => continue,
                 },
                 Err(TakeError::Held(owner)) => {
                     let body = letter::encode(&command).ok_or(CommandError::Stopping)?;
-                    let letter = Letter { run, key: key.to_owned(), body };
-                    self.store.post(letter).await?;
+                    let message = Letter { run, key: key.to_owned(), body };
+                    self.store.post(message).await?;
                     return Ok(Delivered::Posted(owner));
                 }
                 Err(TakeError::Load(error)) => return Err(error.into()),
@@ -553,18 +558,18 @@ impl Inner {
                 Err(TakeError::Stopping) => return Err(CommandError::Stopping),
             }
         }
-        let reason = "the run keeps moving between processes".to_owned();
+        let reason = "the run keeps moving between nodes".to_owned();
         Err(StoreError::Unavailable(reason).into())
     }
 
-    /// A run that cannot be read is left alone.
+    /// Marks a run as unreadable, so that no further load is attempted.
     pub(crate) fn quarantine(&self, run: RunId, reason: &str) {
-        tracing::error!(%run, reason, "the run is left alone");
-        let mut poisoned = self.poisoned.lock().expect("nobody panics while holding it");
+        tracing::error!(%run, reason, "the run is quarantined");
+        let mut poisoned = self.poisoned.lock().expect("the lock is not poisoned");
         poisoned.insert(run, reason.to_owned());
     }
 
-    pub(crate) fn troubled(&self, reason: &str) {
+    pub(crate) fn report_trouble(&self, reason: &str) {
         self.trouble.send_if_modified(|now| {
             let new = now.as_deref() != Some(reason);
             if new {
@@ -578,9 +583,9 @@ impl Inner {
         self.trouble.send_if_modified(|now| now.take().is_some());
     }
 
-    /// Runs that are not worth another try.
+    /// Runs that must not be loaded again.
     pub(crate) fn quarantined(&self) -> BTreeSet<RunId> {
-        let poisoned = self.poisoned.lock().expect("nobody panics while holding it");
+        let poisoned = self.poisoned.lock().expect("the lock is not poisoned");
         poisoned.keys().copied().collect()
     }
 }

@@ -1,4 +1,4 @@
-//! What can go wrong, by what the caller does next.
+//! Errors, one variant for each thing the caller does next.
 
 use sluice_core::port::store::{NodeId, StoreError};
 use sluice_core::run::command::Refusal;
@@ -10,10 +10,10 @@ use crate::trust::RulesError;
 /// An engine could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The store failed.
+    /// The store failed: retry.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// There are no rules that could be used: nothing may run.
+    /// The policies cannot be used, so nothing may run.
     #[error(transparent)]
     Rules(#[from] RulesError),
 }
@@ -24,7 +24,7 @@ pub enum StartError {
     /// The arguments do not fit their declarations.
     #[error("the arguments do not fit: {}", list(.0))]
     Args(Vec<Violation>),
-    /// A step names an agent that does not exist, or none.
+    /// A step names an unknown agent, or no agent.
     #[error("{0}")]
     Agent(String),
     /// The caller binds a role that the deployment binds to another agent.
@@ -37,44 +37,44 @@ pub enum StartError {
         /// The agent that the deployment binds the role to.
         agent: String,
     },
-    /// The plan has parts that were not at hand.
+    /// A workflow, lens or library step that the plan refers to was not found.
     #[error("{0}")]
     Unresolved(String),
-    /// The idempotency key was used for something else.
+    /// The idempotency key already belongs to a different start.
     #[error("the idempotency key belongs to {run}, which differs in {}", differs.join(", "))]
     KeyConflict {
         /// The run that has the key.
         run: RunId,
-        /// In what this start differs from it.
+        /// What differs between that run and this start.
         differs: Vec<String>,
     },
-    /// The gates said no.
+    /// A gate refused the start.
     #[error("{message}")]
     Blocked {
-        /// The gate's code.
+        /// Code of the refusal.
         code: &'static str,
-        /// What it said.
+        /// The gate's explanation.
         message: String,
     },
-    /// The registry has changed since the request was resolved: resolve it again.
+    /// The registry changed after the request was resolved: resolve it again.
     #[error("the registry changed while the run was being started")]
     Moved,
-    /// Too many runs above each other.
-    #[error("sub-workflows start each other more than {0} deep")]
+    /// Too many runs are nested.
+    #[error("sub-workflows are nested more than {0} deep")]
     TooDeep(u32),
-    /// There is no such run to start from.
+    /// The run that this start refers to cannot be loaded.
     #[error(transparent)]
     Load(LoadError),
-    /// The store failed.
+    /// The store failed: retry.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The engine stops.
+    /// The engine is shutting down.
     #[error("the engine is stopping")]
     Stopping,
 }
 
-/// A store that fails while another run is read is a store that fails: the caller
-/// tries again.
+/// A store error while another run is read is reported as a store error, so that
+/// the caller retries.
 impl From<LoadError> for StartError {
     fn from(error: LoadError) -> StartError {
         match error {
@@ -87,18 +87,18 @@ impl From<LoadError> for StartError {
 /// A run could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// There is none of that id.
+    /// No run has this id.
     #[error("there is no {0}")]
     NoRun(RunId),
-    /// Its journal cannot be folded: it is left alone.
+    /// Its journal cannot be folded: the run is quarantined.
     #[error("{run} cannot be read: {reason}")]
     Poison {
-        /// The run.
+        /// Id of the quarantined run.
         run: RunId,
-        /// Why.
+        /// What is wrong with the journal.
         reason: String,
     },
-    /// The store failed.
+    /// The store failed: retry.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -106,26 +106,26 @@ pub enum LoadError {
 /// A command was not carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// It makes no sense now.
+    /// The run refused the command in its current state.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The run could not be loaded.
+    /// The run cannot be loaded.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// The store failed.
+    /// The store failed: retry.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The engine stops.
+    /// The engine is shutting down.
     #[error("the engine is stopping")]
     Stopping,
 }
 
-/// What became of a command.
+/// How far a command got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivered {
-    /// It is done, durably.
+    /// It was applied, durably.
     Done,
-    /// It lies in the run's inbox: the process that owns it will see to it.
+    /// It waits in the run's durable mailbox for the node that owns the run.
     Posted(NodeId),
 }
 

@@ -1,4 +1,4 @@
-//! What runs come to, in any store, without an engine on it.
+//! Folds runs of any store without an engine, for verification.
 
 use crate::definition::Definitions;
 use crate::error::LoadError;
@@ -9,28 +9,28 @@ use sluice_core::run::recount::Recount;
 use sluice_core::run::snapshot;
 use sluice_core::run::state::Run;
 
-/// What the fold of a whole journal comes to.
+/// Result of folding a whole journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct State {
-    /// The id of the last event.
+pub struct ExaminedState {
+    /// Id of the last event.
     pub version: u64,
-    /// A digest over everything that is known of the run then.
+    /// Digest of the complete state of the run.
     pub digest: Hash,
 }
 
-/// Who reads runs of one store.
+/// Reads runs of one store, with a cache of definitions.
 #[derive(Debug, Default)]
 pub struct Examiner(Definitions);
 
 impl Examiner {
     /// Folds the journal of a run from its first event.
-    pub async fn state(&self, store: &dyn Store, run: RunId) -> Result<State, LoadError> {
+    pub async fn state(&self, store: &dyn Store, run: RunId) -> Result<ExaminedState, LoadError> {
         let run = replay(store, &self.0, run, u64::MAX).await?.run;
-        Ok(State { version: run.version, digest: Hash::of(&snapshot::encode(&run)) })
+        Ok(ExaminedState { version: run.version, digest: Hash::of(&snapshot::encode(&run)) })
     }
 
-    /// Folds the journal of a run up to and with the event `upto`. What its events change
-    /// in counters is added to `counts`, which are lost where the journal cannot be folded.
+    /// Folds the journal of a run up to and including the event `upto`. Counter changes of
+    /// its events are added to `counts`, which is reset if the journal cannot be folded.
     pub async fn fold(
         &self,
         store: &dyn Store,

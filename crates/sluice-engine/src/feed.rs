@@ -1,23 +1,23 @@
-//! Following all runs: what was journalled, then what is, as it comes.
+//! Follows all runs: first stored events, then new ones as they are appended.
 //!
-//! While somebody reads, one task goes along the store's order of appends, makes
-//! envelopes once for all readers, and keeps the newest. Readers come and ask,
-//! each at its own pace. One that asks seldom finds that the tail has moved on,
-//! and reads from the store instead; one that never asks costs its place alone.
+//! While there are readers, one task reads appends in store order, builds envelopes once
+//! for all readers, and keeps the newest in a ring. Readers poll at their own pace. A
+//! slow reader falls back to the store; an idle reader costs only its slot. `tail` does
+//! the same for the events of one run.
 //!
-//! INVARIANT: a run never waits for a reader, nor for the task. INVARIANT: a
-//! reader sees every frame once and in order, from its place on. A frame that
-//! cannot be read is passed over: it is one run's trouble, not every reader's.
+//! INVARIANT: a run never waits for a reader or for the task. INVARIANT: a reader sees
+//! every frame once and in order, from its position on. A frame that cannot be read is
+//! skipped, so that one broken run does not stop the feed.
 
-mod about;
 mod pump;
 mod ring;
+mod run_info;
 
 use crate::engine::Inner;
 use crate::error::LoadError;
-use crate::limits::{FEED_LOOK_MS, PAGE_BYTES};
-use about::Abouts;
-use ring::Ring;
+use crate::limits::{FEED_POLL_MS, PAGE_BYTES};
+use ring::FeedRing;
+use run_info::RunInfoCache;
 use sluice_core::journal::envelope::Seen;
 use sluice_core::port::store::StoreError;
 use sluice_core::run::id::RunId;
@@ -26,30 +26,30 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
 
-/// The events of one append, as readers see them.
+/// The events of one append.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fed {
-    /// Its place in the store's order of appends.
+    /// Position in the store's append order.
     pub place: u64,
-    /// Whose events they are.
+    /// The run that was appended to.
     pub run: RunId,
-    /// What it is a run of.
+    /// Its workflow.
     pub workflow: Arc<str>,
-    /// The events, oldest first.
+    /// Event envelopes, oldest first.
     pub seen: Vec<Arc<Seen>>,
 }
 
-/// The end of all journals, for those who follow it.
+/// The newest frames of all runs, shared by all feed readers.
 pub(crate) struct Feed {
-    /// Readers there are. Costs an atomic read where there is none.
+    /// Number of readers. Without readers an append costs one atomic read.
     readers: AtomicUsize,
-    /// Whether the task lives.
+    /// Whether the task is running.
     pumping: Mutex<bool>,
-    ring: Mutex<Ring>,
-    abouts: Mutex<Abouts>,
-    /// Something may be new.
+    ring: Mutex<FeedRing>,
+    run_infos: Mutex<RunInfoCache>,
+    /// Something may have been appended.
     fresh: Notify,
-    /// How far the ring goes.
+    /// Position up to which the ring is filled.
     end: watch::Sender<u64>,
 }
 
@@ -59,38 +59,37 @@ impl Feed {
             readers: AtomicUsize::new(0),
             pumping: Mutex::default(),
             ring: Mutex::default(),
-            abouts: Mutex::default(),
+            run_infos: Mutex::default(),
             fresh: Notify::new(),
             end: watch::channel(0).0,
         }
     }
 
-    /// Something was appended, here or elsewhere.
-    pub(crate) fn grown(&self) {
+    /// Something was appended, by this process or another.
+    pub(crate) fn notify_appended(&self) {
         if self.readers.load(Ordering::Acquire) > 0 {
             self.fresh.notify_one();
         }
     }
 
-    /// How many read.
     pub(crate) fn readers(&self) -> usize {
         self.readers.load(Ordering::Acquire)
     }
 
-    fn ring(&self) -> MutexGuard<'_, Ring> {
-        self.ring.lock().expect("nobody panics while holding it")
+    fn ring(&self) -> MutexGuard<'_, FeedRing> {
+        self.ring.lock().expect("the lock is not poisoned")
     }
 
-    fn abouts(&self) -> MutexGuard<'_, Abouts> {
-        self.abouts.lock().expect("nobody panics while holding it")
+    fn run_infos(&self) -> MutexGuard<'_, RunInfoCache> {
+        self.run_infos.lock().expect("the lock is not poisoned")
     }
 
     fn pumping(&self) -> MutexGuard<'_, bool> {
-        self.pumping.lock().expect("nobody panics while holding it")
+        self.pumping.lock().expect("the lock is not poisoned")
     }
 }
 
-/// Reads the events of all runs from a place on.
+/// Reads the events of all runs from a position on.
 pub struct FeedReader {
     engine: Arc<Inner>,
     ends: watch::Receiver<u64>,
@@ -100,7 +99,7 @@ pub struct FeedReader {
 impl Drop for FeedReader {
     fn drop(&mut self) {
         if self.engine.feed.readers.fetch_sub(1, Ordering::AcqRel) == 1 {
-            // The task sees that nobody is left.
+            // Wakes the task, which ends when no reader is left.
             self.engine.feed.fresh.notify_one();
         }
     }
@@ -125,15 +124,13 @@ impl FeedReader {
         Ok(reader)
     }
 
-    /// The place of the last frame that was read: what to go on from later. Who
-    /// must go on in the middle of a frame begins one place before it, and
-    /// leaves out the events it has seen.
+    /// Position of the last frame read, to resume from later. To resume within a frame,
+    /// start one position before it and skip the events already seen.
     pub fn place(&self) -> u64 {
         self.place
     }
 
-    /// What there is after the place by now, a page of it; nothing where it has
-    /// caught up.
+    /// Reads a page after the position; empty if the reader has caught up.
     pub async fn read(&mut self) -> Result<Vec<Arc<Fed>>, LoadError> {
         let recent = self.engine.feed.ring().after(self.place);
         if let Some(recent) = recent {
@@ -154,23 +151,23 @@ impl FeedReader {
         Ok(page)
     }
 
-    /// The next frames after the place, at least one, as soon as there is one.
-    /// None when the engine is gone.
+    /// Waits for the next frames after the position, at least one. `None` when the engine
+    /// is gone.
     ///
-    /// Dropping the future loses nothing.
+    /// Cancel-safe: dropping the future loses nothing.
     pub async fn next(&mut self) -> Result<Option<Vec<Arc<Fed>>>, LoadError> {
-        let gone = self.engine.gone();
+        let gone = self.engine.dead_token();
         loop {
             self.ends.borrow_and_update();
             let page = self.read().await?;
             if !page.is_empty() {
                 return Ok(Some(page));
             }
-            let patience = Duration::from_millis(FEED_LOOK_MS);
+            let patience = Duration::from_millis(FEED_POLL_MS);
             tokio::select! {
                 biased;
                 () = gone.cancelled() => return Ok(None),
-                // The engine holds the sender: what ends is the patience alone.
+                // The engine holds the sender, so only the timeout can end this.
                 _ = tokio::time::timeout(patience, self.ends.changed()) => {}
             }
         }

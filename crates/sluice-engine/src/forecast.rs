@@ -1,9 +1,10 @@
-//! What the gates would say of a run that was started now.
+//! Forecast: what the gates would decide about a run without starting it.
 //!
-//! The run is drafted as one that only looks: it asks the gates about every step,
-//! as if each before it had been skipped. Its first append would hold all of that.
+//! The run is drafted as a dry run: the gates decide about every step as if the steps
+//! before it had been skipped. Its first append would contain all of that.
 //!
-//! INVARIANT: nothing is written and nothing is sent. The draft is shown, and dropped.
+//! INVARIANT: nothing is written and nothing is dispatched. The draft is returned as
+//! events and dropped.
 
 use crate::admit::{check_bindings, posture};
 use crate::engine::{Engine, Inner};
@@ -18,17 +19,17 @@ use sluice_core::run::state::Run;
 use sluice_govern::registry::Posture;
 use std::collections::BTreeMap;
 
-/// What would come of a run, as far as that can be told without doing anything.
+/// Predicted events of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forecast {
-    /// The events of a run that only looks, in their order.
+    /// Events of the dry run, in order.
     pub events: Vec<Shown>,
-    /// Whether every step was come to.
+    /// Whether the dry run reached every step.
     pub whole: bool,
 }
 
 impl Engine {
-    /// What the gates would say of each step of a run.
+    /// Predicts the gates' decisions about each step of a run.
     pub async fn forecast(&self, request: Start) -> Result<Forecast, StartError> {
         self.inner().refresh_rules().await?;
         self.inner().forecast(request)
@@ -42,8 +43,8 @@ impl Inner {
         check_bindings(&rules, &request)?;
         self.check_agents(&rules, &request)?;
         let id = RunId::new(self.clock.now_ms(), &mut *(self.entropy)());
-        if let Some(verdict) = self.stopped(&rules, &request, id) {
-            let (code, message) = (verdict.code, verdict.message);
+        if let Some(denial) = self.start_denial(&rules, &request, id) {
+            let (code, message) = (denial.code, denial.message);
             return Err(StartError::Blocked { code, message });
         }
         let ahead_for = Some(posture(&rules, &request));
@@ -56,14 +57,14 @@ impl Inner {
     }
 }
 
-/// What the append would write, as readers would see it.
+/// The envelopes of the events that the append would write.
 fn shown(run: &Run, append: Append) -> Result<Vec<Shown>, StartError> {
     let Append { count, body, beside, chain, blobs, .. } = append;
     let frame = Frame { first: 1, count, body, beside, chain };
     let blobs: BTreeMap<Hash, Vec<u8>> =
         blobs.into_iter().map(|blob| (blob.hash, blob.body)).collect();
     let seen = envelopes(subject(run), &frame, &blobs);
-    // It was written a moment ago by the same process.
+    // Cannot fail: this process has just encoded the frame.
     let seen = seen.map_err(|error| StoreError::Unavailable(error.to_string()))?;
     Ok(seen.into_iter().filter_map(Seen::event).collect())
 }

@@ -1,8 +1,8 @@
-//! The shell around the pure core: it loads runs, gives them turns, does what
-//! they are due, and keeps its promises over crashes.
+//! The shell around the pure core: loads runs, gives them turns, performs the
+//! effects they are due, and recovers them after crashes.
 //!
 //! INVARIANT: a run changes only in `turn`, by an append at an expected version
-//! and owner epoch. Nothing is sent before the append that says so is durable.
+//! and owner epoch. Nothing is dispatched before the append that records it is durable.
 
 pub mod agents;
 pub mod config;
@@ -20,27 +20,25 @@ pub mod schedule;
 pub mod sealer;
 pub mod world;
 
-mod abroad;
 mod admit;
-mod asking;
 mod children;
-mod elsewhere;
-mod hold_back;
-mod judge;
-mod judging;
-mod key;
+mod claim;
+mod idempotency;
 mod load;
-mod mail;
+mod loaded_run;
+mod mailbox;
+mod moderation;
 mod perform;
-mod permit;
-mod resident;
+mod remote_cancel;
+mod remote_results;
 #[cfg(feature = "sabotage")]
 mod sabotage;
 pub mod start;
+mod start_policy;
 mod stream;
 mod sweep;
 pub mod tail;
-mod take;
+mod tool_calls;
 pub mod trust;
 mod turn;
 pub mod watch;

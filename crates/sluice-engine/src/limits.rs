@@ -1,44 +1,43 @@
-//! Every bound of what an engine does, in one place.
+//! Limits of the engine.
 
-/// Most bytes of one call's answer that are kept back before they are journalled;
-/// the adapter waits beyond that.
-pub const KEPT_BYTES_MAX: usize = 256 * 1024;
-/// Of one call, whatever the number of streams.
-pub const KEPT_BYTES_MIN: usize = 4 * 1024;
-/// Most bytes kept back in the whole process, until streams have the least each.
-pub const KEPT_BYTES_ALL: usize = 64 * 1024 * 1024;
-/// What a picture or sound counts for beside its address.
+/// Most buffered bytes of one stream; the adapter waits beyond that.
+pub const BUFFER_BYTES_MAX: usize = 256 * 1024;
+/// Buffer of one stream, however many streams there are.
+pub const BUFFER_BYTES_MIN: usize = 4 * 1024;
+/// Most buffered bytes of all streams, as long as each has its minimum.
+pub const BUFFER_BYTES_ALL: usize = 64 * 1024 * 1024;
+/// Bytes that a media part is charged in addition to its URL.
 pub const MEDIA_BYTES: usize = 256;
 
-/// Most frames of a run that are kept for those who follow it.
+/// Most frames in the tail of a followed run.
 pub const TAIL_FRAMES_MAX: usize = 256;
-/// Most bytes of frames that are kept for those who follow a run.
+/// Most bytes of frames in the tail of a followed run.
 pub const TAIL_BYTES_MAX: usize = 1024 * 1024;
-/// About how many bytes of frames a reader takes from the store at once.
+/// Approximate page size of reads from the store, in bytes.
 pub const PAGE_BYTES: usize = 1024 * 1024;
-/// How often a reader looks by itself at a run that nobody here works on.
-pub const LOOK_AWAY_MS: u64 = 250;
-/// How often a reader looks by itself at a run that this process works on.
-pub const LOOK_HERE_MS: u64 = 5000;
+/// Poll interval of a reader for a run that this process has not loaded.
+pub const POLL_REMOTE_MS: u64 = 250;
+/// Poll interval of a reader for a run that this process has loaded.
+pub const POLL_LOCAL_MS: u64 = 5000;
 
-/// Most frames of all runs that are kept for those who follow them all.
+/// Most frames in the ring of the feed.
 pub const FEED_FRAMES_MAX: usize = 4096;
-/// Most bytes of envelopes that are kept for them.
+/// Most bytes of envelopes in the ring of the feed.
 pub const FEED_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Most frames that one of them is given at once.
+/// Most frames in one page of a feed reader.
 pub const FEED_BATCH_MAX: usize = 256;
-/// Most runs whose names are remembered for them.
+/// Most runs in the feed's cache of run details.
 pub const FEED_RUNS_MAX: usize = 8192;
-/// How often what other processes have appended is looked for, if nobody tells.
-pub const FEED_LOOK_MS: u64 = 250;
+/// Poll interval of the feed for appends of other processes.
+pub const FEED_POLL_MS: u64 = 250;
 
-/// Most runs whose journals a walk along values reads.
+/// Most runs whose journals a provenance query reads.
 pub const TRACED_RUNS_MAX: usize = 200;
-/// Most crossings that a walk along values finds.
-pub const CROSSINGS_MAX: usize = 20_000;
-/// Newest slots of a schedule that a look at it takes into account.
+/// Most value flows that a provenance query returns.
+pub const VALUE_FLOWS_MAX: usize = 20_000;
+/// Newest slots that a check of a schedule reads.
 pub const SCHEDULE_SLOTS_SEEN: usize = 1000;
 /// Most slots of a schedule that wait for earlier runs to end.
 pub const SCHEDULE_QUEUE_MAX: usize = 50;
-/// Most times that a start is resolved because the registry changes meanwhile.
+/// Most attempts to resolve a start while the registry changes.
 pub const RESOLVE_TRIES_MAX: u32 = 16;

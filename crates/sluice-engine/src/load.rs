@@ -1,4 +1,4 @@
-//! From the store to a run.
+//! Loads runs from the store by folding their journals.
 
 use crate::definition::{Definitions, Stored};
 use crate::error::LoadError;
@@ -15,19 +15,19 @@ use sluice_core::run::state::Run;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A run as the store has it.
+/// A run folded from the store.
 #[derive(Debug)]
 pub(crate) struct Folded {
     pub(crate) run: Run,
-    /// Events after the newest snapshot, and their bytes.
+    /// Events after the newest snapshot, and their size.
     pub(crate) tail_events: u64,
     pub(crate) tail_bytes: usize,
     pub(crate) snapshot_bytes: usize,
-    /// What the events change in counters, where that is counted.
+    /// Changes of counters by the events, if they are counted.
     pub(crate) counts: Option<Recount>,
 }
 
-/// Loads a run: its newest snapshot and what came after.
+/// Loads a run from its newest snapshot and the events after it.
 pub(crate) async fn load(
     store: &dyn Store,
     definitions: &Definitions,
@@ -37,7 +37,7 @@ pub(crate) async fn load(
     let loaded = loaded.ok_or(LoadError::NoRun(id))?;
     let Loaded { snapshot, frames, has_foreign_snapshot } = loaded;
     if has_foreign_snapshot {
-        tracing::error!(run = %id, "the snapshot is not authentic and is left out: the journal is read from its beginning");
+        tracing::error!(run = %id, "the snapshot is not authentic and is ignored: the whole journal is read");
     }
     if let Some((version, bytes)) = snapshot {
         if let Some((_, started)) = snapshot::started(&bytes) {
@@ -51,13 +51,13 @@ pub(crate) async fn load(
                 return fold(store, folded, &frames, u64::MAX).await;
             }
         }
-        // A snapshot of another version is no loss: the journal has it all.
+        // A snapshot in another format is ignored: the journal has everything.
         return replay(store, definitions, id, u64::MAX).await;
     }
     begin(store, definitions, id, &frames, u64::MAX, None).await
 }
 
-/// The run as it was after the event `upto`, from its whole journal.
+/// Folds the whole journal up to and including the event `upto`.
 pub(crate) async fn replay(
     store: &dyn Store,
     definitions: &Definitions,
@@ -67,7 +67,7 @@ pub(crate) async fn replay(
     replay_counting(store, definitions, id, upto, None).await
 }
 
-/// The same; what the events change in counters is added to `counts`.
+/// Like `replay`; changes of counters are added to `counts`.
 pub(crate) async fn replay_counting(
     store: &dyn Store,
     definitions: &Definitions,
@@ -95,7 +95,7 @@ pub(crate) async fn replay_counting(
     Ok(folded)
 }
 
-/// Frames that begin no later than an event.
+/// Frames that start no later than an event.
 fn until(frames: Vec<Frame>, upto: u64) -> Vec<Frame> {
     frames.into_iter().filter(|frame| frame.first <= upto).collect()
 }
@@ -121,7 +121,7 @@ async fn begin(
     fold(store, folded, &frames[1..], upto).await
 }
 
-/// Folds frames into a run, up to and with the event `upto`.
+/// Folds frames into a run, up to and including the event `upto`.
 async fn fold(
     store: &dyn Store,
     mut folded: Folded,
@@ -140,7 +140,7 @@ async fn fold(
 }
 
 impl Folded {
-    /// Folds a frame in, up to and with the event `upto`.
+    /// Folds one frame, up to and including the event `upto`.
     fn add(&mut self, frame: &Frame, decoded: &Decoded, upto: u64) -> Result<(), LoadError> {
         let poison = |reason: String| Err(LoadError::Poison { run: self.run.id, reason });
         let expected = self.run.version + 1;
@@ -150,7 +150,7 @@ impl Folded {
         let count = frame.count as usize;
         let hashed = [0, count * HASH_BYTES].contains(&frame.chain.len());
         if decoded.events.len() != count || !hashed {
-            return poison(format!("frame {} is not whole", frame.first));
+            return poison(format!("frame {} is incomplete", frame.first));
         }
         let wanted = usize::try_from(upto.saturating_sub(frame.first - 1)).unwrap_or(usize::MAX);
         for event in decoded.events.iter().take(wanted) {
@@ -169,7 +169,7 @@ impl Folded {
     }
 }
 
-/// What cannot be read today cannot be read tomorrow: the run is left alone.
+/// A corrupt record does not heal: the run is quarantined instead of retried.
 fn readable<T>(id: RunId, answer: Result<T, StoreError>) -> Result<T, LoadError> {
     answer.map_err(|error| match error {
         StoreError::Corrupt(reason) => LoadError::Poison { run: id, reason },
@@ -177,7 +177,7 @@ fn readable<T>(id: RunId, answer: Result<T, StoreError>) -> Result<T, LoadError>
     })
 }
 
-/// What the envelopes of a run say of it.
+/// The details of a run that its envelopes carry.
 pub(crate) fn subject(run: &Run) -> Subject<'_> {
     Subject {
         run: run.id,
@@ -189,8 +189,8 @@ pub(crate) fn subject(run: &Run) -> Subject<'_> {
     }
 }
 
-/// What a run is a run of, for those who show its events. None where it cannot be
-/// read: its events can still be shown.
+/// The definition that is needed to show a run's events; `None` if it cannot be read, in
+/// which case the events are shown without it.
 pub(crate) async fn shown_definition(
     store: &dyn Store,
     definitions: &Definitions,
@@ -210,7 +210,7 @@ pub(crate) async fn first_event(store: &dyn Store, id: RunId) -> Result<RunStart
     wire::started(&first.body, &blobs).map_err(|error| poison(error.to_string()))
 }
 
-/// Everything a frame refers to by hash, as far as the fold reads it.
+/// Loads the blobs that a frame refers to, as far as the fold needs them.
 pub(crate) async fn blobs(
     store: &dyn Store,
     id: RunId,
@@ -219,7 +219,7 @@ pub(crate) async fn blobs(
     fetch(store, id, wire::blobs(body)).await
 }
 
-/// Everything a frame and what stands beside it refer to by hash.
+/// Loads the blobs that a frame and its streamed parts refer to.
 pub(crate) async fn blobs_of(
     store: &dyn Store,
     id: RunId,
@@ -249,11 +249,12 @@ async fn definition(
     started: &RunStarted,
 ) -> Result<Stored, LoadError> {
     let poison = |reason: String| LoadError::Poison { run: id, reason };
-    let hash = started.definition.ok_or_else(|| poison("it names no definition".to_owned()))?;
+    let hash = started.definition.ok_or_else(|| poison("no definition is named".to_owned()))?;
     stored(store, definitions, hash).await?.map_err(poison)
 }
 
-/// A definition by the hash of its stored form.
+/// Loads a definition by the hash of its stored form; the inner error says why it cannot
+/// be used.
 pub(crate) async fn stored(
     store: &dyn Store,
     definitions: &Definitions,

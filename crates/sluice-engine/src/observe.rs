@@ -1,8 +1,7 @@
-//! Watching the engine at work: for metrics and traces, never for decisions.
+//! Observers of durable turns: for metrics and traces, never for decisions.
 //!
-//! An observer is told of what is durable, on the run's own task, so it must be
-//! quick: it counts, or puts something into a queue of its own. Where there is
-//! none, nothing is kept for it.
+//! An observer is called on the task of the run, so it must be quick: count, or put
+//! something into a queue of its own. Without an observer nothing is recorded for one.
 
 use crate::engine::Inner;
 use sluice_core::journal::event::Event;
@@ -10,14 +9,13 @@ use sluice_core::run::state::Run;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Someone who is told what became of runs.
+/// Receives every durable turn.
 pub trait Observer: Send + Sync {
-    /// A turn of a run is durable. Told once for each append that this process
-    /// made and was answered for.
+    /// A turn is durable. Called once for each confirmed append of this process.
     fn turned(&self, turned: &Turned<'_>);
 }
 
-/// Several observers, told one after the other.
+/// Several observers, called in order.
 pub struct All(pub Vec<Arc<dyn Observer>>);
 
 impl Observer for All {
@@ -28,39 +26,39 @@ impl Observer for All {
     }
 }
 
-/// A turn that is durable.
+/// A durable turn.
 #[derive(Debug, Clone, Copy)]
 pub struct Turned<'a> {
-    /// The run, after it.
+    /// The run after the turn.
     pub run: &'a Run,
-    /// What happened, oldest first.
+    /// Appended events, oldest first.
     pub events: &'a [Event],
-    /// The id of the first event.
+    /// Id of the first event.
     pub first: u64,
-    /// When it was decided, in milliseconds since 1970.
+    /// Time of the decision, in milliseconds since the Unix epoch.
     pub at_ms: u64,
-    /// How long deciding and writing took.
+    /// Duration of deciding and appending.
     pub took: Duration,
-    /// How much of that was writing.
+    /// Duration of the append alone.
     pub append: Duration,
 }
 
-/// How much an engine has in hand.
+/// Current load of an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Gauges {
-    /// Runs in memory.
+    /// Loaded runs.
     pub residents: usize,
-    /// Runs there is still room for.
+    /// Further runs that may be loaded.
     pub room: usize,
-    /// Mail that waits in the mailboxes of runs.
+    /// Items in the mailboxes of loaded runs.
     pub mail: usize,
-    /// Readers that follow all runs.
+    /// Readers of the feed of all runs.
     pub feed_readers: usize,
-    /// Runs that are left alone because they cannot be read.
+    /// Quarantined runs, whose journals cannot be read.
     pub poisoned: usize,
 }
 
-/// How long a turn takes.
+/// Measures a turn.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stopwatch {
     began: Instant,
@@ -73,15 +71,21 @@ impl Stopwatch {
         Stopwatch { began, decided: began }
     }
 
-    /// What is left is writing.
+    /// Marks the end of deciding; the rest is the append.
     pub(crate) fn decided(&mut self) {
         self.decided = Instant::now();
     }
 }
 
 impl Inner {
-    /// An append that led to the run as it is now is durable.
-    pub(crate) fn tell_observer(&self, run: &Run, events: &[Event], at_ms: u64, watch: &Stopwatch) {
+    /// Notifies the observer of a durable append that led to the current state of the run.
+    pub(crate) fn notify_observer(
+        &self,
+        run: &Run,
+        events: &[Event],
+        at_ms: u64,
+        watch: &Stopwatch,
+    ) {
         let Some(observer) = self.observer.as_ref().filter(|_| !events.is_empty()) else { return };
         let (took, append) = (watch.began.elapsed(), watch.decided.elapsed());
         let first = run.version + 1 - events.len() as u64;

@@ -1,11 +1,11 @@
-//! Calls in flight: what `due` says is to be done, done.
+//! Calls in flight: executes the dispatches that `due` lists.
 //!
-//! A call is a future that its run's own task polls. Dropping the run's task
-//! therefore stops everything the run has under way.
+//! A call is a future that the task of its run polls. Dropping that task therefore stops
+//! everything the run has in flight.
 
-use crate::hold_back::HoldBack;
-use crate::judge::Judge;
-use crate::mail::Mail;
+use crate::mailbox::Mail;
+use crate::moderation::ask::ModeratorClient;
+use crate::moderation::stream::ModeratedStream;
 use crate::stream::Stream;
 use futures_util::FutureExt as _;
 use sluice_core::journal::event::StepAt;
@@ -23,30 +23,29 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-/// A call that is over.
 #[derive(Debug)]
-pub(crate) struct Done {
+pub(crate) struct FinishedCall {
     pub(crate) at: StepAt,
     pub(crate) dispatch_no: u32,
     pub(crate) execution: Execution,
-    /// What the moderator says of it, where it was asked.
+    /// The moderator's verdict on the result, if it was checked.
     pub(crate) verdict: Option<Verdict>,
 }
 
-/// Where what a call says goes.
-pub(crate) struct Outlet {
+/// Receives what a call emits and forwards it to the run.
+pub(crate) struct CallOutput {
     pub(crate) at: StepAt,
     pub(crate) dispatch_no: u32,
     pub(crate) mailbox: mpsc::Sender<Mail>,
     pub(crate) stream: Arc<Stream>,
 }
 
-impl Outlet {
+impl CallOutput {
     async fn send(&self, mail: Mail) -> Result<(), Closed> {
         self.mailbox.send(mail).await.map_err(|_| Closed)
     }
 
-    /// Hands something to the run.
+    /// Forwards an emission to the run.
     pub(crate) async fn forward(&self, emission: Emission) -> Result<(), Closed> {
         let (at, dispatch_no) = (self.at, self.dispatch_no);
         match emission {
@@ -68,33 +67,33 @@ impl Outlet {
     }
 }
 
-/// The engine's end of one call.
-struct Line {
-    outlet: Outlet,
+/// The engine's side of one adapter call.
+struct AdapterCall {
+    output: CallOutput,
     cancel: CancellationToken,
-    /// Where what it says waits for the moderator, if it must.
-    hold: Option<HoldBack>,
+    /// Withholds the output until it is cleared; `None` if the step is not moderated.
+    moderated: Option<ModeratedStream>,
 }
 
-impl Call for Line {
+impl Call for AdapterCall {
     fn emit(&self, emission: Emission) -> Later<'_, Result<(), Closed>> {
-        match &self.hold {
-            Some(hold) => Box::pin(hold.take(emission, &self.outlet)),
-            None => Box::pin(self.outlet.forward(emission)),
+        match &self.moderated {
+            Some(moderated) => Box::pin(moderated.emit(emission, &self.output)),
+            None => Box::pin(self.output.forward(emission)),
         }
     }
 
     fn tool(&self, wanted: ToolUse) -> Later<'_, Result<ToolVerdict, Closed>> {
         Box::pin(async move {
-            // What a moderated step says to a tool leaves it too.
-            if let Some(hold) = &self.hold
-                && !hold.clears(&wanted.input).await
+            // The input of a tool leaves a moderated step as well.
+            if let Some(moderated) = &self.moderated
+                && !moderated.clears(&wanted.input).await
             {
-                return Ok(ToolVerdict::Denied("the moderator has not cleared it".to_owned()));
+                return Ok(ToolVerdict::Denied("the moderator did not clear the input".to_owned()));
             }
             let (reply, verdict) = oneshot::channel();
-            let (at, dispatch_no) = (self.outlet.at, self.outlet.dispatch_no);
-            self.outlet.send(Mail::Tool { at, dispatch_no, wanted, reply }).await?;
+            let (at, dispatch_no) = (self.output.at, self.output.dispatch_no);
+            self.output.send(Mail::Tool { at, dispatch_no, wanted, reply }).await?;
             verdict.await.map_err(|_| Closed)
         })
     }
@@ -104,63 +103,64 @@ impl Call for Line {
     }
 }
 
-/// What a call is made with.
-pub(crate) struct Calling {
+/// Everything a call needs.
+pub(crate) struct CallContext {
     pub(crate) adapter: Arc<dyn Adapter>,
-    pub(crate) outlet: Outlet,
-    /// Who judges what comes out, and of which step, if somebody must.
-    pub(crate) judge: Option<(Arc<Judge>, Subject)>,
+    pub(crate) output: CallOutput,
+    /// The moderator and the checked step, if the output is moderated.
+    pub(crate) moderation: Option<(Arc<ModeratorClient>, Subject)>,
     pub(crate) cancel: CancellationToken,
     pub(crate) grace_ms: u64,
 }
 
-/// Calls an adapter. Ends when the adapter does, or a grace after it was
-/// cancelled; where its output is moderated, when that was judged.
-pub(crate) async fn call(calling: Calling, request: Request) -> Done {
-    let Calling { adapter, outlet, judge, cancel, grace_ms } = calling;
-    // What is found ends this call, and nothing else.
+/// Calls an adapter. Returns when the adapter does, or a grace period after
+/// cancellation; a moderated output is checked first.
+pub(crate) async fn call(context: CallContext, request: Request) -> FinishedCall {
+    let CallContext { adapter, output, moderation, cancel, grace_ms } = context;
+    // A finding cancels this call only.
     let stop = cancel.child_token();
-    let hold = judge.map(|(judge, subject)| HoldBack::new(judge, subject, stop.clone()));
-    let line = Line { outlet, cancel: stop.clone(), hold };
-    let (at, dispatch_no) = (line.outlet.at, line.outlet.dispatch_no);
+    let moderated = moderation
+        .map(|(moderation, subject)| ModeratedStream::new(moderation, subject, stop.clone()));
+    let call = AdapterCall { output, cancel: stop.clone(), moderated };
+    let (at, dispatch_no) = (call.output.at, call.output.dispatch_no);
     let patience = async {
         stop.cancelled().await;
         tokio::time::sleep(Duration::from_millis(grace_ms)).await;
     };
-    // To the end: what it has begun to let go must not be dropped half-way.
+    // Polled to the end: a release in progress must not be dropped half-way.
     let mut ticks = pin!(async {
-        match &line.hold {
-            Some(hold) => hold.tick(&line.outlet).await,
+        match &call.moderated {
+            Some(moderated) => moderated.release_on_timeout(&call.output).await,
             None => pending().await,
         }
     });
     let execution = {
-        let work = AssertUnwindSafe(adapter.execute(&request, &line)).catch_unwind();
+        let work = AssertUnwindSafe(adapter.execute(&request, &call)).catch_unwind();
         tokio::select! {
             biased;
             worked = work => worked.unwrap_or_else(|_| {
-                let message = "the adapter broke off";
+                let message = "the adapter panicked";
                 Execution::Done(Box::new(abandoned(CallErrorCode::AdapterCrash, message)))
             }),
             () = patience => {
-                let message = "it did not stop when asked and was dropped";
+                let message = "the cancelled call did not stop in time and was dropped";
                 Execution::Done(Box::new(abandoned(CallErrorCode::Cancelled, message)))
             }
-            () = &mut ticks => unreachable!("windows are looked after without end"),
+            () = &mut ticks => unreachable!("the timeout loop never ends"),
         }
     };
-    let (execution, verdict) = match &line.hold {
+    let (execution, verdict) = match &call.moderated {
         None => (execution, None),
-        Some(hold) => tokio::select! {
+        Some(moderated) => tokio::select! {
             biased;
-            concluded = hold.conclude(execution, &line.outlet) => concluded,
-            () = &mut ticks => unreachable!("windows are looked after without end"),
+            concluded = moderated.conclude(execution, &call.output) => concluded,
+            () = &mut ticks => unreachable!("the timeout loop never ends"),
         },
     };
-    Done { at, dispatch_no, execution, verdict }
+    FinishedCall { at, dispatch_no, execution, verdict }
 }
 
-/// The end of a call that did not say what it cost.
+/// The result of a call with unknown cost.
 fn abandoned(code: CallErrorCode, message: &str) -> Answer {
     Answer { usage: Usage::unknown(), ..Answer::failed(code, message) }
 }

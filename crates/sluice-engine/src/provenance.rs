@@ -1,13 +1,13 @@
-//! Following values from step to step, also from run to run.
+//! Follows values from step to step, also across runs.
 //!
-//! INVARIANT: however runs are related, a walk ends: it looks at each step once
-//! in each direction, and at no more runs and crossings than `limits` says.
+//! INVARIANT: a walk ends however runs are related: it visits each step once in each
+//! direction, and stays within the limits on runs and value flows.
 
 use crate::engine::{Engine, Inner};
 use crate::error::LoadError;
-use crate::limits::{CROSSINGS_MAX, TRACED_RUNS_MAX};
+use crate::limits::{TRACED_RUNS_MAX, VALUE_FLOWS_MAX};
 use crate::load::blobs;
-use crate::resident::fold;
+use crate::loaded_run::fold;
 use serde_json::{Value, json};
 use sluice_core::journal::wire;
 use sluice_core::port::store::Filter;
@@ -16,46 +16,46 @@ use sluice_core::run::provenance::{Crossing, Crossings, Place, Spot};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-/// How much of a journal is read at once, in bytes.
+/// Page size when a journal is read.
 const PAGE_BYTES: usize = 1024 * 1024;
 
-/// Which way values are followed.
+/// Direction in which values are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// To where they came from.
+    /// To their sources.
     Up,
-    /// To where they went.
+    /// To their consumers.
     Down,
-    /// Both.
+    /// To sources and consumers.
     Both,
 }
 
-/// What is asked.
+/// A provenance query.
 #[derive(Debug, Clone)]
 pub struct Ask {
-    /// About which step; about all of the run if none is named.
+    /// Step to start at; `None` for all steps of the run.
     pub step: Option<String>,
-    /// Which way.
+    /// Whether to find sources, consumers, or both.
     pub direction: Direction,
-    /// Over how many runs at most, beside the first.
+    /// Most other runs that a path may pass through.
     pub hops_max: u32,
-    /// How many steps away at most: one is what went straight there.
+    /// Most steps on a path: 1 finds direct sources and consumers only.
     pub steps_max: u32,
 }
 
-/// The crossings that were found.
+/// The value flows that a query found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
-    /// Each once: those that lead here, then those that lead on.
+    /// Each flow once: first those into the step, then those out of it.
     pub crossings: Vec<Crossing>,
-    /// What the runs in them are runs of, as far as that is known.
+    /// Workflow of each run in the flows, if it could be read.
     pub workflows: BTreeMap<RunId, String>,
-    /// Whether there are more: too many, too far, or in runs that cannot be read.
+    /// Whether the result is incomplete: limits were reached, or a run cannot be read.
     pub cut: bool,
 }
 
 impl Trace {
-    /// The crossings as programs are shown them: each place with its workflow.
+    /// The value flows as JSON rows, with the workflow of each end.
     pub fn rows(&self) -> Vec<Value> {
         let place = |place: &Place| {
             json!({
@@ -80,7 +80,7 @@ impl Trace {
 impl Engine {
     /// Follows the values of a run's steps.
     pub async fn provenance(&self, run: RunId, ask: &Ask) -> Result<Trace, LoadError> {
-        let mut walk = Walk {
+        let mut walk = ProvenanceWalk {
             engine: self.inner(),
             hops_max: ask.hops_max,
             steps_max: ask.steps_max,
@@ -93,39 +93,39 @@ impl Engine {
         walk.journal(run).await?;
         let from = Spot::of(Place { run, node: ask.step.clone().unwrap_or_default() });
         if ask.direction != Direction::Down {
-            walk.follow(from.clone(), Way::Up).await?;
+            walk.follow(from.clone(), WalkDirection::Up).await?;
         }
         if ask.direction != Direction::Up {
-            walk.follow(from, Way::Down).await?;
+            walk.follow(from, WalkDirection::Down).await?;
         }
         walk.name_runs().await?;
         Ok(Trace { crossings: walk.crossings, workflows: walk.workflows, cut: walk.cut })
     }
 
-    /// How many values the steps of other runs took from this one.
+    /// Number of values that steps of other runs consumed from this run.
     pub async fn taken(&self, run: RunId) -> Result<u64, LoadError> {
         Ok(self.inner().store.taken(run).await?)
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum WalkDirection {
     Up,
     Down,
 }
 
-/// What a run's journal says, by the steps it says it of: a walk asks of each
-/// step once, and must not look at every crossing each time.
-struct Journal {
+/// Value flows of one journal, indexed by step, so that a walk need not scan all of them
+/// for each step.
+struct FlowIndex {
     all: Vec<Crossing>,
-    /// Places in `all`, by the target's step.
+    /// Positions in `all`, by the target's step.
     to: BTreeMap<String, Vec<usize>>,
-    /// Places in `all`, by the source's run and step.
+    /// Positions in `all`, by the source's run and step.
     from: BTreeMap<(RunId, String), Vec<usize>>,
 }
 
-impl Journal {
-    fn of(all: Vec<Crossing>) -> Journal {
+impl FlowIndex {
+    fn new(all: Vec<Crossing>) -> FlowIndex {
         let (mut to, mut from) = (BTreeMap::new(), BTreeMap::new());
         for (at, one) in all.iter().enumerate() {
             let target: &mut Vec<usize> = to.entry(step(&one.target.node)).or_default();
@@ -134,55 +134,59 @@ impl Journal {
             let source: &mut Vec<usize> = from.entry(source).or_default();
             source.push(at);
         }
-        Journal { all, to, from }
+        FlowIndex { all, to, from }
     }
 
-    /// Crossings that have to do with a step, or with any of a run.
-    fn near(&self, place: &Place, way: Way) -> Box<dyn Iterator<Item = &Crossing> + Send + '_> {
+    /// Value flows that touch a step; without a step, all flows of the run.
+    fn near(
+        &self,
+        place: &Place,
+        direction: WalkDirection,
+    ) -> Box<dyn Iterator<Item = &Crossing> + Send + '_> {
         if place.node.is_empty() {
             return Box::new(self.all.iter());
         }
-        let places = match way {
-            Way::Up => self.to.get(&step(&place.node)),
-            Way::Down => self.from.get(&(place.run, step(&place.node))),
+        let places = match direction {
+            WalkDirection::Up => self.to.get(&step(&place.node)),
+            WalkDirection::Down => self.from.get(&(place.run, step(&place.node))),
         };
         Box::new(places.into_iter().flatten().map(|at| &self.all[*at]))
     }
 }
 
-/// The step of a node: of an instance, the step as a whole.
+/// The step of a node id, without the index of an instance.
 fn step(node: &str) -> String {
     node.split_once('[').map_or(node, |(step, _)| step).to_owned()
 }
 
-struct Walk<'a> {
+struct ProvenanceWalk<'a> {
     engine: &'a Arc<Inner>,
     hops_max: u32,
     steps_max: u32,
-    /// None for one that cannot be read.
-    journals: BTreeMap<RunId, Option<Arc<Journal>>>,
+    /// `None` for a run that cannot be read.
+    journals: BTreeMap<RunId, Option<Arc<FlowIndex>>>,
     crossings: Vec<Crossing>,
     workflows: BTreeMap<RunId, String>,
     seen: BTreeSet<Crossing>,
     cut: bool,
 }
 
-impl Walk<'_> {
-    async fn follow(&mut self, from: Spot, way: Way) -> Result<(), LoadError> {
+impl ProvenanceWalk<'_> {
+    async fn follow(&mut self, from: Spot, direction: WalkDirection) -> Result<(), LoadError> {
         let mut visited = BTreeSet::from([from.clone()]);
         let mut front = VecDeque::from([(from, 0u32, 1u32)]);
         while let Some((spot, hops, steps)) = front.pop_front() {
-            for crossing in self.around(&spot, way).await? {
-                if self.crossings.len() >= CROSSINGS_MAX {
+            for crossing in self.around(&spot, direction).await? {
+                if self.crossings.len() >= VALUE_FLOWS_MAX {
                     self.cut = true;
                     return Ok(());
                 }
                 if self.seen.insert(crossing.clone()) {
                     self.crossings.push(crossing.clone());
                 }
-                let next = match way {
-                    Way::Up => Spot::before(&crossing),
-                    Way::Down => Spot::after(&crossing),
+                let next = match direction {
+                    WalkDirection::Up => Spot::before(&crossing),
+                    WalkDirection::Down => Spot::after(&crossing),
                 };
                 let hops = hops + u32::from(next.place.run != spot.place.run);
                 if hops > self.hops_max {
@@ -195,26 +199,30 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The crossings that lead to a spot, or on from it.
-    async fn around(&mut self, spot: &Spot, way: Way) -> Result<Vec<Crossing>, LoadError> {
+    /// The value flows into or out of a spot.
+    async fn around(
+        &mut self,
+        spot: &Spot,
+        direction: WalkDirection,
+    ) -> Result<Vec<Crossing>, LoadError> {
         let mut journals = vec![self.journal(spot.place.run).await?];
-        if way == Way::Down {
-            for taker in self.takers(spot.place.run).await? {
-                journals.push(self.journal(taker).await?);
+        if direction == WalkDirection::Down {
+            for consumer in self.consumers(spot.place.run).await? {
+                journals.push(self.journal(consumer).await?);
             }
         }
         let mut found = Vec::new();
         for journal in journals.iter().flatten() {
-            let near = journal.near(&spot.place, way);
-            found.extend(near.filter(|one| match way {
-                Way::Up => spot.is_fed_by(one),
-                Way::Down => spot.feeds(one),
+            let near = journal.near(&spot.place, direction);
+            found.extend(near.filter(|one| match direction {
+                WalkDirection::Up => spot.is_fed_by(one),
+                WalkDirection::Down => spot.feeds(one),
             }));
         }
         Ok(found.into_iter().cloned().collect())
     }
 
-    /// Names the runs that were not walked into: those at the end of the way.
+    /// Looks up the workflows of runs at the ends of paths.
     async fn name_runs(&mut self) -> Result<(), LoadError> {
         let places = self.crossings.iter().flat_map(|one| [one.source.run, one.target.run]);
         let unknown: BTreeSet<RunId> =
@@ -228,14 +236,14 @@ impl Walk<'_> {
         Ok(())
     }
 
-    async fn takers(&mut self, run: RunId) -> Result<Vec<RunId>, LoadError> {
-        let takers = self.engine.store.takers(run, None, TRACED_RUNS_MAX).await?;
-        self.cut |= takers.len() >= TRACED_RUNS_MAX;
-        Ok(takers.into_iter().map(|taker| taker.run).collect())
+    async fn consumers(&mut self, run: RunId) -> Result<Vec<RunId>, LoadError> {
+        let consumers = self.engine.store.takers(run, None, TRACED_RUNS_MAX).await?;
+        self.cut |= consumers.len() >= TRACED_RUNS_MAX;
+        Ok(consumers.into_iter().map(|consumer| consumer.run).collect())
     }
 
-    /// What a run's journal says; none of one that cannot be read any more.
-    async fn journal(&mut self, run: RunId) -> Result<Option<Arc<Journal>>, LoadError> {
+    /// The indexed value flows of a run; `None` if it cannot be read or a limit is reached.
+    async fn journal(&mut self, run: RunId) -> Result<Option<Arc<FlowIndex>>, LoadError> {
         if let Some(known) = self.journals.get(&run) {
             return Ok(known.clone());
         }
@@ -246,9 +254,9 @@ impl Walk<'_> {
         let read = match crossings(self.engine, run).await {
             Ok((workflow, crossings)) => {
                 self.workflows.insert(run, workflow);
-                Some(Arc::new(Journal::of(crossings)))
+                Some(Arc::new(FlowIndex::new(crossings)))
             }
-            // The first is the one that was asked for.
+            // The first one is the run of the query itself.
             Err(error) if self.journals.is_empty() => return Err(error),
             Err(LoadError::NoRun(_) | LoadError::Poison { .. }) => {
                 self.cut = true;
@@ -261,7 +269,7 @@ impl Walk<'_> {
     }
 }
 
-/// A run's workflow, and the crossings in its journal.
+/// The workflow of a run, and the value flows in its journal.
 async fn crossings(engine: &Arc<Inner>, id: RunId) -> Result<(String, Vec<Crossing>), LoadError> {
     let run = fold(engine, id).await?.run;
     let plan = Arc::clone(&run.definition);

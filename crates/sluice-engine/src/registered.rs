@@ -1,4 +1,4 @@
-//! Workflows of the registry, made ready to start.
+//! Start requests for registered workflows.
 
 use crate::definition::Stored;
 use crate::error::StartError;
@@ -13,8 +13,8 @@ use sluice_core::rows;
 use sluice_govern::registry::{Kind, Row, WorkflowVersion};
 use std::collections::VecDeque;
 
-/// A start of a workflow that is registered as `name` or `name@version`, with
-/// everything it refers to as it is registered now.
+/// Builds a start of the workflow registered as `name` or `name@version`, with all
+/// references resolved now.
 pub fn start(rows: &Rows, workflow: &str, args: Map<String, Value>) -> Result<Start, StartError> {
     let registry = Registry::default().with_rows(&rows.rows).map_err(StartError::Unresolved)?;
     let (plan, text) = plan(&rows.rows, &registry, workflow)?;
@@ -26,8 +26,8 @@ pub fn start(rows: &Rows, workflow: &str, args: Map<String, Value>) -> Result<St
     Ok(start)
 }
 
-/// A start of a plan made from a document that is not registered, with everything
-/// it refers to as it is registered now, and without arguments.
+/// Builds a start without arguments from an unregistered plan, with all references
+/// resolved now.
 pub fn start_plan(rows: &Rows, plan: Plan, document: &str) -> Result<Start, StartError> {
     let registry = Registry::default().with_rows(&rows.rows).map_err(StartError::Unresolved)?;
     let mut wanted: VecDeque<String> = references(&plan).collect();
@@ -47,7 +47,7 @@ pub fn start_plan(rows: &Rows, plan: Plan, document: &str) -> Result<Start, Star
     Ok(start)
 }
 
-/// What a registered workflow is, and its text.
+/// The plan and text of a registered workflow.
 fn plan(rows: &[Row], registry: &Registry, reference: &str) -> Result<(Plan, String), StartError> {
     let row = find(rows, reference).ok_or_else(|| {
         StartError::Unresolved(format!("there is no workflow `{reference}` in the registry"))
@@ -62,12 +62,12 @@ fn plan(rows: &[Row], registry: &Registry, reference: &str) -> Result<(Plan, Str
     let plan = checked.plan.ok_or_else(|| {
         let errors = checked.diagnostics.iter().find(|one| one.is_error());
         let why = errors.map(|one| one.message.as_str()).unwrap_or_default();
-        StartError::Unresolved(format!("the workflow `{}` does not fit: {why}", row.name))
+        StartError::Unresolved(format!("workflow `{}` is not valid: {why}", row.name))
     })?;
     Ok((plan, text.to_owned()))
 }
 
-/// The row of a workflow; without a version, its newest.
+/// Finds the row of a workflow; without a version, the newest.
 fn find<'r>(rows: &'r [Row], reference: &str) -> Option<&'r Row> {
     let newest = || {
         let all = rows::names(rows, Kind::Workflow).filter_map(WorkflowVersion::split);
@@ -77,7 +77,7 @@ fn find<'r>(rows: &'r [Row], reference: &str) -> Option<&'r Row> {
     rows::find(rows, Kind::Workflow, reference).or_else(newest)
 }
 
-/// The workflows a plan refers to, as its document writes them.
+/// References to workflows in a plan, as its document writes them.
 fn references(plan: &Plan) -> impl Iterator<Item = String> {
     plan.steps.iter().filter_map(|step| match &step.work {
         Work::Workflow(work) => {

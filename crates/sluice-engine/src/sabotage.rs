@@ -1,7 +1,7 @@
-//! Safeguards taken away, so that the simulator can show what each is for.
+//! Disables safeguards, so that the simulator can prove that each is needed.
 
 use crate::engine::Inner;
-use crate::turn::Input;
+use crate::turn::TurnInput;
 use sluice_core::port::store::Guard;
 use sluice_core::run::command::Command;
 use sluice_core::run::decide::Decided;
@@ -9,7 +9,7 @@ use sluice_core::run::state::{Grant, Run};
 use sluice_govern::account::{CounterName, Figure};
 
 impl Inner {
-    /// A result counts, whichever dispatch it is of.
+    /// Accepts results of earlier dispatches.
     pub(crate) fn sabotaged(&self, mut command: Command, run: &Run) -> Command {
         if let Command::Complete { at, dispatch_no, .. } = &mut command
             && self.config.sabotage.accept_late
@@ -20,7 +20,7 @@ impl Inner {
         command
     }
 
-    /// A grant that was used counts for ever.
+    /// Lets an approval be used more than once.
     pub(crate) fn keep_grants(&self, run: &mut Run) {
         if !self.config.sabotage.reuse_grants {
             return;
@@ -31,8 +31,8 @@ impl Inner {
         }
     }
 
-    /// What is in flight reserves again when it is sent again.
-    pub(crate) fn taken_twice(&self, run: &Run, inputs: &[Input]) -> Vec<Guard> {
+    /// Reserves again when a dispatch in flight is sent again.
+    pub(crate) fn taken_twice(&self, run: &Run, inputs: &[TurnInput]) -> Vec<Guard> {
         let again = inputs.iter().any(|input| matches!(input.command, Command::TakeOver));
         if !self.config.sabotage.reserve_again || !again {
             return Vec::new();
@@ -50,7 +50,7 @@ impl Inner {
         accounts.collect()
     }
 
-    /// Guards without bounds, or without what is given back.
+    /// Removes the limits of guards, or the guards that free slots.
     pub(crate) fn unguarded(&self, mut decided: Decided, twice: Vec<Guard>) -> Decided {
         let sabotage = self.config.sabotage;
         if !decided.events.is_empty() {

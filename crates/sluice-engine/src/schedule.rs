@@ -1,12 +1,11 @@
-//! Schedules: what is due is started, by whichever process looks first.
+//! Schedules: starts the runs of slots that are due.
 //!
-//! A slot is noted before its run is started, together with the run's id. So a
-//! process that dies in between is made up for by any other, and starting twice
-//! is starting once.
+//! The slot's row is written before its run is started, together with the run's id. If
+//! a node crashes in between, any other node starts the same run; starts are idempotent.
 //!
-//! INVARIANT: one slot, one run: the run's id is in the slot's row, which only
-//! the first to note it writes.
-//! INVARIANT: every slot that is due gets a row, also where nothing is started.
+//! INVARIANT: one slot, one run: the run's id is in the slot's row, which only the first
+//! writer creates.
+//! INVARIANT: every slot that is due gets a row, even if nothing is started.
 
 mod overlap;
 mod slot;
@@ -16,7 +15,7 @@ use crate::error::StartError;
 use crate::limits::{RESOLVE_TRIES_MAX, SCHEDULE_SLOTS_SEEN};
 use crate::registered;
 use crate::start::Start;
-use overlap::Line;
+use overlap::SlotQueue;
 use slot::{REFUSED, STARTED, STARTING, WAITING};
 use sluice_core::port::ledger::Rows;
 use sluice_core::port::slots::Slot;
@@ -28,29 +27,29 @@ use sluice_govern::registry::{Kind, Overlap, Schedule};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// After so long another process starts what one began to, in milliseconds.
+/// After this time another node finishes an interrupted start.
 const TAKE_OVER_MS: u64 = 10_000;
 
-/// How scheduled runs are started.
+/// Settings of scheduled runs.
 #[derive(Debug, Clone, Default)]
 pub struct Starting {
-    /// Who does steps that name nobody.
+    /// Agent of steps that name none.
     pub default_agent: Option<String>,
 }
 
-/// What one look at the schedules came to.
+/// Result of checking all schedules once.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ticked {
-    /// Runs that were started, with the schedule and the slot of each.
+    /// Started runs, each with schedule name and slot time.
     pub started: Vec<(String, u64, RunId)>,
-    /// When the next slot of an enabled schedule is.
+    /// Time of the next slot of an enabled schedule.
     pub next_ms: Option<u64>,
-    /// Whether slots wait for runs to end.
+    /// Whether slots wait for earlier runs to end.
     pub waiting: bool,
 }
 
-/// One schedule, looked at.
-struct Look<'a> {
+/// One check of one schedule.
+struct ScheduleCheck<'a> {
     engine: &'a Arc<Inner>,
     rows: &'a Rows,
     name: &'a str,
@@ -59,27 +58,27 @@ struct Look<'a> {
     now_ms: u64,
 }
 
-/// Whether a look went through to its end.
+/// Whether a slot's row was written.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Pace {
-    Done,
-    /// Another process noted something first: the next look sees it.
+enum SlotWrite {
+    Written,
+    /// Another node wrote a row first: the next check sees it.
     Overtaken,
 }
 
 impl Engine {
-    /// Looks at every schedule once, and starts what is due.
+    /// Checks every schedule once and starts what is due.
     pub async fn tick(&self, starting: &Starting) -> Result<Ticked, StoreError> {
         self.inner().tick(starting).await
     }
 
-    /// Looks at the schedules again and again until the engine stops.
+    /// Checks the schedules periodically until the engine stops.
     pub fn keep_schedules(&self, starting: Starting) {
         let inner = Arc::clone(self.inner());
         self.inner().spawn(async move {
             while !inner.stop.is_cancelled() {
                 if let Err(error) = inner.tick(&starting).await {
-                    tracing::warn!(%error, "the schedules cannot be looked at now");
+                    tracing::warn!(%error, "the schedules cannot be checked now");
                 }
                 tokio::select! {
                     biased;
@@ -106,14 +105,15 @@ impl Inner {
             let timing = match Timing::of(&schedule) {
                 Ok(timing) => timing,
                 Err(error) => {
-                    tracing::error!(schedule = row.name, error, "the schedule has no times");
+                    tracing::error!(schedule = row.name, error, "the schedule has no valid times");
                     continue;
                 }
             };
             let now_ms = self.clock.now_ms();
             let (name, schedule) = (row.name.as_str(), &schedule);
-            let look = Look { engine: self, rows: &rows, name, schedule, starting, now_ms };
-            look.go(&timing, &mut ticked).await?;
+            let check =
+                ScheduleCheck { engine: self, rows: &rows, name, schedule, starting, now_ms };
+            check.run(&timing, &mut ticked).await?;
             if schedule.enabled {
                 let next_ms = timing.next(now_ms);
                 ticked.next_ms = ticked.next_ms.into_iter().chain(next_ms).min();
@@ -123,11 +123,11 @@ impl Inner {
     }
 }
 
-impl Look<'_> {
-    async fn go(&self, timing: &Timing, ticked: &mut Ticked) -> Result<(), StoreError> {
+impl ScheduleCheck<'_> {
+    async fn run(&self, timing: &Timing, ticked: &mut Ticked) -> Result<(), StoreError> {
         let known = self.engine.store.slots(self.name.to_owned(), None, SCHEDULE_SLOTS_SEEN);
         let known = known.await?;
-        self.finish(&known, ticked).await?;
+        self.finish_started(&known, ticked).await?;
         let newest_ms = known.first().map_or(0, |slot| slot.slot_ms);
         let after_ms = newest_ms.max(self.schedule.since_ms);
         let slots = due(self.schedule, timing, after_ms, self.now_ms);
@@ -136,22 +136,22 @@ impl Look<'_> {
         if slots.is_empty() && !waits {
             return Ok(());
         }
-        let mut line = Line::of(self.engine, &known).await?;
+        let mut queued = SlotQueue::load(self.engine, &known).await?;
         for slot in slots {
-            let pace = match slot.what {
+            let written = match slot.what {
                 What::Skip(why) => self.skip(&slot, why).await?,
-                What::Start => self.take(&slot, &mut line, ticked).await?,
-                What::MakeUp => self.queue(&slot, &mut line, ticked).await?,
+                What::Start => self.start_or_overlap(&slot, &mut queued, ticked).await?,
+                What::MakeUp => self.queue(&slot, &mut queued, ticked).await?,
             };
-            if pace == Pace::Overtaken {
+            if written == SlotWrite::Overtaken {
                 return Ok(());
             }
         }
-        self.next_in_line(&mut line, ticked).await
+        self.start_next_waiting(&mut queued, ticked).await
     }
 
-    /// Starts what another process, or an earlier look, only began to.
-    async fn finish(&self, known: &[Slot], ticked: &mut Ticked) -> Result<(), StoreError> {
+    /// Finishes starts that another node, or an earlier check, left incomplete.
+    async fn finish_started(&self, known: &[Slot], ticked: &mut Ticked) -> Result<(), StoreError> {
         let late = |slot: &&Slot| {
             slot.fate == STARTING && slot.at_ms.saturating_add(TAKE_OVER_MS) <= self.now_ms
         };
@@ -161,88 +161,92 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// A slot whose run is started unless an earlier one goes on.
-    async fn take(
+    /// Starts the run of a slot, or applies the overlap rule if an earlier run is active.
+    async fn start_or_overlap(
         &self,
         slot: &Due,
-        line: &mut Line,
+        queued: &mut SlotQueue,
         ticked: &mut Ticked,
-    ) -> Result<Pace, StoreError> {
-        if line.is_free() {
-            return self.begin(slot, line, ticked).await;
+    ) -> Result<SlotWrite, StoreError> {
+        if queued.is_free() {
+            return self.start_now(slot, queued, ticked).await;
         }
         match self.schedule.overlap {
             Overlap::Skip => self.skip(slot, "overlap").await,
-            Overlap::Queue => self.queue(slot, line, ticked).await,
+            Overlap::Queue => self.queue(slot, queued, ticked).await,
             Overlap::CancelPrevious => {
-                for older in std::mem::take(&mut line.waiting) {
+                for older in std::mem::take(&mut queued.waiting) {
                     let skipped = slot::skipped(older, "superseded", self.now_ms);
-                    self.note(skipped, &[WAITING]).await?;
+                    self.write_slot(skipped, &[WAITING]).await?;
                 }
-                for run in &line.running {
-                    self.cancel(*run, slot).await;
+                for run in &queued.running {
+                    self.cancel_earlier(*run, slot).await;
                 }
-                self.queue(slot, line, ticked).await
+                self.queue(slot, queued, ticked).await
             }
         }
     }
 
-    /// A slot whose run is started when those before it have ended.
+    /// Starts the run of a slot, or queues it until earlier runs have ended.
     async fn queue(
         &self,
         slot: &Due,
-        line: &mut Line,
+        queued: &mut SlotQueue,
         ticked: &mut Ticked,
-    ) -> Result<Pace, StoreError> {
-        if line.is_free() {
-            return self.begin(slot, line, ticked).await;
+    ) -> Result<SlotWrite, StoreError> {
+        if queued.is_free() {
+            return self.start_now(slot, queued, ticked).await;
         }
-        if line.is_full() {
+        if queued.is_full() {
             return self.skip(slot, "queue_full").await;
         }
-        let waiting = slot::row(self.name, slot, WAITING, self.now_ms);
+        let waiting = slot::slot_row(self.name, slot, WAITING, self.now_ms);
         ticked.waiting = true;
-        line.waiting.push(waiting.clone());
-        self.note(waiting, &[]).await
+        queued.waiting.push(waiting.clone());
+        self.write_slot(waiting, &[]).await
     }
 
-    /// Starts the run of a slot that nothing stands in the way of.
-    async fn begin(
+    /// Writes the slot's row and starts its run.
+    async fn start_now(
         &self,
         slot: &Due,
-        line: &mut Line,
+        queued: &mut SlotQueue,
         ticked: &mut Ticked,
-    ) -> Result<Pace, StoreError> {
-        let run = self.engine.fresh();
-        let row = Slot { run: Some(run), ..slot::row(self.name, slot, STARTING, self.now_ms) };
-        if self.note(row.clone(), &[]).await? == Pace::Overtaken {
-            return Ok(Pace::Overtaken);
+    ) -> Result<SlotWrite, StoreError> {
+        let run = self.engine.new_run_id();
+        let row = Slot { run: Some(run), ..slot::slot_row(self.name, slot, STARTING, self.now_ms) };
+        if self.write_slot(row.clone(), &[]).await? == SlotWrite::Overtaken {
+            return Ok(SlotWrite::Overtaken);
         }
-        line.running.push(run);
+        queued.running.push(run);
         self.start(row, ticked).await?;
-        Ok(Pace::Done)
+        Ok(SlotWrite::Written)
     }
 
-    /// Starts the run of the slot that has waited longest, if its turn has come.
-    async fn next_in_line(&self, line: &mut Line, ticked: &mut Ticked) -> Result<(), StoreError> {
-        if !line.running.is_empty() || line.waiting.is_empty() {
+    /// Starts the run of the slot that has waited longest, if no run is active.
+    async fn start_next_waiting(
+        &self,
+        queued: &mut SlotQueue,
+        ticked: &mut Ticked,
+    ) -> Result<(), StoreError> {
+        if !queued.running.is_empty() || queued.waiting.is_empty() {
             return Ok(());
         }
-        let run = self.engine.fresh();
+        let run = self.engine.new_run_id();
         let fate = STARTING.to_owned();
-        let row = Slot { run: Some(run), fate, at_ms: self.now_ms, ..line.waiting.remove(0) };
-        match self.note(row.clone(), &[WAITING]).await? {
-            Pace::Done => self.start(row, ticked).await,
-            Pace::Overtaken => Ok(()),
+        let row = Slot { run: Some(run), fate, at_ms: self.now_ms, ..queued.waiting.remove(0) };
+        match self.write_slot(row.clone(), &[WAITING]).await? {
+            SlotWrite::Written => self.start(row, ticked).await,
+            SlotWrite::Overtaken => Ok(()),
         }
     }
 
-    /// Starts the run of a slot, or notes why it cannot be.
+    /// Starts the run of a slot, and writes the outcome to its row.
     async fn start(&self, slot: Slot, ticked: &mut Ticked) -> Result<(), StoreError> {
         let Some(run) = slot.run else { return Ok(()) };
         let (fate, why, from) = match self.try_start(run).await {
             Ok(()) => (STARTED, None, &[STARTING, REFUSED][..]),
-            // It stays as it is: a later look tries again.
+            // The row stays as it is: a later check retries.
             Err(StartError::Stopping | StartError::Moved) => return Ok(()),
             Err(StartError::Store(error)) => return Err(error),
             Err(StartError::Load(crate::error::LoadError::Store(error))) => return Err(error),
@@ -252,14 +256,14 @@ impl Look<'_> {
             ticked.started.push((slot.schedule.clone(), slot.slot_ms, run));
         }
         let at_ms = self.engine.clock.now_ms();
-        // What was refused has no run.
+        // A refused slot has no run.
         let run = Some(run).filter(|_| fate == STARTED);
         let settled = Slot { fate: fate.to_owned(), why, run, at_ms, ..slot };
-        self.note(settled, from).await.map(drop)
+        self.write_slot(settled, from).await.map(drop)
     }
 
-    /// Starts a run of the workflow as it is registered. If the registry changes
-    /// meanwhile, schedule and workflow are read again.
+    /// Starts the run under the current registry. If the registry changes meanwhile,
+    /// schedule and workflow are read again.
     async fn try_start(&self, run: RunId) -> Result<(), StartError> {
         let mut started = self.start_under(self.rows, self.schedule, run).await;
         for _ in 1..RESOLVE_TRIES_MAX {

@@ -1,8 +1,8 @@
-//! Seals what was written, at most a second after it.
+//! Seals the journals, at most a second after each write.
 //!
-//! Any process with the key may seal; the store takes the next number once, so
-//! that of two who seal at the same time one is told to look again. Nothing
-//! waits for a seal, and none is made when there is nothing new.
+//! Any process with the key may seal. The store accepts each seal number once: if two
+//! processes seal at the same time, one of them retries. Nothing waits for a seal, and
+//! no seal is made when nothing was written.
 
 use crate::engine::Inner;
 use sluice_core::evidence::key::Signer;
@@ -14,24 +14,24 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How long what was written may wait, with some of the second to spare for sealing.
+/// Interval between seals; leaves part of the second for sealing itself.
 const SEAL_MS: u64 = 500;
-/// Every so many waits the store is looked at, whoever wrote to it.
+/// After this many intervals the store is checked for writes of other processes.
 const WAITS_MAX: u32 = 20;
-/// About how many heads one seal covers at most.
+/// Approximate maximum of heads in one seal.
 const HEADS_MAX: usize = 65_536;
-/// How many seals are made in one go: what is left then waits for the next.
+/// Most seals in one pass; the rest waits for the next pass.
 const SEALS_MAX: usize = 64;
 
-/// Somebody who is shown every seal made here: its line.
+/// Receives the text of every seal that this process makes.
 pub type Witness = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// What seals are made with.
+/// Key and witness for seals.
 #[derive(Clone)]
 pub struct Sealer {
-    /// Signs them.
+    /// Signs the seals.
     pub signer: Signer,
-    /// Is shown them, to keep them elsewhere.
+    /// Receives a copy of each seal, for example to store it outside of the database.
     pub witness: Option<Witness>,
 }
 
@@ -42,16 +42,15 @@ impl fmt::Debug for Sealer {
 }
 
 impl Inner {
-    /// Seals until the engine stops.
-    pub(crate) async fn keep_sealing(self: Arc<Self>) {
+    pub(crate) async fn seal_loop(self: Arc<Self>) {
         let mut waits = WAITS_MAX;
         while !self.stop.is_cancelled() {
             waits += 1;
-            if self.grown.swap(false, Ordering::Relaxed) || waits > WAITS_MAX {
+            if self.unsealed.swap(false, Ordering::Relaxed) || waits > WAITS_MAX {
                 waits = 0;
                 if let Err(error) = self.seal().await {
                     tracing::warn!(%error, "nothing can be sealed now");
-                    self.grown.store(true, Ordering::Relaxed);
+                    self.unsealed.store(true, Ordering::Relaxed);
                 }
             }
             tokio::select! {
@@ -62,7 +61,7 @@ impl Inner {
         }
     }
 
-    /// Seals everything there is, as far as the bound allows.
+    /// Seals everything written so far, up to `SEALS_MAX` seals.
     pub(crate) async fn seal(&self) -> Result<(), StoreError> {
         let Some(sealer) = &self.sealer else { return Ok(()) };
         for _ in 0..SEALS_MAX {
@@ -71,14 +70,14 @@ impl Inner {
                 return Ok(());
             };
             let text = sealing.text.clone();
-            // Another process may have sealed first: then there is less to seal.
+            // Another process may have sealed first; the next pass sees that.
             if self.store.seal(sealing).await? == Sealed::Done
                 && let Some(witness) = &sealer.witness
             {
                 witness(&text);
             }
         }
-        self.grown.store(true, Ordering::Relaxed);
+        self.unsealed.store(true, Ordering::Relaxed);
         Ok(())
     }
 }

@@ -1,23 +1,22 @@
-//! Starting a run: checked, pinned, and durable before anyone is told.
+//! Starting a run: its request is checked, its definition pinned, and its first
+//! append durable before the caller gets an answer.
 
 use crate::admit::{NotAdmitted, bindings, deployment, posture};
 use crate::agents::LOCAL_GATEWAY;
+use crate::claim::{LoadDemand, RETRY_DELAY_MS};
 use crate::definition::Stored;
 use crate::engine::Inner;
 use crate::error::StartError;
-use crate::key;
+use crate::idempotency;
 use crate::load::{Folded, first_event};
+use crate::loaded_run::LoadContext;
 use crate::observe::Stopwatch;
-use crate::resident::Seat;
-use crate::take::{AGAIN_MS, Wanted};
 use crate::trust::Rules;
-use crate::turn::{Offspring, letters};
+use crate::turn::{ChildStarts, encode, messages};
 use serde_json::{Map, Value};
 use sluice_core::args;
 use sluice_core::canonical;
-use sluice_core::evidence::event::Link;
 use sluice_core::journal::event::{DocumentSource, Event, Origin, RunStarted};
-use sluice_core::journal::wire;
 use sluice_core::label::label;
 use sluice_core::money::Money;
 use sluice_core::plan::Plan;
@@ -38,66 +37,67 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, TryAcquireError};
 
-/// What a run is to be started with.
+/// A request to start a run.
 #[derive(Debug, Clone)]
 pub struct Start {
-    /// What it is a run of.
+    /// Definition of the workflow.
     pub stored: Stored,
-    /// Where that comes from.
+    /// Whether the document is registered, inline or a file.
     pub source: DocumentSource,
-    /// Definitions of sub-workflows, by reference; stored already.
+    /// Hashes of sub-workflow definitions, by reference.
     pub children: BTreeMap<String, Hash>,
-    /// Definitions of sub-workflows that may not be stored yet.
+    /// Definitions of sub-workflows that may not be in the store yet.
     pub bring: Vec<Stored>,
-    /// What the caller gives.
+    /// Arguments from the caller.
     pub args: Map<String, Value>,
-    /// Its id, if it must have a certain one.
+    /// Run id to use; `None` generates one.
     pub id: Option<RunId>,
-    /// Who starts it.
+    /// Principal that starts the run.
     pub initiator: String,
-    /// People whose hook or schedule starts it: they count as initiators.
+    /// People behind a webhook or schedule: each of them is treated as an initiator.
     pub on_behalf_of: Vec<String>,
-    /// Who does steps that name nobody.
+    /// Agent of steps that name none.
     pub default_agent: Option<String>,
-    /// The model of steps that name none, instead of the document's.
+    /// Model of steps that name none; takes precedence over the document's default.
     pub default_model: Option<String>,
-    /// How many runs may be above a run of this family; never more than is configured.
+    /// Lowers the configured nesting limit for this run and its descendants.
     pub recursion_depth_max: Option<u32>,
-    /// Which agent stands for which role.
+    /// Agent for each role.
     pub role_bindings: BTreeMap<String, String>,
-    /// The version it is registered as; a document has at most its author's.
+    /// Registered version; for an unregistered document, the version its author gave.
     pub version: Option<u64>,
-    /// The same key within a day means the same run of the same version.
+    /// Idempotency key: for a day, the same key of the same version means the same run.
     pub key: Option<String>,
-    /// The trace it belongs to, and what in it is its cause.
+    /// Trace and parent span from the caller.
     pub trace: Option<TraceParent>,
-    /// The run and step that start it.
+    /// Parent run and the step that starts this run.
     pub parent: Option<(RunId, String)>,
-    /// The run at the top.
+    /// Top-level run of the family.
     pub root: Option<RunId>,
-    /// How many runs are above it.
+    /// Number of ancestors.
     pub depth: u32,
-    /// The run it is made from.
+    /// The run that this one is restarted or rewound from.
     pub origin: Option<Origin>,
-    /// Results it takes over from there.
+    /// Results carried over from the origin.
     pub carried: Carried,
-    /// Whether this process does its work, or leaves that to another.
+    /// Whether this process executes the run or leaves that to another.
     pub dispatching: Dispatching,
-    /// How much freedom it has at most, whatever its deployment says.
+    /// Upper limit of autonomy, whatever the deployment allows.
     pub posture: Option<Posture>,
-    /// No agent counts as more trusted than this, whatever its deployment says.
+    /// Upper limit of any agent's trust, whatever the deployment allows.
     pub trust_ceiling: Option<u8>,
-    /// Caps of the runs above it.
+    /// Cost caps of its ancestors.
     pub caps: Vec<(RunId, Money)>,
-    /// What people agreed to in the run it is made from, by step.
+    /// Actions approved in the origin run, by step.
     pub agreed: BTreeMap<String, Value>,
-    /// The epoch of the registry that its document was resolved under; none where it
-    /// comes from no registry. If it has passed, the start is [`StartError::Moved`].
+    /// Registry epoch that the document was resolved under; `None` if it does not come from
+    /// the registry. If the registry has changed since, the start fails with
+    /// [`StartError::Moved`].
     pub resolved_under: Option<u64>,
 }
 
 impl Start {
-    /// A plain start.
+    /// A start with default settings.
     pub fn new(stored: Stored, args: Map<String, Value>) -> Start {
         Start {
             stored,
@@ -129,12 +129,12 @@ impl Start {
         }
     }
 
-    /// The name by which policies, budgets, webhooks and lists know the workflow.
+    /// Name of the workflow in policies, budgets, webhooks and lists.
     pub fn workflow(&self) -> Cow<'_, str> {
         self.source.workflow(&self.stored.definition.plan.name)
     }
 
-    /// The key that the inputs themselves make.
+    /// An idempotency key derived from the workflow and its arguments.
     pub fn auto_key(&self) -> String {
         let name = &self.stored.definition.plan.name;
         let text = format!("{name}{}", canonical::to_string(&self.args));
@@ -142,82 +142,83 @@ impl Start {
     }
 }
 
-/// A run that was started.
+/// Result of a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StartedRun {
-    /// Its id.
+    /// Id of the new or existing run.
     pub run: RunId,
-    /// Whether it was there before, by its key.
+    /// Whether the run already existed under the same idempotency key.
     pub existed: bool,
 }
 
-/// A run that is about to be created.
-pub(crate) struct Draft {
+/// A run whose first append is ready.
+pub(crate) struct DraftedRun {
     pub(crate) run: Run,
-    /// What happened, and when, for whoever observes.
+    /// Kept only if an observer is configured.
     events: Vec<Event>,
     at_ms: u64,
-    /// Runs that are written to with the append.
-    addressees: Vec<RunId>,
+    /// Runs that receive messages with the append.
+    recipients: Vec<RunId>,
     hold: Hold,
     count: u32,
     tail_bytes: usize,
 }
 
-/// What became of a run that was to be created.
+/// Result of the first append.
 #[derive(Clone, Copy)]
 enum Created {
-    /// It is durable.
     New,
-    /// An answer was lost, and now it exists: perhaps by that, perhaps by
-    /// another process that was to start the same child.
-    There,
-    /// Its key was used before.
-    Before { run: RunId },
-    /// A counter was not what it was believed to be.
+    /// The run exists, but an answer was lost: it was created by that attempt or by
+    /// another node that started the same child.
+    Unconfirmed,
+    /// Another run has the idempotency key.
+    KeyUsed {
+        run: RunId,
+    },
+    /// A cached counter was wrong.
     Refused,
 }
 
 impl Inner {
-    /// Starts a run and answers when that is durable.
+    /// Starts a run; returns once the start is durable.
     pub(crate) async fn start(self: &Arc<Self>, request: Start) -> Result<StartedRun, StartError> {
         let plan = &request.stored.definition.plan;
         let args = check_args(plan, &request.args)?;
-        let permit = self.room_for(&request).await?;
+        let permit = self.acquire_permit(&request).await?;
         let mut entropy = (self.entropy)();
         let fresh = || RunId::new(self.clock.now_ms(), &mut *entropy);
         let id = request.id.unwrap_or_else(fresh);
-        let place = self.reserve(id).map_err(|_| StartError::Stopping)?;
+        let mailbox = self.reserve_mailbox(id).map_err(|_| StartError::Stopping)?;
         let drafted = self.draft_until_written(&request, id, &args, permit.is_some()).await;
-        let (Draft { run, addressees, hold, count, tail_bytes, .. }, created) = match drafted {
+        let (DraftedRun { run, recipients, hold, count, tail_bytes, .. }, created) = match drafted {
             Ok(drafted) => drafted,
             Err(error) => {
-                if let Some((_, mailbox)) = place
-                    && self.unreserve(id, mailbox) != Wanted::No
+                if let Some((_, mailbox)) = mailbox
+                    && self.release_mailbox(id, mailbox) != LoadDemand::None
                 {
-                    self.insist(id);
+                    self.retry_load(id);
                 }
                 return Err(error);
             }
         };
-        let (place, permit) = match (&created, hold, place, permit) {
-            (Ok(Created::New), Hold::Keep, Some(place), Some(permit)) => (place, permit),
-            (_, _, place, _) => {
-                let wanted = place.map(|(_, mailbox)| self.unreserve(id, mailbox));
+        let (mailbox, permit) = match (&created, hold, mailbox, permit) {
+            (Ok(Created::New), Hold::Keep, Some(mailbox), Some(permit)) => (mailbox, permit),
+            (_, _, mailbox, _) => {
+                let demand = mailbox.map(|(_, mailbox)| self.release_mailbox(id, mailbox));
                 let kept = hold == Hold::Keep;
-                let there = matches!(created, Ok(Created::New | Created::There));
-                if (kept && there) || wanted.is_some_and(|wanted| wanted != Wanted::No) {
-                    self.insist(id);
+                let exists = matches!(created, Ok(Created::New | Created::Unconfirmed));
+                if (kept && exists) || demand.is_some_and(|demand| demand != LoadDemand::None) {
+                    self.retry_load(id);
                 }
-                for run in addressees {
-                    self.deliver(run);
+                for run in recipients {
+                    self.notify_messages(run);
                 }
-                return self.existing(&request, id, &args, created?).await;
+                return self.answer_existing(&request, id, &args, created?).await;
             }
         };
         self.keep_definitions(&request);
-        for run in addressees {
-            self.deliver(run);
+        for run in recipients {
+            self.notify_messages(run);
         }
         let folded = Folded {
             run,
@@ -226,16 +227,19 @@ impl Inner {
             snapshot_bytes: 0,
             counts: None,
         };
-        let (sender, mailbox) = place;
+        let (sender, mailbox) = mailbox;
         let dispatching = Dispatching::Allowed;
-        let seat = Seat { epoch: 1, sender, mailbox, permit, dispatching };
-        self.seat(folded, seat, Vec::new());
+        let context = LoadContext { epoch: 1, sender, mailbox, permit, dispatching };
+        self.spawn_run(folded, context, Vec::new());
         Ok(StartedRun { run: id, existed: false })
     }
 
-    /// Room in memory. A child does not wait for it: those above it would hold
-    /// the room it waits for. It is left to whoever has room first.
-    async fn room_for(&self, request: &Start) -> Result<Option<OwnedSemaphorePermit>, StartError> {
+    /// Acquires a permit for a loaded run. A child does not wait for one, since its
+    /// ancestors hold permits: without a free permit any node may claim it later.
+    async fn acquire_permit(
+        &self,
+        request: &Start,
+    ) -> Result<Option<OwnedSemaphorePermit>, StartError> {
         let room = Arc::clone(&self.room);
         if request.parent.is_some() {
             return match room.try_acquire_owned() {
@@ -247,11 +251,11 @@ impl Inner {
         room.acquire_owned().await.map(Some).map_err(|_| StartError::Stopping)
     }
 
-    /// Drafts the first append and writes it, again if a counter or the rows
-    /// were not what they were believed to be.
+    /// Drafts the first append and writes it; repeats if a cached counter or the registry
+    /// rows were stale.
     ///
-    /// INVARIANT: a start, and a refusal of one, rests on rows that are at least as new as
-    /// the last change acknowledged before it. The append says which rows these are, and
+    /// INVARIANT: a start, and the refusal of one, is decided under rows at least as new as
+    /// the last change acknowledged before it. The append names the epoch of its rows, and
     /// the store refuses it if there are newer ones.
     async fn draft_until_written(
         self: &Arc<Self>,
@@ -259,18 +263,18 @@ impl Inner {
         id: RunId,
         args: &Map<String, Value>,
         has_room: bool,
-    ) -> Result<(Draft, Result<Created, StoreError>), StartError> {
+    ) -> Result<(DraftedRun, Result<Created, StoreError>), StartError> {
         loop {
             let rules = self.rules_for(request).await?;
             if let Err(refusal) = self.admit(&rules, request, id) {
-                // The caller that resolved the request has just read the epoch.
+                // A resolved request has just read the newest epoch.
                 let is_new = request.resolved_under.is_some();
                 if !is_new && self.has_newer_rules(&rules).await? {
                     continue;
                 }
                 return Err(match refusal {
-                    NotAdmitted::Unfit(error) => error,
-                    NotAdmitted::Stopped(verdict) => self.refuse(request, verdict).await?,
+                    NotAdmitted::Invalid(error) => error,
+                    NotAdmitted::Denied(denial) => self.record_denial(request, denial).await?,
                 });
             }
             let hold = if request.dispatching == Dispatching::Deferred || !has_room {
@@ -283,7 +287,7 @@ impl Inner {
             watch.decided();
             let created = self.create(append).await;
             if matches!(created, Ok(Created::New)) {
-                self.tell_observer(&draft.run, &draft.events, draft.at_ms, &watch);
+                self.notify_observer(&draft.run, &draft.events, draft.at_ms, &watch);
             }
             if !matches!(created, Ok(Created::Refused)) {
                 return Ok((draft, created));
@@ -292,8 +296,8 @@ impl Inner {
         }
     }
 
-    /// The first append, given up at once if `hold` says so, or if there is
-    /// nothing to do yet. One that looks ahead is judged by another's freedom.
+    /// Builds the first append. It releases the run if `hold` says so or if nothing is due
+    /// yet. A forecast runs with advisory posture but is decided under `ahead_for`.
     pub(crate) fn draft(
         &self,
         rules: &Arc<Rules>,
@@ -302,19 +306,19 @@ impl Inner {
         args: Map<String, Value>,
         hold: Hold,
         ahead_for: Option<Posture>,
-    ) -> (Draft, Append) {
+    ) -> (DraftedRun, Append) {
         let plan = &request.stored.definition.plan;
         let mut entropy = (self.entropy)();
         let now_ms = self.clock.now_ms();
         let authority = self.view_under(Arc::clone(rules), now_ms).ahead_for(ahead_for);
-        let started = self.started(rules, request, args, &mut *entropy);
+        let started = self.run_started(rules, request, args, &mut *entropy);
         let create = Create {
             workflow: request.workflow().into_owned(),
             version: plan.version,
             initiator: request.initiator.clone(),
             started_at_ms: now_ms,
             parent: request.parent.as_ref().map(|(run, _)| *run),
-            key: key::of(request, now_ms),
+            key: idempotency::key(request, now_ms),
         };
         let dispatching = request.dispatching;
         let given = Given { now_ms, entropy: &mut *entropy, dispatching, authority: &authority };
@@ -322,86 +326,78 @@ impl Inner {
         let (mut run, decided) = start(id, definition, started, request.carried.clone(), given);
         #[cfg(feature = "sabotage")]
         let decided = self.unguarded(decided, Vec::new());
-        let count = u32::try_from(decided.events.len()).expect("a turn is bounded");
-        let mut link = Link::before(&run, count);
-        let plan = &run.definition.plan;
-        let encoded = wire::encode(&decided.events, now_ms, plan, &mut link, &mut *entropy);
-        run.tip = link.tip;
+        let encoded = encode(&mut run, &decided.events, now_ms, &mut *entropy);
         let mut blobs = encoded.blobs;
         let brought = request.bring.iter().chain([&request.stored]);
         let unknown = brought.filter(|one| self.definitions.get(one.hash).is_none());
         blobs.extend(unknown.map(Stored::blob));
-        let offspring = offspring(&run);
-        let hold = if hold == Hold::Keep { self.hold(&run, now_ms, offspring) } else { hold };
-        let addressees = decided.letters.iter().map(|letter| letter.run).collect();
+        let child_starts = child_starts(&run);
+        let hold =
+            if hold == Hold::Keep { self.ownership(&run, now_ms, child_starts) } else { hold };
+        let recipients = decided.letters.iter().map(|message| message.run).collect();
         let takings = run.takings(&decided.events);
+        let count = u32::try_from(decided.events.len()).expect("a turn is bounded");
         let append = Append {
-            run: id,
-            node: self.node,
-            epoch: 1,
-            after: 0,
             count,
             body: encoded.body,
             beside: encoded.beside,
             chain: encoded.chain,
             create: Some(create),
-            head: Some(self.head(&run, now_ms, hold, offspring)),
-            snapshot: None,
+            head: Some(self.head(&run, now_ms, hold, child_starts)),
             blobs,
-            read: Vec::new(),
-            letters: letters(decided.letters),
+            letters: messages(decided.letters),
             guards: decided.guards,
-            entries: Vec::new(),
             takings,
             memos: decided.memos,
+            ..self.empty_append(id, 1, 0)
         };
         let hold = append.head.as_ref().map_or(Hold::Keep, |head| head.hold);
         let tail_bytes = append.body.len();
         let events = if self.observer.is_some() { decided.events } else { Vec::new() };
-        (Draft { run, events, at_ms: now_ms, addressees, hold, count, tail_bytes }, append)
+        (DraftedRun { run, events, at_ms: now_ms, recipients, hold, count, tail_bytes }, append)
     }
 
-    /// Appends the first frame. Once an answer was lost it is not left at that:
-    /// the run may be there, and nobody would look after it.
+    /// Writes the first append. Once an answer was lost it retries until it is certain:
+    /// otherwise the run might exist without an owner.
     async fn create(&self, append: Append) -> Result<Created, StoreError> {
         let append = Arc::new(append);
-        let mut doubt = false;
+        let mut is_uncertain = false;
         loop {
             match self.store.append(Arc::clone(&append)).await {
                 Ok(Appended::Done { counts }) => {
                     let now_ms = self.clock.now_ms();
                     self.trust.learn(&append.guards, &counts, now_ms);
-                    self.grown.store(true, Ordering::Relaxed);
-                    self.feed.grown();
+                    self.unsealed.store(true, Ordering::Relaxed);
+                    self.feed.notify_appended();
                     return Ok(Created::New);
                 }
-                Ok(Appended::Refused { counter, count }) if !doubt => {
+                Ok(Appended::Refused { counter, count }) if !is_uncertain => {
                     self.trust.corrected(&counter, count, self.clock.now_ms());
                     return Ok(Created::Refused);
                 }
-                Ok(Appended::Exists { run, .. }) if run == append.run && doubt => {
-                    return Ok(Created::There);
+                Ok(Appended::Exists { run, .. }) if run == append.run && is_uncertain => {
+                    return Ok(Created::Unconfirmed);
                 }
-                Ok(Appended::Exists { run, .. }) => return Ok(Created::Before { run }),
+                Ok(Appended::Exists { run, .. }) => return Ok(Created::KeyUsed { run }),
                 Ok(other) => {
-                    let reason = format!("a new run was answered {other:?}");
+                    let reason = format!("unexpected answer to the first append: {other:?}");
                     return Err(StoreError::Unavailable(reason));
                 }
                 Err(StoreError::Unknown(reason)) => {
-                    tracing::warn!(run = %append.run, reason, "a start was not acknowledged");
-                    doubt = true;
+                    tracing::warn!(run = %append.run, reason, "the store did not confirm a start");
+                    is_uncertain = true;
                 }
-                Err(error @ StoreError::Unavailable(_)) if doubt => {
-                    tracing::warn!(run = %append.run, %error, "a start is not certain yet");
+                Err(error @ StoreError::Unavailable(_)) if is_uncertain => {
+                    tracing::warn!(run = %append.run, %error, "a start is not confirmed yet");
                 }
                 Err(error) => return Err(error),
             }
-            tokio::time::sleep(Duration::from_millis(AGAIN_MS)).await;
+            tokio::time::sleep(Duration::from_millis(RETRY_DELAY_MS)).await;
         }
     }
 
-    /// The answer about a run that is not in memory here.
-    async fn existing(
+    /// The result of a start whose run is not loaded by this node.
+    async fn answer_existing(
         &self,
         request: &Start,
         id: RunId,
@@ -409,14 +405,14 @@ impl Inner {
         created: Created,
     ) -> Result<StartedRun, StartError> {
         match created {
-            Created::New | Created::There => {
+            Created::New | Created::Unconfirmed => {
                 self.keep_definitions(request);
                 Ok(StartedRun { run: id, existed: false })
             }
-            Created::Before { run } => {
+            Created::KeyUsed { run } => {
                 let started = first_event(&*self.store, run).await?;
-                let differs = key::differences(&started, request, args);
-                // A default that is spelt out says the same.
+                let differs = idempotency::differences(&started, request, args);
+                // An argument that repeats its default is not a difference.
                 if differs.is_empty() {
                     return Ok(StartedRun { run, existed: true });
                 }
@@ -432,7 +428,7 @@ impl Inner {
         }
     }
 
-    fn started(
+    fn run_started(
         &self,
         rules: &Rules,
         request: &Start,
@@ -464,7 +460,7 @@ impl Inner {
             fallback_model: self.config.default_model.clone(),
             recursion_depth_max: request
                 .recursion_depth_max
-                .map(|asked| self.recursion_depth_max(Some(asked))),
+                .map(|lower| self.recursion_depth_max(Some(lower))),
             gateway: gateway.unwrap_or_else(|| LOCAL_GATEWAY.to_owned()),
             initiator: request.initiator.clone(),
             on_behalf_of: request.on_behalf_of.clone(),
@@ -477,7 +473,7 @@ impl Inner {
             origin: request.origin.clone(),
             deployment: deployed.map(|(name, _)| name.clone()),
             posture: posture(rules, request),
-            trust_ceiling: lower(
+            trust_ceiling: lower_of(
                 request.trust_ceiling,
                 deployment.and_then(|one| one.trust_ceiling),
             ),
@@ -487,28 +483,28 @@ impl Inner {
         }
     }
 
-    /// How many runs may be above a run: what is configured, or fewer.
-    pub(crate) fn recursion_depth_max(&self, asked: Option<u32>) -> u32 {
+    /// Nesting limit: the configured one, or a lower one that was requested.
+    pub(crate) fn recursion_depth_max(&self, requested: Option<u32>) -> u32 {
         let configured = self.config.recursion_depth_max;
-        asked.map_or(configured, |asked| asked.min(configured))
+        requested.map_or(configured, |requested| requested.min(configured))
     }
 }
 
-/// Children of a new run are started by whoever owns it.
-fn offspring(run: &Run) -> Offspring {
+/// The children of a new run are started by its owner's first turn.
+fn child_starts(run: &Run) -> ChildStarts {
     let awaited = run.due().any(|effect| matches!(effect, Effect::Child { .. }));
-    if awaited { Offspring::Awaited } else { Offspring::Known }
+    if awaited { ChildStarts::Unconfirmed } else { ChildStarts::Confirmed }
 }
 
-/// The lower of two bounds.
-fn lower(a: Option<u8>, b: Option<u8>) -> Option<u8> {
+fn lower_of(a: Option<u8>, b: Option<u8>) -> Option<u8> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (one, None) | (None, one) => one,
     }
 }
 
-/// The arguments, complete. A lens document that declares none takes any.
+/// Checks arguments and fills in defaults. A lens document without declarations accepts
+/// any arguments.
 pub(crate) fn check_args(
     plan: &Plan,
     given: &Map<String, Value>,

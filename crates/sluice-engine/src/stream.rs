@@ -1,19 +1,18 @@
-//! Parts of answers on their way into the journal.
+//! Streamed parts of answers on their way into the journal.
 //!
-//! What an adapter emits is kept for a moment and joined, so that a step becomes
-//! a few events a second, however small its chunks are: at most one every
-//! `delta_ms`, and fewer the more streams this process has, which share
-//! `deltas_per_second`. All streams of a run move on the same beat, so that one
-//! append carries the parts of many.
+//! Emitted chunks are buffered and joined, so that a step produces only a few events per
+//! second, however small its chunks are: one per `delta_ms` at most, and fewer with many
+//! streams, which share `deltas_per_second`. All streams of a run are flushed on the same
+//! ticks, so that one append carries parts of many streams.
 //!
-//! What is kept is bounded: an adapter that is faster waits in `emit`, and
-//! nobody else does. When an attempt ends, all of it goes before the end.
+//! The buffer is bounded: a faster adapter waits in `emit`, and only that adapter. When an
+//! attempt ends, its whole buffer is flushed before the end is journalled.
 //!
-//! INVARIANT: parts of one call are handed on in the order they came.
+//! INVARIANT: parts of one call are journalled in the order they were emitted.
 
 use crate::config::Config;
-use crate::limits::{KEPT_BYTES_ALL, KEPT_BYTES_MAX, KEPT_BYTES_MIN, MEDIA_BYTES};
-use crate::turn::Input;
+use crate::limits::{BUFFER_BYTES_ALL, BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, MEDIA_BYTES};
+use crate::turn::TurnInput;
 use sluice_core::journal::event::{DeltaPart, StepAt};
 use sluice_core::port::adapter::Closed;
 use sluice_core::run::command::Command;
@@ -24,66 +23,66 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// The streams of a process, which share what may be journalled.
+/// Counts the live streams of the process, which share rate and memory.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Budget(Arc<AtomicUsize>);
+pub(crate) struct StreamBudget(Arc<AtomicUsize>);
 
-impl Budget {
+impl StreamBudget {
     fn live(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// How far apart two parts of one call are at least.
+    /// Shortest interval between two parts of one stream.
     fn interval(&self, config: &Config) -> Duration {
         let each = self.live() as u64 * 1000 / u64::from(config.deltas_per_second.max(1));
         Duration::from_millis(each.max(config.delta_ms))
     }
 
-    /// How much of one call is kept back at most.
+    /// Most buffered bytes of one stream.
     fn room(&self) -> usize {
-        (KEPT_BYTES_ALL / self.live().max(1)).clamp(KEPT_BYTES_MIN, KEPT_BYTES_MAX)
+        (BUFFER_BYTES_ALL / self.live().max(1)).clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX)
     }
 }
 
-/// Counts as a live stream until it is dropped.
+/// Counted as a live stream until dropped.
 #[derive(Debug)]
-struct Live(Arc<AtomicUsize>);
+struct LiveStream(Arc<AtomicUsize>);
 
-impl Drop for Live {
+impl Drop for LiveStream {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// What one call has emitted and the journal does not have yet. The adapter's
-/// end and the run's end of it are the same thing.
+/// Parts of one call that are not journalled yet. Shared by the adapter's call and the
+/// task of the run.
 #[derive(Debug)]
 pub(crate) struct Stream {
-    kept: Mutex<Kept>,
-    /// Something was handed on: there is room again.
+    buffered: Mutex<BufferedParts>,
+    /// Notified when buffered parts were taken.
     room: Notify,
-    /// Tells the run that something came.
-    poke: Arc<Notify>,
-    budget: Budget,
+    /// Notifies the run of the first buffered part.
+    arrived: Arc<Notify>,
+    budget: StreamBudget,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct BufferedParts {
     parts: VecDeque<DeltaPart>,
     bytes: usize,
-    /// Since when the first of them has waited.
+    /// When the first buffered part arrived.
     since: Option<Instant>,
-    live: Option<Live>,
-    /// Nobody takes what comes any more.
+    live: Option<LiveStream>,
+    /// The run takes no more parts of this call.
     closed: bool,
 }
 
 impl Stream {
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().expect("nobody panics while holding it")
+    fn buffered(&self) -> MutexGuard<'_, BufferedParts> {
+        self.buffered.lock().expect("the lock is not poisoned")
     }
 
-    /// Keeps a piece of text; waits while there is no room.
+    /// Buffers text; waits while the buffer is full.
     pub(crate) async fn text(&self, text: &str) -> Result<(), Closed> {
         let mut rest = text;
         while !rest.is_empty() {
@@ -101,12 +100,12 @@ impl Stream {
         Ok(())
     }
 
-    /// Keeps a picture or sound; waits while there is no room.
+    /// Buffers a media part; waits while the buffer is full.
     pub(crate) async fn media(&self, url: String, mime: String) -> Result<(), Closed> {
         let mut part = Some(DeltaPart::Media { url, mime });
         loop {
             let freed = self.room.notified();
-            // An address longer than all the room has to come in all the same.
+            // Even a URL longer than the whole buffer must fit.
             let taken = self.offer(|room| part.take_if(|_| room > MEDIA_BYTES))?;
             if taken {
                 return Ok(());
@@ -115,49 +114,49 @@ impl Stream {
         }
     }
 
-    /// Keeps what is given for the room there is. Whether something was given.
+    /// Buffers the part that `give` returns for the free bytes; returns whether there was one.
     fn offer(&self, give: impl FnOnce(usize) -> Option<DeltaPart>) -> Result<bool, Closed> {
-        let mut kept = self.kept();
-        if kept.closed {
+        let mut buffered = self.buffered();
+        if buffered.closed {
             return Err(Closed);
         }
-        let Some(part) = give(self.budget.room().saturating_sub(kept.bytes)) else {
+        let Some(part) = give(self.budget.room().saturating_sub(buffered.bytes)) else {
             return Ok(false);
         };
-        if kept.live.is_none() {
+        if buffered.live.is_none() {
             self.budget.0.fetch_add(1, Ordering::Relaxed);
-            kept.live = Some(Live(Arc::clone(&self.budget.0)));
+            buffered.live = Some(LiveStream(Arc::clone(&self.budget.0)));
         }
-        kept.bytes += bytes(&part);
-        match (kept.parts.back_mut(), part) {
+        buffered.bytes += bytes(&part);
+        match (buffered.parts.back_mut(), part) {
             (Some(DeltaPart::Text(before)), DeltaPart::Text(text)) => before.push_str(&text),
-            (_, part) => kept.parts.push_back(part),
+            (_, part) => buffered.parts.push_back(part),
         }
-        if kept.since.is_none() {
-            kept.since = Some(Instant::now());
-            self.poke.notify_one();
+        if buffered.since.is_none() {
+            buffered.since = Some(Instant::now());
+            self.arrived.notify_one();
         }
         Ok(true)
     }
 
-    /// The first part, or all of them.
-    fn take(&self, many: Many) -> VecDeque<DeltaPart> {
-        let mut kept = self.kept();
-        let taken = match many {
-            Many::One => kept.parts.pop_front().into_iter().collect(),
-            Many::All => std::mem::take(&mut kept.parts),
+    /// Takes the first part, or all parts.
+    fn take(&self, count: TakeCount) -> VecDeque<DeltaPart> {
+        let mut buffered = self.buffered();
+        let taken = match count {
+            TakeCount::One => buffered.parts.pop_front().into_iter().collect(),
+            TakeCount::All => std::mem::take(&mut buffered.parts),
         };
-        kept.bytes -= taken.iter().map(bytes).sum::<usize>();
-        if kept.parts.is_empty() {
-            kept.since = None;
+        buffered.bytes -= taken.iter().map(bytes).sum::<usize>();
+        if buffered.parts.is_empty() {
+            buffered.since = None;
         }
-        drop(kept);
+        drop(buffered);
         self.room.notify_waiters();
         taken
     }
 
     fn close(&self) {
-        self.kept().closed = true;
+        self.buffered().closed = true;
         self.room.notify_waiters();
     }
 }
@@ -170,7 +169,7 @@ fn bytes(part: &DeltaPart) -> usize {
     }
 }
 
-/// How much of a text fits into so many bytes, cut between characters.
+/// How much of a text fits into `room` bytes, cut between characters.
 fn cut(text: &str, room: usize) -> usize {
     if text.len() <= room {
         return text.len();
@@ -179,7 +178,7 @@ fn cut(text: &str, room: usize) -> usize {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Many {
+enum TakeCount {
     One,
     All,
 }
@@ -187,60 +186,60 @@ enum Many {
 /// The streams of one run.
 #[derive(Debug)]
 pub(crate) struct Streams {
-    open: BTreeMap<StepAt, Open>,
-    poke: Arc<Notify>,
-    budget: Budget,
-    /// What the beat is counted from.
+    open: BTreeMap<StepAt, OpenStream>,
+    arrived: Arc<Notify>,
+    budget: StreamBudget,
+    /// Ticks are counted from here.
     start: Instant,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenStream {
     dispatch_no: u32,
     stream: Arc<Stream>,
-    /// When a part was last handed on.
+    /// When a part was last taken.
     last: Option<Instant>,
 }
 
-impl Drop for Open {
+impl Drop for OpenStream {
     fn drop(&mut self) {
         self.stream.close();
     }
 }
 
 impl Streams {
-    pub(crate) fn new(budget: &Budget) -> Streams {
-        let (open, poke) = (BTreeMap::new(), Arc::default());
-        Streams { open, poke, budget: budget.clone(), start: Instant::now() }
+    pub(crate) fn new(budget: &StreamBudget) -> Streams {
+        let (open, arrived) = (BTreeMap::new(), Arc::default());
+        Streams { open, arrived, budget: budget.clone(), start: Instant::now() }
     }
 
-    /// Opens the stream of a call. That of an earlier one of the same step ends.
+    /// Opens the stream of a call and closes that of an earlier call of the same step.
     pub(crate) fn open(&mut self, at: StepAt, dispatch_no: u32) -> Arc<Stream> {
         let stream = Arc::new(Stream {
-            kept: Mutex::default(),
+            buffered: Mutex::default(),
             room: Notify::new(),
-            poke: Arc::clone(&self.poke),
+            arrived: Arc::clone(&self.arrived),
             budget: self.budget.clone(),
         });
-        let open = Open { dispatch_no, stream: Arc::clone(&stream), last: None };
+        let open = OpenStream { dispatch_no, stream: Arc::clone(&stream), last: None };
         self.open.insert(at, open);
         stream
     }
 
-    /// Completes when a stream that was empty is not any more.
-    pub(crate) fn poked(&self) -> impl Future<Output = ()> + use<> {
-        let poke = Arc::clone(&self.poke);
-        async move { poke.notified().await }
+    /// Completes when the first part arrives in an empty stream.
+    pub(crate) fn data_arrived(&self) -> impl Future<Output = ()> + use<> {
+        let arrived = Arc::clone(&self.arrived);
+        async move { arrived.notified().await }
     }
 
-    /// When something is to be handed on.
+    /// When the next part is due.
     pub(crate) fn due(&self, config: &Config) -> Option<Instant> {
         let interval = self.budget.interval(config);
         self.open.values().filter_map(|open| self.due_of(open, interval, config)).min()
     }
 
-    fn due_of(&self, open: &Open, interval: Duration, config: &Config) -> Option<Instant> {
-        let since = open.stream.kept().since?;
+    fn due_of(&self, open: &OpenStream, interval: Duration, config: &Config) -> Option<Instant> {
+        let since = open.stream.buffered().since?;
         let earliest = open.last.map_or(since, |last| since.max(last + interval));
         let beat_ms = u128::from(config.delta_ms);
         if beat_ms == 0 {
@@ -251,43 +250,42 @@ impl Streams {
         Some(self.start + Duration::from_millis(at_ms))
     }
 
-    /// Hands on what is due: of each stream one part, so that none is faster
-    /// than it may be.
-    pub(crate) fn take_due(&mut self, config: &Config, inputs: &mut Vec<Input>) {
+    /// Takes one part of each stream that is due, so that no stream exceeds its rate.
+    pub(crate) fn take_due(&mut self, config: &Config, inputs: &mut Vec<TurnInput>) {
         let (now, interval) = (Instant::now(), self.budget.interval(config));
         let is_due =
-            |open: &Open| self.due_of(open, interval, config).is_some_and(|due| due <= now);
+            |open: &OpenStream| self.due_of(open, interval, config).is_some_and(|due| due <= now);
         let due: Vec<StepAt> =
             self.open.iter().filter(|(_, open)| is_due(open)).map(|(at, _)| *at).collect();
         for at in due {
-            self.take(at, Many::One, inputs);
+            self.take(at, TakeCount::One, inputs);
         }
     }
 
-    /// Hands on everything: attempts may end now.
-    pub(crate) fn take_all(&mut self, inputs: &mut Vec<Input>) {
+    /// Takes everything, because attempts may end now.
+    pub(crate) fn take_all(&mut self, inputs: &mut Vec<TurnInput>) {
         for at in self.open.keys().copied().collect::<Vec<_>>() {
-            self.take(at, Many::All, inputs);
+            self.take(at, TakeCount::All, inputs);
         }
     }
 
-    /// A call is over: everything of it is handed on.
-    pub(crate) fn end(&mut self, at: StepAt, dispatch_no: u32, inputs: &mut Vec<Input>) {
-        // That of a later call of the step goes on.
+    /// Takes everything of a call that has ended, and closes its stream.
+    pub(crate) fn end(&mut self, at: StepAt, dispatch_no: u32, inputs: &mut Vec<TurnInput>) {
+        // A later call of the step keeps its stream.
         if self.open.get(&at).is_some_and(|open| open.dispatch_no == dispatch_no) {
-            self.take(at, Many::All, inputs);
+            self.take(at, TakeCount::All, inputs);
             self.open.remove(&at);
         }
     }
 
-    fn take(&mut self, at: StepAt, many: Many, inputs: &mut Vec<Input>) {
+    fn take(&mut self, at: StepAt, count: TakeCount, inputs: &mut Vec<TurnInput>) {
         let Some(open) = self.open.get_mut(&at) else { return };
-        let parts = open.stream.take(many);
+        let parts = open.stream.take(count);
         if !parts.is_empty() {
             open.last = Some(Instant::now());
         }
         let dispatch_no = open.dispatch_no;
-        let input = |part| Input::new(Command::Stream { at, dispatch_no, part });
+        let input = |part| TurnInput::new(Command::Stream { at, dispatch_no, part });
         inputs.extend(parts.into_iter().map(input));
     }
 }

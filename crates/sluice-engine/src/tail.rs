@@ -1,16 +1,14 @@
-//! Following a run: what was journalled, then what is, as it comes.
+//! Follows one run: first stored events, then new ones as they become durable.
 //!
-//! A run that somebody follows here has one tail: its newest frames, handed over
-//! as they become durable, and shown once for all readers. Readers come and ask,
-//! each at its own pace. One that asks seldom finds that the tail has moved on,
-//! and reads from the store instead; one that never asks costs its place alone.
+//! Works like `feed`, except that the run itself hands its newest frames over, while it
+//! has readers in this process.
 //!
-//! INVARIANT: a run never waits for a reader. INVARIANT: a reader sees every id
+//! INVARIANT: a run never waits for a reader. INVARIANT: a reader sees every event id
 //! once and in order, from its cursor on; elided ids as ranges.
 
 use crate::engine::Inner;
 use crate::error::LoadError;
-use crate::limits::{LOOK_AWAY_MS, LOOK_HERE_MS, PAGE_BYTES, TAIL_BYTES_MAX, TAIL_FRAMES_MAX};
+use crate::limits::{PAGE_BYTES, POLL_LOCAL_MS, POLL_REMOTE_MS, TAIL_BYTES_MAX, TAIL_FRAMES_MAX};
 use crate::load::{blobs_of, first_event, shown_definition};
 use crate::watch::Tip;
 use sluice_core::journal::envelope::{Seen, Subject, envelopes, push};
@@ -23,29 +21,29 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::{OnceCell, watch};
 
-/// The end of a journal that somebody follows.
+/// The newest frames of a followed run.
 #[derive(Debug)]
 pub(crate) struct Tail {
     tips: watch::Sender<Option<Tip>>,
-    ring: Mutex<Ring>,
+    ring: Mutex<RecentFrames>,
     readers: AtomicUsize,
 }
 
-/// The newest frames, without a gap.
+/// Consecutive frames, newest last.
 #[derive(Debug, Default)]
-struct Ring {
-    frames: VecDeque<Arc<Recent>>,
+struct RecentFrames {
+    frames: VecDeque<Arc<RecentFrame>>,
     bytes: usize,
 }
 
 #[derive(Debug)]
-struct Recent {
+struct RecentFrame {
     frame: Frame,
-    /// As readers see it, once one wants to.
+    /// Envelopes, built when the first reader needs them.
     seen: OnceCell<Vec<Arc<Seen>>>,
 }
 
-impl Recent {
+impl RecentFrame {
     fn last(&self) -> u64 {
         self.frame.first + u64::from(self.frame.count) - 1
     }
@@ -61,12 +59,10 @@ impl Tail {
         Tail { tips: watch::channel(None).0, ring, readers }
     }
 
-    /// Whether somebody follows.
     pub(crate) fn is_followed(&self) -> bool {
         self.tips.receiver_count() > 0
     }
 
-    /// Whether somebody reads the frames.
     pub(crate) fn is_read(&self) -> bool {
         self.readers.load(Ordering::Acquire) > 0
     }
@@ -75,24 +71,24 @@ impl Tail {
         self.tips.subscribe()
     }
 
-    /// What the run has come to, and the frame that led there.
-    pub(crate) fn tell(&self, tip: Tip, frame: Option<Frame>) {
+    /// Publishes the tip of the run, and the frame that led to it.
+    pub(crate) fn publish(&self, tip: Tip, frame: Option<Frame>) {
         if let Some(frame) = frame.filter(|_| self.is_read()) {
             self.ring().push(frame);
         }
         self.tips.send_replace(Some(tip));
     }
 
-    fn ring(&self) -> MutexGuard<'_, Ring> {
-        self.ring.lock().expect("nobody panics while holding it")
+    fn ring(&self) -> MutexGuard<'_, RecentFrames> {
+        self.ring.lock().expect("the lock is not poisoned")
     }
 }
 
-impl Ring {
+impl RecentFrames {
     fn push(&mut self, frame: Frame) {
-        let recent = Arc::new(Recent { frame, seen: OnceCell::new() });
+        let recent = Arc::new(RecentFrame { frame, seen: OnceCell::new() });
         if self.frames.back().is_some_and(|last| last.last() + 1 != recent.frame.first) {
-            *self = Ring::default();
+            *self = RecentFrames::default();
         }
         self.bytes += recent.bytes();
         self.frames.push_back(recent);
@@ -102,8 +98,8 @@ impl Ring {
         }
     }
 
-    /// The frames with events after `after`, if none of those is missing here.
-    fn after(&self, after: u64) -> Vec<Arc<Recent>> {
+    /// Frames with events after `after`; empty if some of them are not in memory.
+    fn after(&self, after: u64) -> Vec<Arc<RecentFrame>> {
         match self.frames.front() {
             Some(oldest) if oldest.frame.first <= after + 1 => {
                 let from = self.frames.partition_point(|recent| recent.last() <= after);
@@ -131,7 +127,7 @@ pub struct Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         if self.tail.readers.fetch_sub(1, Ordering::AcqRel) == 1 {
-            *self.tail.ring() = Ring::default();
+            *self.tail.ring() = RecentFrames::default();
         }
     }
 }
@@ -145,8 +141,8 @@ impl Reader {
         let started = first_event(&*engine.store, run).await?;
         let store = &*engine.store;
         let definition = shown_definition(store, &engine.definitions, started.definition).await?;
-        // Before the store is read, so that nothing falls in between.
-        let (tail, tips) = engine.watches.tail(run);
+        // Subscribe before reading the store, so that no event is missed.
+        let (tail, tips) = engine.followed.tail(run);
         tail.readers.fetch_add(1, Ordering::AcqRel);
         Ok(Reader {
             engine,
@@ -162,13 +158,12 @@ impl Reader {
         })
     }
 
-    /// The id of the last event that was read.
+    /// Id of the last event read.
     pub fn cursor(&self) -> u64 {
         self.cursor
     }
 
-    /// What there is after the cursor by now, a page of it; nothing where it has
-    /// caught up.
+    /// Reads a page after the cursor; empty if the reader has caught up.
     pub async fn read(&mut self) -> Result<Vec<Arc<Seen>>, LoadError> {
         let recent = self.tail.ring().after(self.cursor);
         let mut page = Vec::new();
@@ -188,10 +183,10 @@ impl Reader {
         Ok(page)
     }
 
-    /// The next events after the cursor, at least one, as soon as there is one.
-    /// None when the run has ended and all of it was read.
+    /// Waits for the next events after the cursor, at least one. `None` when the run has
+    /// ended and was read to its end.
     ///
-    /// Dropping the future loses nothing.
+    /// Cancel-safe: dropping the future loses nothing.
     pub async fn next(&mut self) -> Result<Option<Vec<Arc<Seen>>>, LoadError> {
         loop {
             let tip = *self.tips.borrow_and_update();
@@ -200,19 +195,19 @@ impl Reader {
                 return Ok(Some(page));
             }
             if self.has_ended(tip).await? {
-                // What came between the two looks is the last.
+                // Events between the read and this check are the last ones.
                 let page = self.read().await?;
                 return Ok((!page.is_empty()).then_some(page));
             }
-            let here = tip.is_some_and(|tip| tip.resident);
-            let look_ms = if here { LOOK_HERE_MS } else { LOOK_AWAY_MS };
+            let is_loaded = tip.is_some_and(|tip| tip.resident);
+            let look_ms = if is_loaded { POLL_LOCAL_MS } else { POLL_REMOTE_MS };
             let patience = Duration::from_millis(look_ms);
-            // The tail holds the sender: what ends here is the patience alone.
+            // The tail holds the sender, so only the timeout can end this.
             let _ = tokio::time::timeout(patience, self.tips.changed()).await;
         }
     }
 
-    /// Whether the run has ended: as it says itself, or as the list has it.
+    /// Whether the run has ended, by its tip or by its row in the store.
     async fn has_ended(&self, tip: Option<Tip>) -> Result<bool, LoadError> {
         if let Some(tip) = tip.filter(|tip| tip.resident || tip.status.is_terminal()) {
             return Ok(tip.status.is_terminal());
@@ -254,31 +249,31 @@ mod tests {
         Frame { first, count, body: vec![0; bytes], beside, chain }
     }
 
-    fn ids(ring: &Ring, after: u64) -> Vec<u64> {
+    fn ids(ring: &RecentFrames, after: u64) -> Vec<u64> {
         ring.after(after).iter().map(|recent| recent.frame.first).collect()
     }
 
     #[test]
     fn a_ring_answers_what_it_has_without_a_gap() {
-        let mut ring = Ring::default();
+        let mut ring = RecentFrames::default();
         assert_eq!(ids(&ring, 0), [0; 0]);
         for first in [5, 7, 9] {
             ring.push(frame(first, 2, 10));
         }
-        assert_eq!(ids(&ring, 3), [0; 0], "event 4 is not here");
+        assert_eq!(ids(&ring, 3), [0; 0], "event 4 is missing");
         assert_eq!(ids(&ring, 4), [5, 7, 9]);
         assert_eq!(ids(&ring, 5), [5, 7, 9]);
         assert_eq!(ids(&ring, 6), [7, 9]);
         assert_eq!(ids(&ring, 10), [0; 0]);
         assert_eq!(ids(&ring, 99), [0; 0]);
-        // Another process had the run in between.
+        // Another node owned the run in between.
         ring.push(frame(15, 1, 10));
         assert_eq!((ids(&ring, 10), ids(&ring, 14)), (vec![], vec![15]));
     }
 
     #[test]
     fn a_ring_is_bounded_in_frames_and_in_bytes() {
-        let mut ring = Ring::default();
+        let mut ring = RecentFrames::default();
         for first in 1..=2 * TAIL_FRAMES_MAX as u64 {
             ring.push(frame(first, 1, 1));
         }

@@ -1,13 +1,13 @@
-//! What this process knows of governance: rows, rules, counters, health.
+//! This node's copy of governance data: registry rows, policies, counters, gateway
+//! health.
 //!
-//! Everything here is a copy. The store has the last word on counters and on
-//! whether the rows are those that were looked at: guards say so, and a refusal
-//! brings the copy up to date before the run decides again.
+//! The store has the last word on counters and on the epoch of the rows: every append
+//! carries guards, and a refused guard refreshes the copy before the run decides again.
 
-mod counts;
+mod counters;
 mod health;
-mod keep;
-mod recall;
+mod refresh;
+mod remembered;
 mod rules;
 mod view;
 mod waiters;
@@ -17,9 +17,9 @@ pub use rules::{PolicySource, RulesError};
 pub(crate) use rules::Rules;
 pub(crate) use view::View;
 
-use counts::Counts;
-use health::Pulse;
-use recall::Recall;
+use counters::CounterCache;
+use health::GatewayHealth;
+use remembered::RememberedOutputs;
 use sluice_core::port::authority::Patience;
 use sluice_govern::policy::Policies;
 use sluice_govern::registry::Gateway;
@@ -27,39 +27,39 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::Notify;
 use waiters::Waiters;
 
-/// What this process knows of governance.
-pub(crate) struct Trust {
+/// Cached governance data of this node.
+pub(crate) struct GovernanceCache {
     rules: Mutex<Arc<Rules>>,
-    counts: Counts,
-    pulse: Pulse,
+    counts: CounterCache,
+    gateway_health: GatewayHealth,
     waiters: Waiters,
-    recall: Recall,
+    remembered: RememberedOutputs,
     source: PolicySource,
-    /// The gateway of this process where no row says what it is.
+    /// The gateway of this process when no row defines it.
     implied: Gateway,
-    /// Gateways are to be looked at now.
-    doubt: Notify,
-    /// The newest rows whose rules cannot be read, and why: they are not read
-    /// again and again.
+    /// Wakes the health checks.
+    recheck: Notify,
+    /// Epoch and error of the newest rows if they cannot be used, so that they are not
+    /// parsed again.
     refused: Mutex<Option<(u64, RulesError)>>,
     patience: Patience,
 }
 
-impl Trust {
+impl GovernanceCache {
     pub(crate) fn rules(&self) -> Arc<Rules> {
-        Arc::clone(&held(&self.rules))
+        Arc::clone(&lock(&self.rules))
     }
 
-    /// Replaces the rules by newer ones. Of two reads at once the older may end
-    /// last: it must not undo the newer.
+    /// Replaces the rules by newer ones. Of two concurrent reads the older may finish last
+    /// and must not win.
     fn replace_rules(&self, rules: Rules) {
-        let mut known = held(&self.rules);
+        let mut known = lock(&self.rules);
         if known.fabric.epoch < rules.fabric.epoch {
             *known = Arc::new(rules);
         }
     }
 
-    /// The rules that count whatever the registry says, if there are such.
+    /// Policies fixed by configuration, if any.
     pub(crate) fn fixed(&self) -> Option<Arc<Policies>> {
         match &self.source {
             PolicySource::Fixed(policies) => Some(Arc::clone(policies)),
@@ -68,6 +68,6 @@ impl Trust {
     }
 }
 
-fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
-    lock.lock().expect("nobody panics while holding it")
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("the lock is not poisoned")
 }

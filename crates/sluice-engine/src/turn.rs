@@ -1,108 +1,108 @@
-//! One turn of a resident run: everything that came becomes one append.
+//! One turn of a loaded run: all its pending inputs become one append.
 //!
-//! INVARIANT: the only place a run changes.
+//! INVARIANT: a run changes nowhere else.
 
 use crate::engine::Inner;
-use crate::mail::{Mail, Reply};
+use crate::loaded_run::{LoadedRun, fold};
+use crate::mailbox::{Mail, Reply};
 use crate::observe::Stopwatch;
-use crate::resident::{Resident, fold};
 use sluice_core::evidence::event::Link;
 use sluice_core::journal::event::{Event, NodeEvent};
 use sluice_core::journal::wire::{self, Encoded};
+use sluice_core::port::Entropy;
 use sluice_core::port::ledger::Counter;
 use sluice_core::port::store::{
     Append, Appended, Frame, Guard, Head, Hold, Letter, LetterId, StoreError,
 };
 use sluice_core::run::command::{Command, Dispatching, Given, Refusal};
 use sluice_core::run::decide::{Decided, Turn};
+use sluice_core::run::id::RunId;
 use sluice_core::run::letter;
 use sluice_core::run::snapshot;
 use sluice_core::run::state::Run;
+use sluice_core::run::status::RunStatus;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// A command on its way into a turn.
-pub(crate) struct Input {
+/// A command for a turn.
+pub(crate) struct TurnInput {
     pub(crate) command: Command,
     pub(crate) reply: Option<Reply>,
-    /// The letter it came by.
-    pub(crate) letter: Option<LetterId>,
+    /// The durable message it came from.
+    pub(crate) message: Option<LetterId>,
 }
 
-impl Input {
-    pub(crate) fn new(command: Command) -> Input {
-        Input { command, reply: None, letter: None }
+impl TurnInput {
+    pub(crate) fn new(command: Command) -> TurnInput {
+        TurnInput { command, reply: None, message: None }
     }
 }
 
-/// Whether the run goes on being ours.
+/// Whether this node still owns the run after a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
-    /// It does.
+pub(crate) enum TurnResult {
     Kept,
-    /// It was given up with the append: parked, or done.
+    /// The append released it: the run is parked or has ended.
     Released,
-    /// Another process has it, or what we know of it is stale: let go.
+    /// Another node owns it, or the loaded state is stale: drop it.
     Lost,
 }
 
-/// What became of an append.
+/// Result of an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Committed {
-    /// It is durable.
-    Done,
-    /// A counter would have passed its bound. Nothing was written.
+pub(crate) enum CommitResult {
+    Written,
+    /// A counter would have passed its limit. Nothing was written.
     Refused,
-    /// It is durable, and the run has moved on from there without us.
-    Left,
-    /// It is not, and never will be.
-    Not,
+    /// It is durable, but another owner has continued the run since.
+    WrittenButLost,
+    /// Nothing was written, and a retry would not help.
+    NotWritten,
 }
 
-/// Whether every child that a run has in flight is known to exist.
+/// Whether every child run that a run has started is known to exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Offspring {
-    /// They are.
-    Known,
-    /// Somebody must see to one: until then the run needs an owner.
-    Awaited,
+pub(crate) enum ChildStarts {
+    Confirmed,
+    /// One must still be started: until then the run needs an owner.
+    Unconfirmed,
 }
 
-/// The events a snapshot may be behind, at least.
+/// A snapshot is due only after this many events.
 const SNAPSHOT_EVENTS_MIN: u64 = 256;
-/// Refusals after which a turn sends nothing: the next one does.
+/// After this many refusals a turn dispatches nothing and leaves that to the next turn.
 const REFUSALS_MAX: u32 = 8;
-/// First and longest wait before a store that fails is tried again.
+/// First and longest delay between attempts at a failing store.
 const RETRY_MS: (u64, u64) = (50, 2000);
 
-impl Resident {
-    /// Decides everything in `inputs`, makes it durable, then answers. If a
-    /// counter was not what it was believed to be, the run decides again.
-    pub(crate) async fn turn(&mut self, mut inputs: Vec<Input>) -> Standing {
+impl LoadedRun {
+    /// Decides all `inputs`, makes the result durable, then replies. If a cached counter
+    /// turns out to be wrong, the run decides again.
+    pub(crate) async fn turn(&mut self, mut inputs: Vec<TurnInput>) -> TurnResult {
         let unreadable = std::mem::take(&mut self.unreadable);
         let mut dispatching = self.dispatching;
         let mut refusals = 0;
         loop {
             let now_ms = self.engine.clock.now_ms();
             let mut watch = self.engine.observer.is_some().then(Stopwatch::start);
-            self.hurry(&mut inputs, now_ms);
+            self.flush_before_deadline(&mut inputs, now_ms);
             let status = self.run.status;
             let (decided, answers) = self.decide(&inputs, now_ms, dispatching);
-            let mut read: Vec<LetterId> = inputs.iter().filter_map(|input| input.letter).collect();
+            let mut read: Vec<LetterId> = inputs.iter().filter_map(|input| input.message).collect();
             read.extend(&unreadable);
-            let asked = inputs.iter().any(|input| input.reply.is_some());
-            if decided.events.is_empty() && read.is_empty() && !asked {
-                self.engine.trust.stands_in_line(&self.run);
-                return Standing::Kept;
+            let is_awaited = inputs.iter().any(|input| input.reply.is_some());
+            if decided.events.is_empty() && read.is_empty() && !is_awaited {
+                self.engine.trust.register_waiter(&self.run);
+                return TurnResult::Kept;
             }
-            // A refusal is the owner's to give: even without events it is appended at,
-            // so that what is not ours any more, or has moved on, is noticed.
+            // Append even when every command was refused: the version check proves that
+            // this node still owns the run.
             let (append, events) = self.append(decided, read, now_ms, status);
             let events = watch.is_some().then_some(events);
             let append = Arc::new(append);
             let hold = append.head.as_ref().map_or(Hold::Keep, |head| head.hold);
-            let addressees: Vec<_> = append.letters.iter().map(|letter| letter.run).collect();
+            let recipients: Vec<_> = append.letters.iter().map(|message| message.run).collect();
             #[cfg(feature = "sabotage")]
             if self.engine.config.sabotage.dispatch_before_log {
                 self.perform();
@@ -110,42 +110,41 @@ impl Resident {
             watch.iter_mut().for_each(Stopwatch::decided);
             let committed = self.commit(&append).await;
             match committed {
-                Committed::Not => return Standing::Lost,
-                Committed::Refused => {
+                CommitResult::NotWritten => return TurnResult::Lost,
+                CommitResult::Refused => {
                     dispatching = match self.catch_up(dispatching, &append).await {
                         Some(dispatching) => dispatching,
-                        None => return Standing::Lost,
+                        None => return TurnResult::Lost,
                     };
                     refusals += 1;
                     if refusals >= REFUSALS_MAX && dispatching == Dispatching::Allowed {
-                        // What was decided first may rest on what came later. A
-                        // full mailbox leads to another turn anyway.
+                        // The next turn dispatches. A full mailbox leads to one anyway.
                         dispatching = Dispatching::Deferred;
-                        let _ = self.sender.try_send(Mail::Look);
+                        let _ = self.sender.try_send(Mail::CheckGates);
                     }
                     continue;
                 }
-                Committed::Done | Committed::Left => {}
+                CommitResult::Written | CommitResult::WrittenButLost => {}
             }
             if let (Some(watch), Some(events)) = (watch, events) {
-                self.engine.tell_observer(&self.run, &events, now_ms, &watch);
+                self.engine.notify_observer(&self.run, &events, now_ms, &watch);
             }
             answer(inputs, answers);
-            for run in addressees {
-                self.engine.deliver(run);
+            for run in recipients {
+                self.engine.notify_messages(run);
             }
-            if committed == Committed::Left {
-                return Standing::Lost;
+            if committed == CommitResult::WrittenButLost {
+                return TurnResult::Lost;
             }
-            self.engine.trust.stands_in_line(&self.run);
+            self.engine.trust.register_waiter(&self.run);
             self.publish(hold, || frame(Arc::unwrap_or_clone(append)));
-            return if hold == Hold::Release { Standing::Released } else { Standing::Kept };
+            return if hold == Hold::Release { TurnResult::Released } else { TurnResult::Kept };
         }
     }
 
     fn decide(
         &mut self,
-        inputs: &[Input],
+        inputs: &[TurnInput],
         now_ms: u64,
         dispatching: Dispatching,
     ) -> (Decided, Vec<Result<(), Refusal>>) {
@@ -170,8 +169,8 @@ impl Resident {
         (decided, answers)
     }
 
-    /// A guard refused the append: what was decided is dropped, and the run is as
-    /// the store has it. None if it is not ours to go on with.
+    /// After a refused append: refreshes counters and rules and reloads the run. Returns
+    /// `None` if another owner has continued it.
     async fn catch_up(
         &mut self,
         dispatching: Dispatching,
@@ -182,14 +181,14 @@ impl Resident {
         let now_ms = engine.clock.now_ms();
         let counts = async move { engine.trust.refresh(&*engine.store, counters, now_ms).await };
         if let Err(error) = self.while_calling(counts).await {
-            // One is known by the refusal; the others are refused in their turn.
+            // The refusal itself carried one counter; a stale one is refused again.
             tracing::warn!(run = %self.run.id, %error, "counters cannot be read");
         }
         let engine = Arc::clone(&self.engine);
         let mut dispatching = dispatching;
         let rules = self.while_calling(async move { engine.refresh_rules().await }).await;
         if let Err(error) = rules {
-            // Whatever does not need the rules goes on; the sweep tries them again.
+            // Decisions that need no rules still go on; the sweep reads the rules again.
             tracing::warn!(run = %self.run.id, %error, "the rules cannot be read");
             dispatching = Dispatching::Deferred;
         }
@@ -197,7 +196,7 @@ impl Resident {
         let run = self.run.id;
         let folded = self.while_calling(async move { fold(&engine, run).await }).await;
         match folded {
-            // Another owner has gone on from there: what is in flight now is its.
+            // Another owner appended after our version.
             Ok(folded) if folded.run.version != after => None,
             Ok(folded) => {
                 self.tail_events = folded.tail_events;
@@ -207,7 +206,7 @@ impl Resident {
                 Some(dispatching)
             }
             Err(error) => {
-                tracing::warn!(%run, %error, "the run cannot be looked at again");
+                tracing::warn!(%run, %error, "the run cannot be reloaded");
                 None
             }
         }
@@ -218,61 +217,40 @@ impl Resident {
         decided: Decided,
         read: Vec<LetterId>,
         now_ms: u64,
-        status: sluice_core::run::status::RunStatus,
+        status_before: RunStatus,
     ) -> (Append, Vec<Event>) {
-        let count = u32::try_from(decided.events.len()).expect("a turn is bounded");
         let takings = self.run.takings(&decided.events);
-        let Encoded { body, beside, blobs, chain } = self.encode(&decided.events, count, now_ms);
+        let encoded = encode(&mut self.run, &decided.events, now_ms, &mut *self.entropy);
+        let Encoded { body, beside, blobs, chain } = encoded;
+        let count = count(&decided.events);
         self.tail_events += u64::from(count);
         self.tail_bytes += body.len();
-        let asked = |event: &Event| {
-            let Event::Node(_, event) = event else { return false };
-            matches!(event, NodeEvent::ApprovalRequested(_) | NodeEvent::ApprovalResolved(_))
-        };
-        let asked = decided.events.iter().any(asked);
-        let head = self.head(now_ms, (self.run.status != status || asked).then_some(()));
+        let ownership = self.ownership(now_ms);
+        // Written only when the lists would show something else.
+        let is_head_changed = self.run.status != status_before
+            || ownership == Hold::Release
+            || self.leaving
+            || decided.events.iter().any(is_about_approval);
+        let hold = if self.leaving { Hold::Release } else { ownership };
+        let head =
+            is_head_changed.then(|| self.engine.head(&self.run, now_ms, hold, self.child_starts()));
         let append = Append {
-            run: self.run.id,
-            node: self.engine.node,
-            epoch: self.epoch,
             after: self.run.version - u64::from(count),
             count,
             body,
             beside,
             chain,
-            create: None,
             head,
             snapshot: if count > 0 { self.snapshot() } else { None },
             blobs,
             read,
-            letters: letters(decided.letters),
+            letters: messages(decided.letters),
             guards: decided.guards,
-            entries: Vec::new(),
             takings,
             memos: decided.memos,
+            ..self.empty()
         };
         (append, decided.events)
-    }
-
-    /// Writes the events that the run was just folded over, and links them to
-    /// those before.
-    fn encode(&mut self, events: &[Event], count: u32, now_ms: u64) -> Encoded {
-        if events.is_empty() {
-            return Encoded::default();
-        }
-        let mut link = Link::before(&self.run, count);
-        let plan = &self.run.definition.plan;
-        let encoded = wire::encode(events, now_ms, plan, &mut link, &mut *self.entropy);
-        self.run.tip = link.tip;
-        encoded
-    }
-
-    /// What the lists show, if this turn changed it.
-    fn head(&self, now_ms: u64, news: Option<()>) -> Option<Head> {
-        let hold = self.hold(now_ms);
-        let changed = news.is_some() || hold == Hold::Release || self.leaving;
-        let hold = if self.leaving { Hold::Release } else { hold };
-        changed.then(|| self.engine.head(&self.run, now_ms, hold, self.offspring()))
     }
 
     fn snapshot(&mut self) -> Option<Vec<u8>> {
@@ -289,12 +267,12 @@ impl Resident {
         Some(bytes)
     }
 
-    /// Appends, however long the store takes to be able to. Calls in flight go
-    /// on meanwhile; what they come to is kept for the next turn.
-    async fn commit(&mut self, append: &Arc<Append>) -> Committed {
+    /// Appends, retrying until the store answers. Calls in flight continue meanwhile; their
+    /// results wait for the next turn.
+    async fn commit(&mut self, append: &Arc<Append>) -> CommitResult {
         let mut wait_ms = RETRY_MS.0;
-        // Whether an answer was lost: what was sent then may yet be written.
-        let mut doubt = false;
+        // Whether an answer was lost: that attempt may still be written.
+        let mut is_uncertain = false;
         loop {
             let store = Arc::clone(&self.engine.store);
             let attempt = Arc::clone(append);
@@ -303,29 +281,31 @@ impl Resident {
                 Ok(appended) => {
                     self.engine.untroubled();
                     let now_ms = self.engine.clock.now_ms();
-                    self.engine.grown.store(true, Ordering::Relaxed);
+                    self.engine.unsealed.store(true, Ordering::Relaxed);
                     return match appended {
                         Appended::Done { counts } => {
                             let free = self.engine.trust.learn(&append.guards, &counts, now_ms);
                             self.engine.trust.remember(&append.memos);
                             self.engine.wake(free);
-                            self.engine.feed.grown();
-                            Committed::Done
+                            self.engine.feed.notify_appended();
+                            CommitResult::Written
                         }
-                        _ if doubt && self.is_written(append).await => Committed::Left,
+                        _ if is_uncertain && self.is_written(append).await => {
+                            CommitResult::WrittenButLost
+                        }
                         Appended::Refused { counter, count } => {
                             self.engine.trust.corrected(&counter, count, now_ms);
-                            Committed::Refused
+                            CommitResult::Refused
                         }
                         Appended::Conflict | Appended::NotOwner | Appended::Exists { .. } => {
-                            Committed::Not
+                            CommitResult::NotWritten
                         }
                     };
                 }
                 Err(StoreError::Unknown(reason)) => {
-                    tracing::warn!(run = %append.run, reason, "the store did not say whether it wrote");
-                    self.engine.troubled(&reason);
-                    doubt = true;
+                    tracing::warn!(run = %append.run, reason, "the store did not confirm the append");
+                    self.engine.report_trouble(&reason);
+                    is_uncertain = true;
                     if self.is_written(append).await {
                         self.engine.untroubled();
                         return self.still_ours(append).await;
@@ -333,22 +313,27 @@ impl Resident {
                 }
                 Err(StoreError::Corrupt(reason)) => {
                     self.engine.quarantine(append.run, &reason);
-                    return Committed::Not;
+                    return CommitResult::NotWritten;
                 }
                 Err(StoreError::Unavailable(reason)) => {
                     tracing::warn!(run = %append.run, reason, wait_ms, "the store is unavailable");
-                    self.engine.troubled(&reason);
+                    self.engine.report_trouble(&reason);
                 }
             }
-            let pause = tokio::time::sleep(Duration::from_millis(wait_ms));
-            self.while_calling(pause).await;
-            wait_ms = (wait_ms * 2).min(RETRY_MS.1);
+            self.back_off(&mut wait_ms).await;
         }
     }
 
-    /// The frame is there. If the run is still ours after it, we wrote it; else
-    /// another owner may have, who decided the same at the same time.
-    async fn still_ours(&mut self, append: &Append) -> Committed {
+    /// Waits before another attempt at the store, and doubles the next wait.
+    async fn back_off(&mut self, wait_ms: &mut u64) {
+        let pause = tokio::time::sleep(Duration::from_millis(*wait_ms));
+        self.while_calling(pause).await;
+        *wait_ms = (*wait_ms * 2).min(RETRY_MS.1);
+    }
+
+    /// After a lost answer the frame was found. If this node still owns the run at that
+    /// version, it wrote the frame; otherwise another owner may have decided the same.
+    async fn still_ours(&mut self, append: &Append) -> CommitResult {
         let after = append.after + u64::from(append.count);
         let fence = Arc::new(Append { after, ..self.empty() });
         let mut wait_ms = RETRY_MS.0;
@@ -356,20 +341,18 @@ impl Resident {
             let store = Arc::clone(&self.engine.store);
             let attempt = Arc::clone(&fence);
             match self.while_calling(async move { store.append(attempt).await }).await {
-                Ok(Appended::Done { .. }) => return Committed::Done,
-                Ok(_) => return Committed::Left,
+                Ok(Appended::Done { .. }) => return CommitResult::Written,
+                Ok(_) => return CommitResult::WrittenButLost,
                 Err(error) => {
-                    tracing::warn!(run = %fence.run, %error, "ownership is not certain yet");
+                    tracing::warn!(run = %fence.run, %error, "ownership cannot be checked yet");
                 }
             }
-            let pause = tokio::time::sleep(Duration::from_millis(wait_ms));
-            self.while_calling(pause).await;
-            wait_ms = (wait_ms * 2).min(RETRY_MS.1);
+            self.back_off(&mut wait_ms).await;
         }
     }
 
-    /// Whether the journal has this very frame. An append without one is not
-    /// to be seen, and harmless to repeat.
+    /// Whether the journal contains exactly this frame. An append without events leaves no
+    /// frame and is safe to repeat.
     async fn is_written(&mut self, append: &Append) -> bool {
         if append.count == 0 {
             return false;
@@ -390,29 +373,64 @@ impl Resident {
                     self.engine.quarantine(run, &reason);
                     return false;
                 }
-                Err(error) => tracing::warn!(%run, %error, "the journal cannot be looked at yet"),
+                Err(error) => tracing::warn!(%run, %error, "the journal cannot be read yet"),
             }
-            let pause = tokio::time::sleep(Duration::from_millis(wait_ms));
-            self.while_calling(pause).await;
-            wait_ms = (wait_ms * 2).min(RETRY_MS.1);
+            self.back_off(&mut wait_ms).await;
         }
     }
 
-    /// Gives the run up without an event.
-    pub(crate) async fn release(&mut self) -> Committed {
+    /// Releases the run without an event.
+    pub(crate) async fn append_release(&mut self) -> CommitResult {
         let now_ms = self.engine.clock.now_ms();
-        let head = self.engine.head(&self.run, now_ms, Hold::Release, self.offspring());
+        let head = self.engine.head(&self.run, now_ms, Hold::Release, self.child_starts());
         let append = Append { head: Some(head), ..self.empty() };
         self.commit(&Arc::new(append)).await
     }
 
-    /// An append that says nothing.
     fn empty(&self) -> Append {
+        self.engine.empty_append(self.run.id, self.epoch, self.run.version)
+    }
+}
+
+/// The frame that an append has written.
+fn frame(append: Append) -> Option<Frame> {
+    let Append { after, count, body, beside, chain, .. } = append;
+    (count > 0).then(|| Frame { first: after + 1, count, body, beside, chain })
+}
+
+fn count(events: &[Event]) -> u32 {
+    u32::try_from(events.len()).expect("a turn is bounded")
+}
+
+/// Encodes events that the run has already been folded over, and extends its hash chain.
+pub(crate) fn encode(
+    run: &mut Run,
+    events: &[Event],
+    now_ms: u64,
+    entropy: &mut dyn Entropy,
+) -> Encoded {
+    if events.is_empty() {
+        return Encoded::default();
+    }
+    let mut link = Link::before(run, count(events));
+    let encoded = wire::encode(events, now_ms, &run.definition.plan, &mut link, entropy);
+    run.tip = link.tip;
+    encoded
+}
+
+fn is_about_approval(event: &Event) -> bool {
+    let Event::Node(_, event) = event else { return false };
+    matches!(event, NodeEvent::ApprovalRequested(_) | NodeEvent::ApprovalResolved(_))
+}
+
+impl Inner {
+    /// An append that changes nothing, to be filled in.
+    pub(crate) fn empty_append(&self, run: RunId, epoch: u64, after: u64) -> Append {
         Append {
-            run: self.run.id,
-            node: self.engine.node,
-            epoch: self.epoch,
-            after: self.run.version,
+            run,
+            node: self.node,
+            epoch,
+            after,
             count: 0,
             body: Vec::new(),
             beside: Vec::new(),
@@ -429,38 +447,38 @@ impl Resident {
             memos: Vec::new(),
         }
     }
-}
 
-/// What an append has written.
-fn frame(append: Append) -> Option<Frame> {
-    let Append { after, count, body, beside, chain, .. } = append;
-    (count > 0).then(|| Frame { first: after + 1, count, body, beside, chain })
-}
-
-impl Inner {
-    /// Whether a run is kept in memory: not if it only waits, and long enough.
-    pub(crate) fn hold(&self, run: &Run, now_ms: u64, offspring: Offspring) -> Hold {
-        let awaits = offspring == Offspring::Awaited && !run.status.is_terminal();
-        if !run.is_parked() || awaits {
+    /// Whether a run stays in memory: not if it only waits, and for long enough.
+    pub(crate) fn ownership(&self, run: &Run, now_ms: u64, child_starts: ChildStarts) -> Hold {
+        let starts_child = child_starts == ChildStarts::Unconfirmed && !run.status.is_terminal();
+        if !run.is_parked() || starts_child {
             return Hold::Keep;
         }
-        // In a full house a run that only waits makes room for one that need not.
+        // With no permit left, a waiting run makes room for one that can work.
         let full = self.room.available_permits() == 0;
         let soon = now_ms.saturating_add(self.config.park_after_ms);
         let due_soon = run.next_due_ms().is_some_and(|due_ms| due_ms <= soon && !full);
         let retries = !run.status.is_terminal() && run.pause.is_none() && due_soon;
-        // One that waits for a child makes room: the child may need just that.
+        // A run that waits for a child is released: the child may need its permit.
         if retries && run.due().next().is_none() { Hold::Keep } else { Hold::Release }
     }
 
-    pub(crate) fn head(&self, run: &Run, now_ms: u64, hold: Hold, offspring: Offspring) -> Head {
+    pub(crate) fn head(
+        &self,
+        run: &Run,
+        now_ms: u64,
+        hold: Hold,
+        child_starts: ChildStarts,
+    ) -> Head {
         let due_at_ms = match hold {
             Hold::Keep => None,
-            // What it was charged for may still be open.
+            // Its reservations may still have to expire.
             Hold::Release if run.status.is_terminal() => run.next_due_ms(),
-            // Left behind with work to do: whoever can takes it up.
-            Hold::Release if !run.is_parked() || offspring == Offspring::Awaited => Some(now_ms),
-            // What is waited for at a gate may come free in another process.
+            // Released with work to do: any node may claim it at once.
+            Hold::Release if !run.is_parked() || child_starts == ChildStarts::Unconfirmed => {
+                Some(now_ms)
+            }
+            // What it waits for at a gate may become free on another node.
             Hold::Release if run.gated().next().is_some() => {
                 let pause_ms = self.config.park_after_ms.max(self.config.look_ms);
                 let look_ms = now_ms.saturating_add(pause_ms);
@@ -470,31 +488,31 @@ impl Inner {
         };
         #[cfg(feature = "sabotage")]
         let due_at_ms = due_at_ms.filter(|_| !self.config.sabotage.forget_timers);
-        let asks = run.approvals.values().any(|asked| asked.resolution.is_none());
+        let asks = run.approvals.values().any(|request| request.resolution.is_none());
         Head { status: run.status, ended_at_ms: run.ended_at_ms, due_at_ms, asks, hold }
     }
 }
 
-/// The counters that guards are about.
+/// The counters that the guards of an append change or check.
 fn counters(guards: &[Guard]) -> Vec<Counter> {
     let counter =
         |guard: &Guard| Counter { name: guard.counter.whole(), window_ms: guard.window_ms };
     guards.iter().map(counter).collect()
 }
 
-fn answer(inputs: Vec<Input>, answers: Vec<Result<(), Refusal>>) {
+fn answer(inputs: Vec<TurnInput>, answers: Vec<Result<(), Refusal>>) {
     let replies = inputs.into_iter().zip(answers);
     for (reply, applied) in replies.filter_map(|(input, applied)| Some((input.reply?, applied))) {
-        // Whoever asked may have stopped waiting.
+        // The caller may have stopped waiting.
         let _ = reply.send(applied);
     }
 }
 
-pub(crate) fn letters(letters: Vec<letter::Letter>) -> Vec<Letter> {
-    let written = letters.into_iter().map(|one| Letter {
+pub(crate) fn messages(letters: Vec<letter::Letter>) -> Vec<Letter> {
+    let messages = letters.into_iter().map(|one| Letter {
         run: one.run,
         key: one.key,
-        body: letter::encode(&one.command).expect("letters hold commands that travel"),
+        body: letter::encode(&one.command).expect("messages hold encodable commands"),
     });
-    written.collect()
+    messages.collect()
 }

@@ -1,4 +1,4 @@
-//! Who watches which run.
+//! Runs that are followed, and the latest tip of each.
 
 use crate::tail::Tail;
 use sluice_core::port::store::Frame;
@@ -9,26 +9,26 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::watch;
 
-/// How far a run has come.
+/// Latest known position of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tip {
-    /// The id of its last event.
+    /// Id of its last event.
     pub version: u64,
-    /// What it is doing.
+    /// Its status.
     pub status: RunStatus,
-    /// Whether it is in memory here.
+    /// Whether this process has it loaded.
     pub resident: bool,
 }
 
-/// The watched runs. Costs an atomic read where nobody watches.
+/// Followed runs. Without followers a turn costs one atomic read.
 #[derive(Debug, Default)]
-pub(crate) struct Watches {
+pub(crate) struct FollowedRuns {
     count: AtomicUsize,
     by_run: Mutex<BTreeMap<RunId, Arc<Tail>>>,
 }
 
-impl Watches {
-    /// Follows a run. The first value comes with the run's next turn.
+impl FollowedRuns {
+    /// Follows a run. The first value comes with its next turn.
     pub(crate) fn follow(&self, run: RunId) -> watch::Receiver<Option<Tip>> {
         let mut by_run = self.by_run();
         let receiver = entry(&mut by_run, run).subscribe();
@@ -45,22 +45,22 @@ impl Watches {
         (tail, receiver)
     }
 
-    /// Tells whoever follows the run. `frame` is made for those who read it.
-    pub(crate) fn tell(&self, run: RunId, tip: Tip, frame: impl FnOnce() -> Option<Frame>) {
+    /// Publishes a tip to the followers of a run. `frame` is only built if a reader needs it.
+    pub(crate) fn publish(&self, run: RunId, tip: Tip, frame: impl FnOnce() -> Option<Frame>) {
         if self.count.load(Ordering::Acquire) == 0 {
             return;
         }
         let Some(tail) = self.by_run().get(&run).cloned() else { return };
         let frame = if tail.is_read() { frame() } else { None };
-        tail.tell(tip, frame);
+        tail.publish(tip, frame);
     }
 
     fn by_run(&self) -> MutexGuard<'_, BTreeMap<RunId, Arc<Tail>>> {
-        self.by_run.lock().expect("nobody panics while holding it")
+        self.by_run.lock().expect("the lock is not poisoned")
     }
 }
 
-/// The tail of a run. Those that nobody follows any more are forgotten.
+/// The tail of a run. Tails without followers are removed.
 fn entry(by_run: &mut BTreeMap<RunId, Arc<Tail>>, run: RunId) -> &Arc<Tail> {
     by_run.retain(|_, tail| tail.is_followed());
     by_run.entry(run).or_insert_with(|| Arc::new(Tail::new()))

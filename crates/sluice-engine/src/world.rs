@@ -1,9 +1,9 @@
-//! The real clock and real chance.
+//! The system clock and system randomness.
 
 use sluice_core::port::{Clock, Entropy};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The system's clock.
+/// Reads the system clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -14,7 +14,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// The system's chance.
+/// Random bits of the operating system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemEntropy;
 

@@ -2,7 +2,7 @@ use super::*;
 use sluice_core::port::Later;
 use sluice_core::port::adapter::{Call, Capabilities, Execution, Health, Request};
 
-/// Does nothing, for a provider.
+/// An adapter of a provider that does nothing.
 struct Idle(&'static str);
 
 impl Adapter for Idle {
@@ -23,16 +23,16 @@ impl Adapter for Idle {
     }
 }
 
-/// Speaks to bridges, and to one provider.
-struct Speaker;
+/// Serves bridges and one provider.
+struct TestGateways;
 
-impl Gateways for Speaker {
+impl Gateways for TestGateways {
     fn speaks_to(&self, row: &Gateway) -> bool {
         row.url.is_some() || row.provider == "anthropic"
     }
 
     fn adapter(&self, _: &str, row: &Gateway) -> Option<Arc<dyn Adapter>> {
-        self.speaks_to(row).then(|| Arc::new(Idle("spoken")) as Arc<dyn Adapter>)
+        self.speaks_to(row).then(|| Arc::new(Idle("gateway")) as Arc<dyn Adapter>)
     }
 }
 
@@ -40,7 +40,12 @@ fn gateway(provider: &str, url: Option<&str>) -> Gateway {
     Gateway { provider: provider.to_owned(), url: url.map(str::to_owned), ..Gateway::default() }
 }
 
-fn who(agents: &Agents, name: &str, provider: &str, url: Option<&str>) -> Option<&'static str> {
+fn provider_of(
+    agents: &Agents,
+    name: &str,
+    provider: &str,
+    url: Option<&str>,
+) -> Option<&'static str> {
     let row = gateway(provider, url);
     let found = agents.at(name, Some(("g", &row))).map(|adapter| adapter.provider());
     assert_eq!(agents.serves(name, &row), found.is_some(), "{name} at {provider} {url:?}");
@@ -50,51 +55,51 @@ fn who(agents: &Agents, name: &str, provider: &str, url: Option<&str>) -> Option
 const URL: Option<&str> = Some("http://bridge.example");
 
 #[test]
-fn a_registered_agent_is_done_by_what_its_gateway_speaks_to() {
+fn a_registered_agent_uses_the_adapter_of_its_gateway() {
     let agents = Agents::new().with("shell", Arc::new(Idle("shell")));
-    let agents = agents.with_gateways(Arc::new(Speaker));
-    assert_eq!(who(&agents, "scribe", "anthropic", None), Some("spoken"));
-    assert_eq!(who(&agents, "scribe", "echo", URL), Some("spoken"));
-    assert_eq!(who(&agents, "scribe", "", URL), Some("spoken"));
-    assert_eq!(who(&agents, "scribe", "shell", None), Some("shell"));
-    // Nothing stands behind these.
-    assert_eq!(who(&agents, "scribe", "", None), None);
-    assert_eq!(who(&agents, "scribe", "claude", None), None);
-    assert_eq!(who(&agents, "scribe", "mock", None), None);
+    let agents = agents.with_gateways(Arc::new(TestGateways));
+    assert_eq!(provider_of(&agents, "scribe", "anthropic", None), Some("gateway"));
+    assert_eq!(provider_of(&agents, "scribe", "echo", URL), Some("gateway"));
+    assert_eq!(provider_of(&agents, "scribe", "", URL), Some("gateway"));
+    assert_eq!(provider_of(&agents, "scribe", "shell", None), Some("shell"));
+    // No adapter serves these.
+    assert_eq!(provider_of(&agents, "scribe", "", None), None);
+    assert_eq!(provider_of(&agents, "scribe", "claude", None), None);
+    assert_eq!(provider_of(&agents, "scribe", "mock", None), None);
 }
 
 #[test]
 fn an_agent_of_this_process_is_not_sent_to_another_provider() {
     let agents = Agents::new().with("shell", Arc::new(Idle("shell")));
-    let agents = agents.with_gateways(Arc::new(Speaker));
-    assert_eq!(who(&agents, "shell", "", None), Some("shell"));
-    assert_eq!(who(&agents, "shell", "shell", None), Some("shell"));
-    assert_eq!(who(&agents, "shell", "", URL), Some("spoken"));
-    assert_eq!(who(&agents, "shell", "shell", URL), Some("spoken"));
-    assert_eq!(who(&agents, "shell", "anthropic", None), None);
-    assert_eq!(who(&agents, "shell", "anthropic", URL), None);
+    let agents = agents.with_gateways(Arc::new(TestGateways));
+    assert_eq!(provider_of(&agents, "shell", "", None), Some("shell"));
+    assert_eq!(provider_of(&agents, "shell", "shell", None), Some("shell"));
+    assert_eq!(provider_of(&agents, "shell", "", URL), Some("gateway"));
+    assert_eq!(provider_of(&agents, "shell", "shell", URL), Some("gateway"));
+    assert_eq!(provider_of(&agents, "shell", "anthropic", None), None);
+    assert_eq!(provider_of(&agents, "shell", "anthropic", URL), None);
 }
 
 #[test]
-fn a_script_beside_real_gateways_answers_for_its_own_alone() {
+fn a_scripted_adapter_next_to_real_gateways_serves_only_its_own_agent() {
     let agents = Agents::new().with("mock", Arc::new(Idle("mock")));
-    let agents = agents.with_gateways(Arc::new(Speaker));
-    assert_eq!(who(&agents, "mock", "", None), Some("mock"));
-    assert_eq!(who(&agents, "scribe", "mock", None), Some("mock"));
-    assert_eq!(who(&agents, "scribe", "mock", URL), Some("spoken"));
-    assert_eq!(who(&agents, "scribe", "anthropic", None), Some("spoken"));
-    assert_eq!(who(&agents, "mock", "anthropic", None), None);
-    assert_eq!(who(&agents, "scribe", "", None), None);
+    let agents = agents.with_gateways(Arc::new(TestGateways));
+    assert_eq!(provider_of(&agents, "mock", "", None), Some("mock"));
+    assert_eq!(provider_of(&agents, "scribe", "mock", None), Some("mock"));
+    assert_eq!(provider_of(&agents, "scribe", "mock", URL), Some("gateway"));
+    assert_eq!(provider_of(&agents, "scribe", "anthropic", None), Some("gateway"));
+    assert_eq!(provider_of(&agents, "mock", "anthropic", None), None);
+    assert_eq!(provider_of(&agents, "scribe", "", None), None);
     assert!(agents.get("unknown").is_none());
 }
 
 #[test]
-fn a_fallback_stands_in_for_every_gateway_but_not_for_agents_of_this_process() {
+fn a_fallback_replaces_every_gateway_but_no_local_adapter() {
     let agents = Agents::new().with("shell", Arc::new(Idle("shell")));
     let agents = agents.with_fallback(Arc::new(Idle("mock")));
     for (provider, url) in [("", None), ("anthropic", None), ("claude", None), ("echo", URL)] {
-        assert_eq!(who(&agents, "scribe", provider, url), Some("mock"));
-        assert_eq!(who(&agents, "shell", provider, url), Some("shell"));
+        assert_eq!(provider_of(&agents, "scribe", provider, url), Some("mock"));
+        assert_eq!(provider_of(&agents, "shell", provider, url), Some("shell"));
     }
 }
 

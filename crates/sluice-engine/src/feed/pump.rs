@@ -1,11 +1,11 @@
-//! Along the store's order of appends, once for all readers.
+//! The task that reads appends in store order, once for all feed readers.
 
 use super::Fed;
-use super::about::About;
-use super::ring::Ring;
+use super::ring::FeedRing;
+use super::run_info::RunInfo;
 use crate::engine::Inner;
 use crate::error::LoadError;
-use crate::limits::{FEED_LOOK_MS, PAGE_BYTES};
+use crate::limits::{FEED_POLL_MS, PAGE_BYTES};
 use crate::load::{blobs, blobs_of, first_event, shown_definition};
 use sluice_core::journal::envelope::{Subject, envelopes};
 use sluice_core::journal::wire;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Reads as long as somebody wants to know.
+/// Fills the ring while there are readers.
 pub(super) async fn pump(engine: Arc<Inner>) {
     let feed = &engine.feed;
     let mut place = None;
@@ -22,49 +22,49 @@ pub(super) async fn pump(engine: Arc<Inner>) {
         {
             let mut pumping = feed.pumping();
             if feed.readers.load(Ordering::Acquire) == 0 {
-                *feed.ring() = Ring::default();
+                *feed.ring() = FeedRing::default();
                 *pumping = false;
                 return;
             }
         }
-        match go_on(&engine, &mut place).await {
-            Ok(Went::On) => continue,
-            Ok(Went::Nowhere) => {}
+        match advance(&engine, &mut place).await {
+            Ok(Advanced::Yes) => continue,
+            Ok(Advanced::No) => {}
             Err(error) => tracing::warn!(%error, "the feed cannot be read yet"),
         }
-        let patience = Duration::from_millis(FEED_LOOK_MS);
-        // What this process appends is told at once; what others do, mostly.
+        let patience = Duration::from_millis(FEED_POLL_MS);
+        // Local appends notify at once; those of other nodes may not notify at all.
         let _ = tokio::time::timeout(patience, feed.fresh.notified()).await;
     }
 }
 
-/// Whether there was something.
-enum Went {
-    On,
-    Nowhere,
+/// Whether new appends were read.
+enum Advanced {
+    Yes,
+    No,
 }
 
-async fn go_on(engine: &Arc<Inner>, place: &mut Option<u64>) -> Result<Went, LoadError> {
+async fn advance(engine: &Arc<Inner>, place: &mut Option<u64>) -> Result<Advanced, LoadError> {
     let feed = &engine.feed;
     let from = match *place {
         Some(place) => place,
         None => {
             let end = engine.store.feed_end().await?;
-            *feed.ring() = Ring::beginning(end);
+            *feed.ring() = FeedRing::beginning(end);
             *place.insert(end)
         }
     };
     let placed = engine.store.feed(from, PAGE_BYTES).await?;
-    let Some(last) = placed.last() else { return Ok(Went::Nowhere) };
+    let Some(last) = placed.last() else { return Ok(Advanced::No) };
     let end = last.place;
     let fed = show(engine, placed).await?;
     feed.ring().push(fed, end);
     *place = Some(end);
     feed.end.send_replace(end);
-    Ok(Went::On)
+    Ok(Advanced::Yes)
 }
 
-/// Frames as readers see them, without those that cannot be read.
+/// Builds envelopes of frames; frames that cannot be read are skipped.
 pub(super) async fn show(
     engine: &Arc<Inner>,
     placed: Vec<Placed>,
@@ -75,10 +75,10 @@ pub(super) async fn show(
         match show_one(engine, placed).await {
             Ok(fed) => shown.push(Arc::new(fed)),
             Err(LoadError::Poison { reason, .. }) => {
-                tracing::warn!(%run, place, reason, "a frame is left out of the feed");
+                tracing::warn!(%run, place, reason, "an unreadable frame is skipped in the feed");
             }
             Err(LoadError::NoRun(_)) => {
-                tracing::warn!(%run, place, "a frame without a journal is left out of the feed");
+                tracing::warn!(%run, place, "a frame without a journal is skipped in the feed");
             }
             Err(error @ LoadError::Store(_)) => return Err(error),
         }
@@ -94,40 +94,40 @@ async fn show_one(engine: &Arc<Inner>, placed: Placed) -> Result<Fed, LoadError>
     }
     let poison = |reason: String| LoadError::Poison { run, reason };
     let store = &*engine.store;
-    let known = engine.feed.abouts().get(run);
-    let about = match known {
-        Some(about) => about,
+    let known = engine.feed.run_infos().get(run);
+    let info = match known {
+        Some(info) => info,
         None => {
-            // A run that begins says here what it is.
+            // The first frame of a run contains these details itself.
             let started = if frame.first == 1 {
                 let blobs = blobs(store, run, &frame.body).await?;
                 wire::started(&frame.body, &blobs).map_err(|error| poison(error.to_string()))?
             } else {
                 first_event(store, run).await?
             };
-            let about = About {
+            let info = RunInfo {
                 workflow: started.workflow.into(),
                 registered: started.source.is_registered(),
                 definition_hash: started.definition_hash.into(),
                 trace_id: started.trace_id.into(),
                 definition: started.definition,
             };
-            engine.feed.abouts().keep(run, about.clone());
-            about
+            engine.feed.run_infos().keep(run, info.clone());
+            info
         }
     };
     let blobs = blobs_of(store, run, &frame).await?;
-    let definition = shown_definition(store, &engine.definitions, about.definition).await?;
+    let definition = shown_definition(store, &engine.definitions, info.definition).await?;
     let subject = Subject {
         run,
-        workflow: &about.workflow,
-        registered: about.registered,
-        definition_hash: &about.definition_hash,
-        trace_id: &about.trace_id,
+        workflow: &info.workflow,
+        registered: info.registered,
+        definition_hash: &info.definition_hash,
+        trace_id: &info.trace_id,
         graph: definition.as_ref().map(|definition| &definition.plan.graph),
     };
     let seen = envelopes(subject, &frame, &blobs);
     let seen = seen.map_err(|error| poison(error.to_string()))?;
     let seen = seen.into_iter().map(Arc::new).collect();
-    Ok(Fed { place, run, workflow: about.workflow, seen })
+    Ok(Fed { place, run, workflow: info.workflow, seen })
 }

@@ -1,4 +1,4 @@
-//! The newest frames of all runs, as readers see them.
+//! The newest frames of all runs.
 
 use super::Fed;
 use crate::limits::{FEED_BATCH_MAX, FEED_BYTES_MAX, FEED_FRAMES_MAX};
@@ -6,23 +6,23 @@ use sluice_core::journal::envelope::Seen;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Every frame after one place and up to another.
+/// All readable frames between two positions of the append order.
 #[derive(Debug, Default)]
-pub(super) struct Ring {
-    /// What it covers: after the first place, up to the second. None until the
-    /// store has said where its order ends.
+pub(super) struct FeedRing {
+    /// Covered range: after the first position, up to the second. `None` until the end of
+    /// the store's order is known.
     covers: Option<(u64, u64)>,
     frames: VecDeque<Arc<Fed>>,
     bytes: usize,
 }
 
-impl Ring {
-    /// An empty one that begins after a place.
-    pub(super) fn beginning(place: u64) -> Ring {
-        Ring { covers: Some((place, place)), ..Ring::default() }
+impl FeedRing {
+    /// An empty ring that starts after a position.
+    pub(super) fn beginning(place: u64) -> FeedRing {
+        FeedRing { covers: Some((place, place)), ..FeedRing::default() }
     }
 
-    /// Adds what follows, up to a place.
+    /// Adds the following frames, up to a position.
     pub(super) fn push(&mut self, frames: Vec<Arc<Fed>>, end: u64) {
         let Some((begin, covered)) = &mut self.covers else { return };
         *covered = end;
@@ -37,10 +37,10 @@ impl Ring {
         }
     }
 
-    /// The next frames after a place; none if some of them are missing here.
+    /// The next frames after a position; `None` if the ring does not cover it.
     pub(super) fn after(&self, place: u64) -> Option<Vec<Arc<Fed>>> {
         let (begin, end) = self.covers?;
-        // Past the end something may have come that was not read yet.
+        // Beyond the end there may be frames that were not read yet.
         if place < begin || place > end {
             return None;
         }
@@ -49,7 +49,7 @@ impl Ring {
     }
 }
 
-/// About how much memory a frame takes.
+/// Approximate memory use of a frame.
 fn bytes(fed: &Fed) -> usize {
     let seen = |seen: &Arc<Seen>| match &**seen {
         Seen::Event(shown) => 128 + shown.kind.len() + shown.json.len(),
@@ -69,27 +69,27 @@ mod tests {
         Arc::new(Fed { place, run: RunId(1), workflow: "w".into(), seen })
     }
 
-    fn places(ring: &Ring, after: u64) -> Option<Vec<u64>> {
+    fn places(ring: &FeedRing, after: u64) -> Option<Vec<u64>> {
         Some(ring.after(after)?.iter().map(|fed| fed.place).collect())
     }
 
     #[test]
     fn a_ring_answers_what_it_covers_and_nothing_else() {
-        assert_eq!(places(&Ring::default(), 0), None);
-        let mut ring = Ring::beginning(4);
+        assert_eq!(places(&FeedRing::default(), 0), None);
+        let mut ring = FeedRing::beginning(4);
         assert_eq!(
             (places(&ring, 3), places(&ring, 4), places(&ring, 5)),
             (None, Some(vec![]), None)
         );
         ring.push(vec![fed(5, 1), fed(8, 1)], 9);
         assert_eq!(places(&ring, 4), Some(vec![5, 8]));
-        assert_eq!(places(&ring, 6), Some(vec![8]), "there is no 6 and no 7");
+        assert_eq!(places(&ring, 6), Some(vec![8]), "positions 6 and 7 do not exist");
         assert_eq!((places(&ring, 9), places(&ring, 10)), (Some(vec![]), None));
     }
 
     #[test]
     fn a_ring_is_bounded_in_frames_and_in_bytes() {
-        let mut ring = Ring::beginning(0);
+        let mut ring = FeedRing::beginning(0);
         let last = 2 * FEED_FRAMES_MAX as u64;
         for place in 1..=last {
             ring.push(vec![fed(place, 0)], place);
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_batch_is_bounded() {
-        let mut ring = Ring::beginning(0);
+        let mut ring = FeedRing::beginning(0);
         let many = FEED_BATCH_MAX as u64 + 5;
         ring.push((1..=many).map(|place| fed(place, 0)).collect(), many);
         assert_eq!(places(&ring, 0).map(|all| all.len()), Some(FEED_BATCH_MAX));

@@ -1,4 +1,4 @@
-//! What stands in the way of a schedule's next run.
+//! Active runs and waiting slots of a schedule.
 
 use super::slot::{STARTED, STARTING, WAITING};
 use crate::engine::Inner;
@@ -8,26 +8,26 @@ use sluice_core::port::store::{Filter, StoreError};
 use sluice_core::run::id::RunId;
 use std::sync::Arc;
 
-/// Newest runs of a schedule that are looked at: those before have made way.
+/// Newest runs of a schedule that are checked; older ones have ended.
 const LOOKED_AT_MAX: usize = 10;
 
-/// Runs of a schedule that go on, and slots that wait for them to end.
-pub(super) struct Line {
+/// Active runs of a schedule, and slots that wait for them to end.
+pub(super) struct SlotQueue {
     pub(super) running: Vec<RunId>,
     /// Oldest first.
     pub(super) waiting: Vec<Slot>,
 }
 
-impl Line {
-    /// As it is by the slots that are known, newest first.
-    pub(super) async fn of(engine: &Arc<Inner>, known: &[Slot]) -> Result<Line, StoreError> {
+impl SlotQueue {
+    /// Reads the queue from the schedule's slots, newest first.
+    pub(super) async fn load(engine: &Arc<Inner>, known: &[Slot]) -> Result<SlotQueue, StoreError> {
         let mut running = Vec::new();
         let mut looked = 0;
         for slot in known {
             let Some(run) = slot.run.filter(|_| looked < LOOKED_AT_MAX) else { continue };
             looked += 1;
             match slot.fate.as_str() {
-                // Somebody is about to start it.
+                // A node is about to start it.
                 STARTING => running.push(run),
                 STARTED => {
                     let filter = Filter { run: Some(run), limit: 1, ..Filter::default() };
@@ -40,10 +40,10 @@ impl Line {
             }
         }
         let waiting = known.iter().rev().filter(|slot| slot.fate == WAITING).cloned().collect();
-        Ok(Line { running, waiting })
+        Ok(SlotQueue { running, waiting })
     }
 
-    /// Whether the next run may begin at once.
+    /// Whether the next run may start at once.
     pub(super) fn is_free(&self) -> bool {
         self.running.is_empty() && self.waiting.is_empty()
     }

@@ -1,6 +1,6 @@
-//! Slots on their way into the store.
+//! Rows of schedule slots and their outcomes.
 
-use super::{Look, Pace};
+use super::{ScheduleCheck, SlotWrite};
 use crate::engine::Inner;
 use sluice_core::port::slots::{Mark, Slot};
 use sluice_core::port::store::{Letter, StoreError};
@@ -9,19 +9,19 @@ use sluice_core::run::id::RunId;
 use sluice_core::run::letter;
 use sluice_core::schedule::Due;
 
-/// The slot is somebody's: its run is about to exist.
+/// The slot is taken: a node is about to start its run.
 pub(super) const STARTING: &str = "starting";
 /// Its run exists.
 pub(super) const STARTED: &str = "started";
-/// Its run comes when those before it have ended.
+/// It waits until earlier runs have ended.
 pub(super) const WAITING: &str = "queued";
-/// Nothing was started for it.
+/// No run is started for it.
 pub(super) const SKIPPED: &str = "skipped";
 /// Its run could not be started.
 pub(super) const REFUSED: &str = "refused";
 
-/// A slot with its first fate.
-pub(super) fn row(schedule: &str, slot: &Due, fate: &str, at_ms: u64) -> Slot {
+/// A new row for a slot.
+pub(super) fn slot_row(schedule: &str, slot: &Due, fate: &str, at_ms: u64) -> Slot {
     Slot {
         schedule: schedule.to_owned(),
         slot_ms: slot.slot_ms,
@@ -33,42 +33,46 @@ pub(super) fn row(schedule: &str, slot: &Due, fate: &str, at_ms: u64) -> Slot {
     }
 }
 
-/// A slot for which nothing is started, and why.
+/// The row of a skipped slot, with the reason.
 pub(super) fn skipped(slot: Slot, why: &str, at_ms: u64) -> Slot {
     Slot { fate: SKIPPED.to_owned(), why: Some(why.to_owned()), at_ms, ..slot }
 }
 
-impl Look<'_> {
-    /// Notes that nothing is started for a slot.
-    pub(super) async fn skip(&self, slot: &Due, why: &str) -> Result<Pace, StoreError> {
-        let row = row(self.name, slot, SKIPPED, self.now_ms);
-        self.note(skipped(row, why, self.now_ms), &[]).await
+impl ScheduleCheck<'_> {
+    /// Writes that a slot is skipped.
+    pub(super) async fn skip(&self, slot: &Due, why: &str) -> Result<SlotWrite, StoreError> {
+        let row = slot_row(self.name, slot, SKIPPED, self.now_ms);
+        self.write_slot(skipped(row, why, self.now_ms), &[]).await
     }
 
-    /// Notes a slot, unless another process was faster.
-    pub(super) async fn note(&self, slot: Slot, from: &[&str]) -> Result<Pace, StoreError> {
+    /// Writes a slot's row if its current outcome is one of `from`.
+    pub(super) async fn write_slot(
+        &self,
+        slot: Slot,
+        from: &[&str],
+    ) -> Result<SlotWrite, StoreError> {
         let from = from.iter().map(|fate| (*fate).to_owned()).collect();
         let noted = self.engine.store.mark(vec![Mark { slot, from }]).await?;
-        Ok(if noted == [true] { Pace::Done } else { Pace::Overtaken })
+        Ok(if noted == [true] { SlotWrite::Written } else { SlotWrite::Overtaken })
     }
 
-    /// Tells an earlier run to make way. By letter, once for each slot.
-    pub(super) async fn cancel(&self, run: RunId, slot: &Due) {
+    /// Cancels an earlier run of the schedule, with one idempotent message per slot.
+    pub(super) async fn cancel_earlier(&self, run: RunId, slot: &Due) {
         let by = format!("schedule:{}", self.name);
         let reason = "the next run of its schedule is due".to_owned();
-        let body = letter::encode(&Command::Cancel { by, reason }).expect("a cancel travels");
+        let body =
+            letter::encode(&Command::Cancel { by, reason }).expect("a cancel can be encoded");
         let key = format!("schedule:{}:{}", self.name, slot.slot_ms);
         match self.engine.store.post(Letter { run, key, body }).await {
-            Ok(_) => self.engine.deliver(run),
-            // What waits for it is started when it ends by itself.
-            Err(error) => tracing::warn!(%run, %error, "the run cannot be told to make way"),
+            Ok(_) => self.engine.notify_messages(run),
+            // The queued slot starts when the run ends by itself.
+            Err(error) => tracing::warn!(%run, %error, "the earlier run cannot be cancelled now"),
         }
     }
 }
 
 impl Inner {
-    /// An id for a run that does not exist yet.
-    pub(super) fn fresh(&self) -> RunId {
+    pub(super) fn new_run_id(&self) -> RunId {
         RunId::new(self.clock.now_ms(), &mut *(self.entropy)())
     }
 }

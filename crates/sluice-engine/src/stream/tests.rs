@@ -1,4 +1,4 @@
-//! Parts are joined, kept apart, bounded, and handed on in order.
+//! Parts are joined, rate-limited, bounded, and taken in order.
 
 use super::*;
 use futures_util::FutureExt as _;
@@ -9,10 +9,10 @@ fn config() -> Config {
     Config { delta_ms: 50, deltas_per_second: 100, ..Config::default() }
 }
 
-fn parts(inputs: &[Input]) -> Vec<(u32, DeltaPart)> {
-    let part = |input: &Input| match &input.command {
+fn parts(inputs: &[TurnInput]) -> Vec<(u32, DeltaPart)> {
+    let part = |input: &TurnInput| match &input.command {
         Command::Stream { dispatch_no, part, .. } => (*dispatch_no, part.clone()),
-        other => panic!("{other:?} is no part"),
+        other => panic!("{other:?} is not a part"),
     };
     inputs.iter().map(part).collect()
 }
@@ -37,7 +37,7 @@ async fn pass(ms: u64) {
 
 #[tokio::test(start_paused = true)]
 async fn small_chunks_become_few_parts() {
-    let budget = Budget::default();
+    let budget = StreamBudget::default();
     let mut streams = Streams::new(&budget);
     let stream = streams.open(AT, 1);
     assert_eq!(streams.due(&config()), None);
@@ -54,12 +54,12 @@ async fn small_chunks_become_few_parts() {
     let mut rest = Vec::new();
     streams.end(AT, 1, &mut rest);
     handed.extend(parts(&rest).into_iter().map(|(_, part)| part));
-    let said = handed.iter().map(|part| match part {
+    let texts = handed.iter().map(|part| match part {
         DeltaPart::Text(text) => text.as_str(),
-        other => panic!("{other:?} is no text"),
+        other => panic!("{other:?} is not text"),
     });
-    let said: Vec<&str> = said.collect();
-    assert_eq!(said.concat(), sent);
+    let texts: Vec<&str> = texts.collect();
+    assert_eq!(texts.concat(), sent);
     assert_eq!(budget.live(), 1, "the adapter still has its end");
     assert_eq!(stream.text("late").await, Err(Closed));
     drop(stream);
@@ -68,7 +68,7 @@ async fn small_chunks_become_few_parts() {
 
 #[tokio::test(start_paused = true)]
 async fn the_more_streams_there_are_the_slower_is_each() {
-    let mut streams = Streams::new(&Budget::default());
+    let mut streams = Streams::new(&StreamBudget::default());
     let steps = (0..20).map(|step| StepAt { step, item: None });
     let open: Vec<_> = steps.map(|at| streams.open(at, 1)).collect();
     let mut handed = 0;
@@ -84,8 +84,8 @@ async fn the_more_streams_there_are_the_slower_is_each() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn streams_of_a_run_move_on_one_beat() {
-    let mut streams = Streams::new(&Budget::default());
+async fn streams_of_a_run_are_flushed_on_the_same_ticks() {
+    let mut streams = Streams::new(&StreamBudget::default());
     let (one, other) = (streams.open(AT, 1), streams.open(StepAt { step: 1, item: None }, 1));
     pass(3).await;
     one.text("a").await.unwrap();
@@ -100,19 +100,19 @@ async fn streams_of_a_run_move_on_one_beat() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_comes_wakes_the_run_once() {
-    let mut streams = Streams::new(&Budget::default());
+async fn the_first_part_wakes_the_run_once() {
+    let mut streams = Streams::new(&StreamBudget::default());
     let stream = streams.open(AT, 1);
-    assert!(streams.poked().now_or_never().is_none());
+    assert!(streams.data_arrived().now_or_never().is_none());
     stream.text("a").await.unwrap();
     stream.text("b").await.unwrap();
-    assert!(streams.poked().now_or_never().is_some());
-    assert!(streams.poked().now_or_never().is_none());
+    assert!(streams.data_arrived().now_or_never().is_some());
+    assert!(streams.data_arrived().now_or_never().is_none());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_picture_keeps_its_place_between_texts() {
-    let mut streams = Streams::new(&Budget::default());
+async fn a_media_part_keeps_its_position_between_texts() {
+    let mut streams = Streams::new(&StreamBudget::default());
     let stream = streams.open(AT, 3);
     for chunk in ["a", "b"] {
         stream.text(chunk).await.unwrap();
@@ -121,12 +121,12 @@ async fn a_picture_keeps_its_place_between_texts() {
     stream.media("two".to_owned(), "image/png".to_owned()).await.unwrap();
     stream.text("c").await.unwrap();
     pass(50).await;
-    // One at a time, so that pictures are no way around the bound.
+    // One at a time, so that media parts do not bypass the rate limit.
     assert_eq!(due(&mut streams), [text("ab")]);
     assert_eq!(due(&mut streams), []);
     pass(50).await;
     assert_eq!(due(&mut streams), [media("one")]);
-    // The attempt ends: the rest at once.
+    // The attempt ends: the rest is taken at once.
     let mut inputs = Vec::new();
     streams.end(AT, 3, &mut inputs);
     assert_eq!(parts(&inputs), [(3, media("two")), (3, text("c"))]);
@@ -134,10 +134,10 @@ async fn a_picture_keeps_its_place_between_texts() {
 
 #[tokio::test(start_paused = true)]
 async fn a_flood_waits_for_room_and_loses_nothing() {
-    let mut streams = Streams::new(&Budget::default());
+    let mut streams = Streams::new(&StreamBudget::default());
     let stream = streams.open(AT, 1);
     // Characters of three bytes do not fit evenly.
-    let flood = "€".repeat(KEPT_BYTES_MAX);
+    let flood = "€".repeat(BUFFER_BYTES_MAX);
     let sent = flood.clone();
     let writer = tokio::spawn(async move { stream.text(&sent).await });
     let mut all = String::new();
@@ -145,8 +145,8 @@ async fn a_flood_waits_for_room_and_loses_nothing() {
         tokio::task::yield_now().await;
         pass(50).await;
         for part in due(&mut streams) {
-            let DeltaPart::Text(text) = part else { panic!("{part:?} is no text") };
-            assert!(text.len() <= KEPT_BYTES_MAX);
+            let DeltaPart::Text(text) = part else { panic!("{part:?} is not text") };
+            assert!(text.len() <= BUFFER_BYTES_MAX);
             all.push_str(&text);
         }
     }
@@ -155,13 +155,13 @@ async fn a_flood_waits_for_room_and_loses_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_adapter_that_waits_is_let_go_when_nobody_listens() {
-    let mut streams = Streams::new(&Budget::default());
+async fn a_waiting_adapter_is_released_when_its_stream_closes() {
+    let mut streams = Streams::new(&StreamBudget::default());
     let stream = streams.open(AT, 1);
-    let flood = "x".repeat(2 * KEPT_BYTES_MAX);
+    let flood = "x".repeat(2 * BUFFER_BYTES_MAX);
     let writer = tokio::spawn(async move { stream.text(&flood).await });
     tokio::task::yield_now().await;
-    // The step is sent again: what the earlier call says counts no more.
+    // The step is dispatched again: parts of the earlier call are rejected.
     let later = streams.open(AT, 2);
     assert_eq!(writer.await.unwrap(), Err(Closed));
     later.text("new").await.unwrap();
@@ -173,11 +173,11 @@ async fn an_adapter_that_waits_is_let_go_when_nobody_listens() {
 }
 
 #[test]
-fn the_room_of_a_stream_shrinks_with_their_number_to_a_least() {
-    let budget = Budget::default();
+fn the_buffer_of_a_stream_shrinks_with_their_number_to_a_minimum() {
+    let budget = StreamBudget::default();
     let rooms = [1, 256, 512, 1_000_000].map(|live| {
         budget.0.store(live, Ordering::Relaxed);
         budget.room()
     });
-    assert_eq!(rooms, [KEPT_BYTES_MAX, KEPT_BYTES_MAX, KEPT_BYTES_MAX / 2, KEPT_BYTES_MIN]);
+    assert_eq!(rooms, [BUFFER_BYTES_MAX, BUFFER_BYTES_MAX, BUFFER_BYTES_MAX / 2, BUFFER_BYTES_MIN]);
 }

@@ -1,4 +1,4 @@
-//! Rows and rules, read and ready.
+//! Registry rows and policies, parsed.
 
 use crate::agents::LOCAL_GATEWAY;
 use sluice_core::port::ledger::Rows;
@@ -7,50 +7,46 @@ use sluice_govern::registry::{Agent, Fabric, Gateway, PolicySet, policy_files};
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
-/// Where the rules come from.
+/// Where policies come from.
 #[derive(Clone, Default)]
 pub enum PolicySource {
-    /// From the registry; the set that ships while there are none.
+    /// The registry; the built-in set while it has none.
     #[default]
     Registry,
-    /// These, whatever the registry says.
+    /// This set, whatever the registry contains.
     Fixed(Arc<Policies>),
 }
 
-/// The rules cannot be read. Nothing is dispatched without any.
+/// Policies cannot be used. Nothing is dispatched without them.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum RulesError {
-    /// The policies are at fault.
+    /// The policies are not valid.
     #[error("the policies cannot be used: {0}")]
     Policies(String),
-    /// The machine is: it has too little memory, or too few threads.
+    /// The machine has too little memory or too few threads to load them.
     #[error("{0}")]
     Machine(String),
 }
 
-/// Rows and rules of one epoch.
+/// Rows and policies of one registry epoch.
 pub(crate) struct Rules {
     pub(crate) fabric: Fabric,
     pub(crate) policies: Arc<Policies>,
-    /// What agents are that every setup has.
+    /// Row of agents that need no registration.
     pub(crate) plain: Agent,
-    /// Whether the gateway of this process is there without a row.
     pub(crate) local: Local,
 }
 
-/// Whether the gateway of this process is there without a row.
+/// Whether a row defines the gateway of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Local {
-    /// It is.
     Implied,
-    /// An operator set it up.
     Registered,
 }
 
 impl Rules {
-    /// Reads the rows. Rules that cannot be read are an error; `before` keeps
-    /// those that did not change. `implied` is the gateway of this process where
-    /// no row says what it is.
+    /// Parses the rows. Policies that cannot be parsed are an error; unchanged ones are taken
+    /// from `before`. `implied` is the gateway of this process if no row defines it.
     pub(crate) fn read(
         rows: &Rows,
         source: &PolicySource,

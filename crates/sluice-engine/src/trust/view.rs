@@ -1,6 +1,6 @@
-//! What one turn sees of it all.
+//! Governance data as one turn sees it.
 
-use super::Trust;
+use super::GovernanceCache;
 use super::rules::{Local, Rules};
 use crate::agents::{Agents, LOCAL_GATEWAY};
 use sluice_core::port::adapter::Quote;
@@ -11,13 +11,13 @@ use sluice_govern::policy::Policies;
 use sluice_govern::registry::{Agent, Fabric, Gateway, Health, Posture};
 use std::sync::Arc;
 
-/// Rows and rules of one epoch, with everything else as it is.
+/// Rules of one epoch, with the cached counters and health.
 pub(crate) struct View<'a> {
     rules: Arc<Rules>,
-    trust: &'a Trust,
+    trust: &'a GovernanceCache,
     agents: &'a Agents,
     now_ms: u64,
-    /// The freedom of the run that another looks ahead for.
+    /// Posture to decide under in a forecast, instead of the dry run's own.
     ahead_for: Option<Posture>,
     #[cfg(feature = "sabotage")]
     unasked: Option<&'static sluice_core::port::authority::Unasked>,
@@ -26,7 +26,7 @@ pub(crate) struct View<'a> {
 impl<'a> View<'a> {
     pub(crate) fn new(
         rules: Arc<Rules>,
-        trust: &'a Trust,
+        trust: &'a GovernanceCache,
         agents: &'a Agents,
         now_ms: u64,
     ) -> View<'a> {
@@ -41,7 +41,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The same for a run that looks ahead for one of this freedom.
+    /// Decides under the posture of the run that is forecast.
     pub(crate) fn ahead_for(self, posture: Option<Posture>) -> View<'a> {
         View { ahead_for: posture, ..self }
     }
@@ -49,7 +49,7 @@ impl<'a> View<'a> {
 
 #[cfg(feature = "sabotage")]
 impl View<'_> {
-    /// The same, but nobody is asked.
+    /// Skips the gates.
     pub(super) fn unasked(
         mut self,
         unasked: Option<&'static sluice_core::port::authority::Unasked>,
@@ -78,11 +78,11 @@ impl Authority for View<'_> {
     }
 
     fn health(&self, gateway: &str) -> Health {
-        self.trust.pulse.health(gateway)
+        self.trust.gateway_health.health(gateway)
     }
 
     fn serves(&self, agent: &str, gateway: &str) -> bool {
-        // An agent that is not there is refused as such, wherever it would work.
+        // An unknown agent is refused for that reason, at any gateway.
         self.agent(agent).is_none()
             || self.gateway(gateway).is_some_and(|row| self.agents.serves(agent, row))
     }
@@ -104,7 +104,7 @@ impl Authority for View<'_> {
     }
 
     fn memos(&self, agent: &str) -> Arc<[Memo]> {
-        self.trust.recall.of(agent)
+        self.trust.remembered.outputs(agent)
     }
 
     fn quote(&self, agent: &str, gateway: &str, step: &str) -> Quote {

@@ -1,25 +1,24 @@
-//! Runs that wait at a gate, and who wakes them.
+//! Runs that wait at a gate for an agent.
 //!
-//! A slot that comes free wakes as many runs as there are slots, in the order
-//! they came. One that does not take its slot stands in line again after its
-//! turn; and all of them look by themselves now and then, so that a wake that
-//! is lost, or happens in another process, delays and never strands.
+//! Freed concurrency slots wake as many runs, in the order they came. A run that does not
+//! get a slot queues again after its turn. All waiting runs also poll, so that a lost
+//! wake-up, or one on another node, only delays them.
 
-use super::held;
+use super::lock;
 use sluice_core::run::id::RunId;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
 
-/// Runs by the agent they wait for.
+/// Waiting runs, by agent.
 #[derive(Default)]
 pub(super) struct Waiters {
     by_agent: Mutex<BTreeMap<String, VecDeque<RunId>>>,
 }
 
 impl Waiters {
-    /// A run waits for an agent.
+    /// Queues a run for an agent.
     pub(super) fn add(&self, agent: &str, run: RunId) {
-        let mut lines = held(&self.by_agent);
+        let mut lines = lock(&self.by_agent);
         let line = match lines.get_mut(agent) {
             Some(line) => line,
             None => lines.entry(agent.to_owned()).or_default(),
@@ -29,9 +28,9 @@ impl Waiters {
         }
     }
 
-    /// The runs that have waited longest for an agent, out of line.
+    /// Removes the runs that have waited longest for an agent.
     pub(super) fn take(&self, agent: &str, many: usize) -> Vec<RunId> {
-        let mut lines = held(&self.by_agent);
+        let mut lines = lock(&self.by_agent);
         let Some(line) = lines.get_mut(agent) else { return Vec::new() };
         let taken = line.drain(..many.min(line.len())).collect();
         if line.is_empty() {
@@ -40,18 +39,18 @@ impl Waiters {
         taken
     }
 
-    /// All of them, out of line.
+    /// Removes all runs.
     pub(super) fn take_all(&self) -> Vec<RunId> {
         let mut runs: Vec<RunId> =
-            std::mem::take(&mut *held(&self.by_agent)).into_values().flatten().collect();
+            std::mem::take(&mut *lock(&self.by_agent)).into_values().flatten().collect();
         runs.sort_unstable();
         runs.dedup();
         runs
     }
 
-    /// The agents that are waited for.
+    /// Agents with waiting runs.
     pub(super) fn agents(&self) -> Vec<String> {
-        held(&self.by_agent).keys().cloned().collect()
+        lock(&self.by_agent).keys().cloned().collect()
     }
 }
 
@@ -60,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn those_who_came_first_are_woken_first_and_stand_in_line_once() {
+    fn runs_are_woken_in_order_and_queued_once() {
         let waiters = Waiters::default();
         for run in [3, 1, 3, 2] {
             waiters.add("a", RunId(run));

@@ -110,7 +110,7 @@ fn without_a_moderator_nothing_passes() {
     let (run, events) = lines(&output);
     is_blocked(&run);
     let decision = &of_kind(&events, "moderation.flagged")[0]["decision"];
-    let reason = "no moderator is set up: name a word list or an address";
+    let reason = "no moderator is configured: set a word list or a URL";
     assert_eq!(*decision, json!({"outcome": "unavailable", "reason": reason}));
 }
 

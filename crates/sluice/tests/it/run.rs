@@ -271,7 +271,7 @@ fn a_step_for_nobody_is_refused_before_anything_starts() {
         &["run", "chain.lobsterx.yaml", "--arg", "topic=lamps"],
         &expect![[r#"
         stderr:
-        error[unknown_agent]: step `draft` names no agent; name one in the document, give the run a default with `--agent NAME`, or let a script answer with `--mock FILE`
+        error[unknown_agent]: step `draft` names no agent; name one in the document, set a default with `--agent NAME`, or use scripted answers with `--mock FILE`
          |
          = help: `sluice run --help` shows `--agent`, `--bind` and `--mock`
         exit 2
@@ -283,7 +283,7 @@ fn a_step_for_nobody_is_refused_before_anything_starts() {
         &args,
         &expect![[r#"
             stderr:
-            error[unknown_agent]: step `draft` names the agent `gpt`, which is not here; there is http, shell
+            error[unknown_agent]: step `draft` names the agent `gpt`, which is not configured; configured: http, shell
              |
              = help: `sluice run --help` shows `--agent`, `--bind` and `--mock`
             exit 2

@@ -244,8 +244,8 @@ fn a_bare_server_says_which_agents_there_are() {
         server.told(&world, &["workflows", "start", name])
     };
     let named = told("named");
-    let expected = "error[unknown_agent]: step `a` names the agent `gpt`, which is not here; \
-                    there is http\n";
+    let expected = "error[unknown_agent]: step `a` names the agent `gpt`, which is not configured; \
+                    configured: http\n";
     assert!(named.contains(expected) && named.ends_with("exit 2\n"), "{named}");
     let unnamed = told("unnamed");
     let expected = "error[unknown_agent]: step `a` names no agent; name one in the document, ";

@@ -1,4 +1,4 @@
-//! What comes from those who do work elsewhere: results, and tools they ask for.
+//! Results, streamed parts and tool requests from remote workers (bridges and callbacks).
 
 use crate::engine::Engine;
 use crate::error::CommandError;
@@ -10,8 +10,8 @@ use sluice_core::run::id::RunId;
 use sluice_core::run::letter;
 
 impl Engine {
-    /// Puts a result into its run's inbox, durably, and tells whoever looks after
-    /// the run. One that came before is dropped.
+    /// Stores a result in the run's durable mailbox and notifies its owner. A repeated
+    /// result is dropped.
     pub async fn callback(
         &self,
         run: RunId,
@@ -23,13 +23,13 @@ impl Engine {
         let body = letter::callback(step, dispatch_no, answer);
         let posted = self.inner().store.post(Letter { run, key, body }).await?;
         if posted == Posted::Done {
-            self.inner().deliver(run);
+            self.inner().notify_messages(run);
         }
         Ok(posted)
     }
 
-    /// Puts parts of an answer into its run's inbox, durably. `first` is the number of
-    /// the first of them within the dispatch: the same batch sent again is dropped.
+    /// Stores streamed parts in the run's durable mailbox. `first` is the number of the
+    /// first part within the dispatch: a repeated batch is dropped.
     pub async fn parts(
         &self,
         run: RunId,
@@ -42,13 +42,13 @@ impl Engine {
         let body = letter::parts(step, dispatch_no, parts);
         let posted = self.inner().store.post(Letter { run, key, body }).await?;
         if posted == Posted::Done {
-            self.inner().deliver(run);
+            self.inner().notify_messages(run);
         }
         Ok(posted)
     }
 
-    /// Asks whether a dispatch may call a tool. None if that is not known yet:
-    /// another process looks after the run, or somebody must be asked first.
+    /// Decides whether a dispatch may call a tool. `None` if the decision is still open:
+    /// another node owns the run, or an approval is pending.
     pub async fn use_tool(
         &self,
         run: RunId,
@@ -68,7 +68,7 @@ impl Engine {
         Ok(now.ruling(at, dispatch_no, &wanted).cloned())
     }
 
-    /// The time, as the engine has it.
+    /// Current time of the engine's clock.
     pub fn now_ms(&self) -> u64 {
         self.inner().clock.now_ms()
     }

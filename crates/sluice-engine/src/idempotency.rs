@@ -1,9 +1,9 @@
-//! Callers' idempotency keys: the same key means the same run.
+//! Idempotency keys of starts: the same key means the same run.
 //!
-//! A key belongs to a workflow, its version and the principal that sent it. Within
-//! these it stands for one run for a day; a start that differs from that run is refused,
-//! and told in what. The same key of another principal is another key: a caller is
-//! never answered with the run of another person.
+//! A key is scoped to a workflow, its version and the principal that sent it, and is
+//! valid for a day. A start with the same key but different inputs is refused, with a
+//! list of the differences. The key of another principal is a different key, so that a
+//! caller never receives the run of another principal.
 
 use crate::start::Start;
 use serde_json::{Map, Value};
@@ -13,8 +13,8 @@ use sluice_core::limits::KEY_MS;
 use sluice_core::port::store::{Hash, Key};
 use std::collections::BTreeSet;
 
-/// The key of a start, as the store keeps it.
-pub(crate) fn of(request: &Start, now_ms: u64) -> Option<Key> {
+/// The scoped key of a start.
+pub(crate) fn key(request: &Start, now_ms: u64) -> Option<Key> {
     let key = request.key.as_ref()?;
     let definition = &request.stored.definition;
     let version = request.version.or(definition.plan.version);
@@ -27,21 +27,21 @@ pub(crate) fn of(request: &Start, now_ms: u64) -> Option<Key> {
     })
 }
 
-/// In what a start differs from the run that has its key. Values are not named:
-/// they may be private.
+/// What differs between a start and the run that has its key. Values are not shown:
+/// they may be confidential.
 pub(crate) fn differences(
     before: &RunStarted,
     request: &Start,
     args: &Map<String, Value>,
 ) -> Vec<String> {
     let mut differs = Vec::new();
-    // Only a key that an earlier version kept can belong to another principal.
+    // Only keys stored without a principal can match another principal.
     if before.initiator != request.initiator {
         differs.push("the principal that started it".to_owned());
     }
     if before.definition_hash != request.stored.definition.hash {
         differs.push(match request.version {
-            // A version never changes: something that it refers to has.
+            // A registered version is immutable: something it refers to has changed.
             Some(_) => "a lens or library step that the workflow uses".to_owned(),
             None => "the document".to_owned(),
         });

@@ -1,9 +1,9 @@
-//! How what this process knows is kept up to date.
+//! Keeps the cached governance data up to date.
 
 use super::rules::{Rules, RulesError};
-use super::{PolicySource, Trust, View, held};
+use super::{GovernanceCache, PolicySource, View, lock};
 use crate::engine::Inner;
-use crate::mail::Mail;
+use crate::mailbox::Mail;
 use futures_util::future::join_all;
 use serde_json::json;
 use sluice_core::port::adapter::Health as Answered;
@@ -20,45 +20,45 @@ use std::sync::Mutex;
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// How often gateways are looked at.
-const PULSE_MS: u64 = 60_000;
-/// The same while one does not answer: whether it is gone is soon known.
-const DOUBT_MS: u64 = 5000;
-/// How long a gateway may take to say how it is.
-const PULSE_PATIENCE_MS: u64 = 5000;
+/// Interval between health checks of gateways.
+const HEALTH_CHECK_MS: u64 = 60_000;
+/// Interval while a gateway does not answer, so that an outage is confirmed soon.
+const HEALTH_RECHECK_MS: u64 = 5000;
+/// Timeout of a health check.
+const HEALTH_TIMEOUT_MS: u64 = 5000;
 
-impl Trust {
-    /// Reads everything there is.
+impl GovernanceCache {
+    /// Reads rows, policies and counters for the first time.
     pub(crate) async fn open(
         store: &dyn Store,
         source: PolicySource,
         implied: Gateway,
         patience: Patience,
-    ) -> Result<Result<Trust, RulesError>, StoreError> {
+    ) -> Result<Result<GovernanceCache, RulesError>, StoreError> {
         let rows = store.registry(None).await?;
         let rules = match Rules::read(&rows, &source, &implied, None) {
             Ok(rules) => rules,
             Err(error) => return Ok(Err(error)),
         };
-        let trust = Trust {
+        let trust = GovernanceCache {
             rules: Mutex::new(Arc::new(rules)),
-            counts: super::Counts::default(),
-            pulse: super::Pulse::default(),
+            counts: super::CounterCache::default(),
+            gateway_health: super::GatewayHealth::default(),
             waiters: super::Waiters::default(),
-            recall: super::Recall::default(),
+            remembered: super::RememberedOutputs::default(),
             source,
             implied,
-            doubt: Notify::new(),
+            recheck: Notify::new(),
             refused: Mutex::default(),
             patience,
         };
-        trust.refresh(store, trust.standing_counters(), 0).await?;
-        trust.look_back(store).await?;
+        trust.refresh(store, trust.agent_counters(), 0).await?;
+        trust.refresh_remembered(store).await?;
         Ok(Ok(trust))
     }
 
-    /// Counters that do not belong to one run: of agents and envelopes.
-    fn standing_counters(&self) -> Vec<Counter> {
+    /// Counters of agents, which belong to no single run.
+    fn agent_counters(&self) -> Vec<Counter> {
         let rules = self.rules();
         let mut counters = Vec::new();
         for (name, agent) in &rules.fabric.agents {
@@ -71,13 +71,13 @@ impl Trust {
         counters
     }
 
-    /// Whether the newest rules cannot be used.
+    /// Whether the newest rows cannot be used.
     pub(crate) fn is_refused(&self) -> bool {
         let epoch = self.rules().fabric.epoch;
-        held(&self.refused).as_ref().is_some_and(|(refused, _)| *refused > epoch)
+        lock(&self.refused).as_ref().is_some_and(|(refused, _)| *refused > epoch)
     }
 
-    /// Asks the store what counters are.
+    /// Reads counters from the store.
     pub(crate) async fn refresh(
         &self,
         store: &dyn Store,
@@ -93,7 +93,7 @@ impl Trust {
         Ok(())
     }
 
-    /// Asks for what a run that comes into memory has used of its own caps.
+    /// Reads the counters of a run's own cost caps when it is loaded.
     pub(crate) async fn prepare(
         &self,
         store: &dyn Store,
@@ -108,13 +108,13 @@ impl Trust {
         self.refresh(store, counters.map(Counter::plain).collect(), now_ms).await
     }
 
-    /// A counter was not what it was believed to be.
+    /// Corrects a counter from a refused append.
     pub(crate) fn corrected(&self, counter: &str, count: i64, now_ms: u64) {
         self.counts.learn([(counter, count)].into_iter(), now_ms);
     }
 
-    /// An append is durable: its counters are known, and what it gave back is free.
-    /// Answers whom to wake.
+    /// Updates the counters of a durable append. Returns runs to wake, because the append
+    /// freed what they wait for.
     pub(crate) fn learn(&self, guards: &[Guard], counts: &[i64], now_ms: u64) -> Vec<RunId> {
         self.counts.learn_guards(guards, counts, now_ms);
         let mut woken = Vec::new();
@@ -127,26 +127,26 @@ impl Trust {
         woken
     }
 
-    /// Notes for whom a run waits, if it waits at a gate.
-    pub(crate) fn stands_in_line(&self, run: &Run) {
+    /// Registers a run that waits at a gate for an agent.
+    pub(crate) fn register_waiter(&self, run: &Run) {
         for (agent, _) in run.gated() {
             self.waiters.add(agent, run.id);
         }
     }
 
-    /// The last changes of a gateway's health.
+    /// Health of a gateway, and its last changes.
     pub(crate) fn health(&self, gateway: &str) -> (Health, Vec<(u64, Health)>) {
-        (self.pulse.health(gateway), self.pulse.history(gateway))
+        (self.gateway_health.health(gateway), self.gateway_health.history(gateway))
     }
 }
 
 impl Inner {
-    /// What a turn sees of governance.
+    /// Governance data for one turn.
     pub(crate) fn view(&self, now_ms: u64) -> View<'_> {
         self.view_under(self.trust.rules(), now_ms)
     }
 
-    /// The same under rules that were read before.
+    /// Governance data for one turn under rules that were read before.
     pub(crate) fn view_under(&self, rules: Arc<Rules>, now_ms: u64) -> View<'_> {
         let view = View::new(rules, &self.trust, &self.agents, now_ms);
         #[cfg(feature = "sabotage")]
@@ -154,16 +154,15 @@ impl Inner {
         view
     }
 
-    /// Reads the rows again if they have changed. Rules that cannot be read
-    /// leave those before in force for what they were decided under: every
-    /// dispatch is refused by its guard until they can.
+    /// Reads the rows again if they have changed. If the new rows cannot be used, the old
+    /// rules stay in memory, but every dispatch is refused by its guard on the epoch.
     pub(crate) async fn refresh_rules(self: &Arc<Self>) -> Result<(), StoreError> {
         let before = self.trust.rules();
         let rows = self.store.registry(None).await?;
         if rows.epoch == before.fabric.epoch {
             return Ok(());
         }
-        let known = held(&self.trust.refused).clone().filter(|(epoch, _)| *epoch == rows.epoch);
+        let known = lock(&self.trust.refused).clone().filter(|(epoch, _)| *epoch == rows.epoch);
         let read = match known {
             Some((_, error)) => Err(error),
             None => Rules::read(&rows, &self.trust.source, &self.trust.implied, Some(&before)),
@@ -171,24 +170,24 @@ impl Inner {
         match read {
             Ok(rules) => {
                 self.trust.replace_rules(rules);
-                self.look_at_changed(&before);
+                self.recheck_changed_gateways(&before);
                 let now_ms = self.clock.now_ms();
-                let counters = self.trust.standing_counters();
+                let counters = self.trust.agent_counters();
                 self.trust.refresh(&*self.store, counters, now_ms).await?;
-                self.trust.look_back(&*self.store).await?;
+                self.trust.refresh_remembered(&*self.store).await?;
                 self.wake(self.trust.waiters.take_all());
             }
             Err(error) => {
-                tracing::error!(%error, "the new rules are refused; nothing is dispatched");
-                self.troubled(&error.to_string());
-                *held(&self.trust.refused) = Some((rows.epoch, error.clone()));
+                tracing::error!(%error, "the new rules cannot be used; nothing is dispatched");
+                self.report_trouble(&error.to_string());
+                *lock(&self.trust.refused) = Some((rows.epoch, error.clone()));
                 return Err(StoreError::Unavailable(error.to_string()));
             }
         }
         Ok(())
     }
 
-    /// Reads the rows again if the store has newer ones than `rules`; whether it had.
+    /// Reads the rows again if the store has newer ones than `rules`; returns whether it had.
     pub(crate) async fn has_newer_rules(
         self: &Arc<Self>,
         rules: &Rules,
@@ -205,25 +204,25 @@ impl Inner {
     /// Wakes runs that wait at a gate.
     pub(crate) fn wake(self: &Arc<Self>, runs: Vec<RunId>) {
         for run in runs {
-            match self.resident(run) {
+            match self.mailbox(run) {
                 Some(sender) => {
                     // A full mailbox leads to a turn anyway.
-                    let _ = sender.try_send(Mail::Look);
+                    let _ = sender.try_send(Mail::CheckGates);
                 }
-                None if self.is_ours_to_wake(run) => {
+                None if self.may_wake(run) => {
                     let engine = Arc::clone(self);
-                    self.spawn(async move { engine.mail(run, Mail::Look).await });
+                    self.spawn(async move { engine.send_mail(run, Mail::CheckGates).await });
                 }
                 None => {}
             }
         }
     }
 
-    /// Looks whether what runs wait for at gates in other processes is free now.
-    pub(crate) async fn look_at_gates(self: &Arc<Self>) -> Result<(), StoreError> {
+    /// Wakes runs at gates if other nodes have freed what they wait for.
+    pub(crate) async fn check_gates(self: &Arc<Self>) -> Result<(), StoreError> {
         self.has_newer_rules(&self.trust.rules()).await?;
         self.end_trials().await;
-        self.trust.look_back(&*self.store).await?;
+        self.trust.refresh_remembered(&*self.store).await?;
         let agents = self.trust.waiters.agents();
         if agents.is_empty() {
             return Ok(());
@@ -242,49 +241,53 @@ impl Inner {
         Ok(())
     }
 
-    /// Looks at every gateway, again and again.
-    pub(crate) async fn take_pulses(self: Arc<Self>) {
+    /// Checks the health of all gateways periodically until the engine stops.
+    pub(crate) async fn watch_gateways(self: Arc<Self>) {
         loop {
-            self.take_pulse().await;
-            let pause_ms = if self.trust.pulse.is_doubtful() { DOUBT_MS } else { PULSE_MS };
+            self.check_all_gateways().await;
+            let pause_ms = if self.trust.gateway_health.is_doubtful() {
+                HEALTH_RECHECK_MS
+            } else {
+                HEALTH_CHECK_MS
+            };
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => return,
-                () = self.trust.doubt.notified() => {}
+                () = self.trust.recheck.notified() => {}
                 () = tokio::time::sleep(Duration::from_millis(pause_ms)) => {}
             }
         }
     }
 
-    async fn take_pulse(self: &Arc<Self>) {
+    async fn check_all_gateways(self: &Arc<Self>) {
         let names = self.trust.rules().fabric.gateways.keys().cloned().collect();
-        self.look_at(names).await;
+        self.check_gateways(names).await;
     }
 
-    /// Looks at gateways, all at once: one that is gone holds up no other.
-    async fn look_at(self: &Arc<Self>, names: Vec<String>) {
-        let answers = join_all(names.iter().map(|name| self.pulse_of(name))).await;
+    /// Checks gateways concurrently, so that an unreachable one does not delay the rest.
+    async fn check_gateways(self: &Arc<Self>, names: Vec<String>) {
+        let answers = join_all(names.iter().map(|name| self.probe_gateway(name))).await;
         let mut changed = Vec::new();
         for (name, answer) in names.iter().zip(answers) {
             let now_ms = self.clock.now_ms();
             let found = match answer {
                 Some(found) => found,
-                None => match self.trust.pulse.heard(name, now_ms) {
+                None => match self.trust.gateway_health.reported(name, now_ms) {
                     Some(heard) => Some(heard),
                     None => {
-                        // Others may be able to speak to it: nothing happened to it.
-                        self.trust.pulse.note(name, Some(Health::Offline), now_ms);
+                        // Other nodes may reach it: this is not a change of its health.
+                        self.trust.gateway_health.record(name, Some(Health::Offline), now_ms);
                         continue;
                     }
                 },
             };
-            changed.extend(self.note_health(name, found, now_ms));
+            changed.extend(self.record_health(name, found, now_ms));
         }
-        self.tell_of_health(changed).await;
+        self.audit_health_changes(changed).await;
     }
 
-    /// Lets all gateways be looked at if some are new, or others than they were.
-    fn look_at_changed(self: &Arc<Self>, before: &Rules) {
+    /// Triggers health checks if gateways were added or changed.
+    fn recheck_changed_gateways(self: &Arc<Self>, before: &Rules) {
         let rules = self.trust.rules();
         let gateways = rules.fabric.gateways.iter();
         let changed = gateways.filter(|(name, row)| before.fabric.gateways.get(*name) != Some(row));
@@ -292,24 +295,24 @@ impl Inner {
         if changed.is_empty() {
             return;
         }
-        self.trust.pulse.forget(&changed);
-        self.trust.doubt.notify_one();
+        self.trust.gateway_health.forget(&changed);
+        self.trust.recheck.notify_one();
     }
 
-    /// A gateway said how it is.
-    pub(crate) async fn heard(self: &Arc<Self>, name: &str, health: Health) {
+    /// A gateway reported its health.
+    pub(crate) async fn gateway_reported(self: &Arc<Self>, name: &str, health: Health) {
         let now_ms = self.clock.now_ms();
-        self.trust.pulse.hear(name, health, now_ms);
-        // One that can be asked is asked: what it says of itself comes second.
-        let found = self.pulse_of(name).await.unwrap_or(Some(health));
-        let changed = self.note_health(name, found, now_ms);
-        self.tell_of_health(changed.into_iter().collect()).await;
+        self.trust.gateway_health.report(name, health, now_ms);
+        // A probe takes precedence over the report.
+        let found = self.probe_gateway(name).await.unwrap_or(Some(health));
+        let changed = self.record_health(name, found, now_ms);
+        self.audit_health_changes(changed.into_iter().collect()).await;
     }
 
-    /// Notes how a gateway is; an entry for the audit if that is news.
-    fn note_health(&self, name: &str, found: Option<Health>, now_ms: u64) -> Option<Entry> {
-        let (before, after) = self.trust.pulse.note(name, found, now_ms)?;
-        let misses = self.trust.pulse.misses(name);
+    /// Records the health of a gateway; returns an audit entry if it changed.
+    fn record_health(&self, name: &str, found: Option<Health>, now_ms: u64) -> Option<Entry> {
+        let (before, after) = self.trust.gateway_health.record(name, found, now_ms)?;
+        let misses = self.trust.gateway_health.misses(name);
         tracing::warn!(gateway = name, ?before, ?after, "a gateway's health changed");
         Some(Entry {
             at_ms: now_ms,
@@ -323,7 +326,7 @@ impl Inner {
         })
     }
 
-    async fn tell_of_health(self: &Arc<Self>, changed: Vec<Entry>) {
+    async fn audit_health_changes(self: &Arc<Self>, changed: Vec<Entry>) {
         if changed.is_empty() {
             return;
         }
@@ -333,17 +336,18 @@ impl Inner {
         self.wake(self.trust.waiters.take_all());
     }
 
-    /// How a gateway is, if it answers; none if nobody here can speak to it.
-    async fn pulse_of(&self, name: &str) -> Option<Option<Health>> {
+    /// Probes a gateway: the inner `None` means no answer, the outer `None` that this node
+    /// has no adapter for it.
+    async fn probe_gateway(&self, name: &str) -> Option<Option<Health>> {
         let rules = self.trust.rules();
         let row = rules.fabric.gateways.get(name);
         let provider = row.map(|row| row.provider.as_str()).unwrap_or_default();
-        // What is in this process and speaks to nothing is as well as the process.
+        // A local gateway without a URL is as healthy as this process.
         if provider.is_empty() && row.is_none_or(|row| row.url.is_none()) {
             return Some(Some(Health::Healthy));
         }
         let adapter = self.agents.at(provider, row.map(|row| (name, row)))?;
-        let patience = Duration::from_millis(PULSE_PATIENCE_MS);
+        let patience = Duration::from_millis(HEALTH_TIMEOUT_MS);
         Some(match tokio::time::timeout(patience, adapter.health()).await {
             Ok(Answered::Healthy) => Some(Health::Healthy),
             Ok(Answered::Degraded) => Some(Health::Degraded),
@@ -351,9 +355,9 @@ impl Inner {
         })
     }
 
-    /// Writes down that a trial is over whose time has run out: one at a time,
-    /// since each change brings us back here. The gates know by themselves; this
-    /// is for those who look at the rows.
+    /// Records that an agent's trial has expired, one agent at a time, since each change
+    /// leads to another refresh. The gates check the expiry themselves; the row is for
+    /// readers of the registry.
     async fn end_trials(&self) {
         let rules = self.trust.rules();
         let now_ms = self.clock.now_ms();
@@ -361,15 +365,15 @@ impl Inner {
             agent.phase == Phase::Poc && agent.phase_at(now_ms) == Phase::Sunset
         });
         let Some((name, agent)) = over.next() else { return };
-        // Of what is stored: that is what the audit chains.
-        let there = match self.store.registry(None).await {
-            Ok(there) => there,
+        // The audit entry needs the digest of the stored row.
+        let stored = match self.store.registry(None).await {
+            Ok(stored) => stored,
             Err(error) => {
                 tracing::warn!(%error, agent = name, "the end of a trial could not be recorded");
                 return;
             }
         };
-        let before = rows::find(&there.rows, Kind::Agent, name).map(|row| rows::digest(&row.body));
+        let before = rows::find(&stored.rows, Kind::Agent, name).map(|row| rows::digest(&row.body));
         let mut after = agent.clone();
         after.phase = Phase::Sunset;
         after.phase_since_ms = Some(now_ms);
@@ -395,7 +399,7 @@ impl Inner {
             node: self.node,
             entries: vec![entry],
         };
-        // Another process may have been first; what is left is found next time.
+        // Another node may have recorded it first; the next sweep tries the rest.
         if let Err(error) = self.store.change(change).await {
             tracing::warn!(%error, agent = name, "the end of a trial could not be recorded");
         }

@@ -1,4 +1,4 @@
-//! Whether a run may begin at all.
+//! Policies on the start of a run.
 
 use crate::engine::Inner;
 use crate::error::StartError;
@@ -18,13 +18,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 impl Inner {
-    /// Writes down that the policies refuse the start of a run. Answers the refusal.
-    pub(crate) async fn refuse(
+    /// Records in the audit that the policies denied a start; returns the error.
+    pub(crate) async fn record_denial(
         &self,
         request: &Start,
-        verdict: Verdict,
+        denial: StartDenial,
     ) -> Result<StartError, StoreError> {
-        let Verdict { code, message, policy } = verdict;
+        let StartDenial { code, message, policy } = denial;
         let entry = Entry {
             at_ms: self.clock.now_ms(),
             category: "governance",
@@ -39,14 +39,14 @@ impl Inner {
         Ok(StartError::Blocked { code, message })
     }
 
-    /// What the policies have against the start of a run, if anything. A child was
-    /// asked about in the run that starts it.
-    pub(crate) fn stopped(
+    /// Evaluates the policies on the start of a run; `None` if they allow it. A child was
+    /// already decided in its parent run.
+    pub(crate) fn start_denial(
         &self,
         rules: &Arc<Rules>,
         request: &Start,
         id: RunId,
-    ) -> Option<Verdict> {
+    ) -> Option<StartDenial> {
         if request.parent.is_some() {
             return None;
         }
@@ -84,26 +84,24 @@ impl Inner {
             grant: None,
             action: action(request, &workflow),
         };
-        let said = ask(&facts, authority.policies());
-        let verdict = match said.disposition {
+        let decision = ask(&facts, authority.policies());
+        let verdict = match decision.disposition {
             Disposition::Allow => return None,
-            Disposition::Block => said.blocked_by.as_ref().map(|by| (by.gate, by.code)),
+            Disposition::Block => decision.blocked_by.as_ref().map(|by| (by.gate, by.code)),
             Disposition::Hold => Some(("approval_required", "start_needs_approval")),
         };
         let (gate, code) = verdict.unwrap_or(("policy_rules", "policy_blocked"));
-        let one = said.gates.into_iter().find(|one| one.gate == gate);
+        let one = decision.gates.into_iter().find(|one| one.gate == gate);
         let message = one.and_then(|one| one.message).unwrap_or_default().into();
-        Some(Verdict { code, message, policy: authority.policies().hash().to_owned() })
+        Some(StartDenial { code, message, policy: authority.policies().hash().to_owned() })
     }
 }
 
-/// Why a run may not begin.
-pub(crate) struct Verdict {
-    /// Which kind of refusal.
+/// A start that the policies deny.
+pub(crate) struct StartDenial {
     pub(crate) code: &'static str,
-    /// For people.
     pub(crate) message: String,
-    /// The policies that say so.
+    /// Hash of the policies.
     policy: String,
 }
 

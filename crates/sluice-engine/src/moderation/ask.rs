@@ -1,7 +1,7 @@
-//! Questions to the moderator, so that there is always an answer.
+//! Calls to the moderator, with a timeout and retries.
 //!
-//! INVARIANT: it fails closed. No moderator, one that fails, panics or is too
-//! slow, and a text that is too long: none of these is a clearance.
+//! INVARIANT: moderation fails closed. Without a moderator, or if it fails, panics or
+//! times out, or if the text is too long, the text is not cleared.
 
 use crate::config::Moderation;
 use futures_util::FutureExt as _;
@@ -15,69 +15,71 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-/// First and longest wait before the moderator is asked once more.
+/// First and longest delay between attempts.
 const PAUSE_MS: (u64, u64) = (250, 2000);
 
-/// Who is asked, and how.
-pub(crate) struct Judge {
+/// Calls the configured moderator.
+pub(crate) struct ModeratorClient {
     moderator: Option<Arc<dyn Moderator>>,
     pub(crate) config: Moderation,
-    room: Semaphore,
-    /// Safeguards that are off.
+    permits: Semaphore,
+    /// Disabled safeguards.
     #[cfg(feature = "sabotage")]
     pub(crate) sabotage: crate::config::Sabotage,
 }
 
-impl Judge {
-    pub(crate) fn new(moderator: Option<Arc<dyn Moderator>>, config: Moderation) -> Judge {
-        let room = Semaphore::new(config.parallel.max(1));
-        Judge {
+impl ModeratorClient {
+    pub(crate) fn new(
+        moderator: Option<Arc<dyn Moderator>>,
+        config: Moderation,
+    ) -> ModeratorClient {
+        let permits = Semaphore::new(config.parallel.max(1));
+        ModeratorClient {
             moderator,
             config,
-            room,
+            permits,
             #[cfg(feature = "sabotage")]
             sabotage: crate::config::Sabotage::default(),
         }
     }
 
     #[cfg(feature = "sabotage")]
-    pub(crate) fn sabotaged(self, sabotage: crate::config::Sabotage) -> Judge {
-        Judge { sabotage, ..self }
+    pub(crate) fn sabotaged(self, sabotage: crate::config::Sabotage) -> ModeratorClient {
+        ModeratorClient { sabotage, ..self }
     }
 
-    /// What the moderator says of a text; it is not waited for once nobody
-    /// wants to know.
+    /// Checks a text; gives up when `cancel` fires.
     pub(crate) async fn check(&self, subject: &Subject, cancel: &CancellationToken) -> Verdict {
-        let unwanted = || Verdict::Unavailable("it was stopped before it was checked".to_owned());
+        let unwanted = || Verdict::Unavailable("cancelled before the check".to_owned());
         tokio::select! {
             biased;
-            verdict = self.ask(subject) => verdict,
+            verdict = self.check_with_retries(subject) => verdict,
             () = cancel.cancelled() => unwanted(),
         }
     }
 
-    async fn ask(&self, subject: &Subject) -> Verdict {
+    async fn check_with_retries(&self, subject: &Subject) -> Verdict {
         #[cfg(feature = "sabotage")]
         if self.sabotage.let_in && subject.phase == Phase::Input {
             return Verdict::Clear;
         }
         let Some(moderator) = &self.moderator else {
-            let reason = "no moderator is set up: name a word list or an address";
+            let reason = "no moderator is configured: set a word list or a URL";
             return Verdict::Unavailable(reason.to_owned());
         };
         let bytes = subject.text.len();
         if bytes > MODERATED_BYTES_MAX {
-            let reason = format!("the text is {bytes} bytes, over {MODERATED_BYTES_MAX}");
+            let reason = format!("text of {bytes} bytes is over {MODERATED_BYTES_MAX}");
             return Verdict::Unavailable(reason);
         }
-        let Ok(_room) = self.room.acquire().await else {
+        let Ok(_room) = self.permits.acquire().await else {
             return Verdict::Unavailable("the engine is stopping".to_owned());
         };
         let mut pause_ms = PAUSE_MS.0;
         let mut tries = self.config.tries.max(1);
         loop {
             tries -= 1;
-            let reason = match self.ask_once(&**moderator, subject).await {
+            let reason = match self.check_once(&**moderator, subject).await {
                 Verdict::Unavailable(reason) => reason,
                 verdict => return verdict,
             };
@@ -90,12 +92,12 @@ impl Judge {
         }
     }
 
-    async fn ask_once(&self, moderator: &dyn Moderator, subject: &Subject) -> Verdict {
-        let asked = AssertUnwindSafe(async { moderator.check(subject).await }).catch_unwind();
+    async fn check_once(&self, moderator: &dyn Moderator, subject: &Subject) -> Verdict {
+        let check = AssertUnwindSafe(async { moderator.check(subject).await }).catch_unwind();
         let patience = Duration::from_millis(self.config.timeout_ms);
-        match tokio::time::timeout(patience, asked).await {
+        match tokio::time::timeout(patience, check).await {
             Ok(Ok(verdict)) => verdict,
-            Ok(Err(_)) => Verdict::Unavailable("the moderator broke off".to_owned()),
+            Ok(Err(_)) => Verdict::Unavailable("the moderator panicked".to_owned()),
             Err(_) => {
                 let reason = format!("no answer within {} ms", self.config.timeout_ms);
                 Verdict::Unavailable(reason)
