@@ -1,5 +1,5 @@
-//! Attempts to get work done that nobody, or the wrong person, agreed to. Each
-//! fails if its defence does.
+//! Attempts to execute work without approval, or with the wrong approver. Each test fails
+//! if its defence does.
 
 mod changed;
 mod people;
@@ -10,7 +10,7 @@ use sluice_core::run::state::Run;
 use sluice_core::run::status::RunStatus;
 use sluice_engine::Engine;
 
-/// Waits until a run waits for people only.
+/// Waits until a run waits only for approvals.
 async fn asks(engine: &Engine, run: RunId) -> Run {
     until(engine, run, |run| run.status == RunStatus::Paused).await
 }

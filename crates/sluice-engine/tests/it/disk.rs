@@ -1,6 +1,6 @@
-//! A disk that has no room: runs wait, say why, and go on.
+//! A full disk: runs wait, report the reason, and go on.
 
-use crate::gate::{Gate, Way};
+use crate::gate::{Gate, StoreOperation};
 use crate::victim::{DIR, Victim};
 use crate::world::{PATIENCE, World, config, ended, ground, happens, memory, start};
 use sluice_core::port::store::{Filter, Store as _, StoreError};
@@ -26,7 +26,7 @@ steps: [{id: a, command: go}, {id: b, command: 'with ${a.outputs.x}'}]
     for _ in 0..3 {
         runs.push(engine.start(start(flow)).await.unwrap().run);
     }
-    gate.close(Way::Write, "the disk is full");
+    gate.close(StoreOperation::Write, "the disk is full");
     happens("the trouble", || trouble.borrow().is_some()).await;
     assert_eq!(trouble.borrow().as_deref(), Some("the disk is full"));
     let refused = engine.start(start(flow)).await;
@@ -42,20 +42,20 @@ steps: [{id: a, command: go}, {id: b, command: 'with ${a.outputs.x}'}]
 }
 
 #[tokio::test]
-async fn an_engine_with_nothing_to_do_notices_too() {
+async fn an_idle_engine_notices_too() {
     let world = World::new("'*': {text: done}");
     let gate = Arc::new(Gate::new(memory()));
     let short = Config { lease_ms: 300, ..config() };
     let engine = Engine::open(ground(Arc::clone(&gate) as _, &world), short).await.unwrap();
     let trouble = engine.trouble();
-    gate.close(Way::Write, "the disk is full");
+    gate.close(StoreOperation::Write, "the disk is full");
     happens("the trouble", || trouble.borrow().is_some()).await;
     gate.open();
     happens("its end", || trouble.borrow().is_none()).await;
 }
 
 #[tokio::test]
-async fn an_engine_that_was_cut_off_lets_go_of_what_others_have_taken_up() {
+async fn an_engine_releases_runs_that_another_node_claimed_during_a_partition() {
     // The call of the first engine never ends by itself.
     let world = World::new("a: [{hang: true}, {text: done}]");
     let flow = "name: flow\nsteps: [{id: a, command: go}]";
@@ -66,7 +66,7 @@ async fn an_engine_that_was_cut_off_lets_go_of_what_others_have_taken_up() {
     let id = cut_off.start(start(flow)).await.unwrap().run;
     happens("the step", || world.calls("a").len() == 1).await;
     let other = Engine::open(ground(store, &world), short()).await.unwrap();
-    gate.close(Way::Write, "nobody answers");
+    gate.close(StoreOperation::Write, "no answer");
     assert_eq!(ended(&other, id).await.status, RunStatus::Completed);
     assert_eq!(cut_off.residents(), 1, "it cannot know yet");
     gate.open();
@@ -84,10 +84,10 @@ async fn an_engine_stops_in_time_though_nothing_can_be_written() {
     let engine = Engine::open(ground(Arc::clone(&gate) as _, &world), short()).await.unwrap();
     let id = engine.start(start(flow)).await.unwrap().run;
     happens("the step", || world.calls("a").len() == 1).await;
-    gate.close(Way::Write, "the disk is full");
+    gate.close(StoreOperation::Write, "the disk is full");
     let stopped = tokio::time::timeout(PATIENCE, engine.shutdown()).await;
     assert_eq!(stopped.expect("it stops in time"), 1, "one run is left behind");
-    // The next owner goes on with it, as after a crash.
+    // The next owner recovers it, as after a crash.
     let other = Engine::open(ground(store, &world), short()).await.unwrap();
     assert_eq!(ended(&other, id).await.status, RunStatus::Completed);
     assert_eq!(other.shutdown().await, 0);
@@ -103,7 +103,7 @@ async fn a_run_that_was_claimed_and_cannot_be_read_yet_is_not_forgotten() {
     let id = engine.start(start(flow)).await.unwrap().run;
     happens("the step", || world.calls("a").len() == 1).await;
     drop(engine);
-    gate.close(Way::Read, "the disk does not answer");
+    gate.close(StoreOperation::Read, "the disk does not answer");
     let engine = Engine::open(ground(Arc::clone(&gate) as _, &world), short()).await.unwrap();
     let claimed = async {
         let filter = Filter { run: Some(id), ..Filter::default() };
@@ -119,7 +119,7 @@ async fn a_run_that_was_claimed_and_cannot_be_read_yet_is_not_forgotten() {
     assert_eq!(world.calls("a").len(), 2);
 }
 
-/// Waits as long as it is told to, then has much to say.
+/// Waits for the configured time, then returns a long answer.
 const LOUD: &str = "
 name: loud
 steps:
@@ -131,7 +131,7 @@ steps:
   - {id: b, agent: shell, command: 'echo after', depends_on: [a]}
 ";
 
-/// Waits until the other process says that something troubles it, or nothing.
+/// Waits until the other process reports a store error, or its end.
 async fn trouble(victim: &mut Victim, wanted: impl Fn(&str) -> bool) -> String {
     let asked = async {
         loop {
@@ -164,7 +164,7 @@ async fn a_run_waits_while_the_disk_is_full_and_goes_on_when_there_is_room() {
     let seen = PathBuf::from(format!("/proc/{}/root{}", victim.pid(), world.path().display()));
     std::fs::write(seen.join("wait"), "").unwrap();
     let id = victim.run(LOUD).await;
-    // Whatever room is left is taken; the last write is cut short.
+    // Fills the remaining space; the last write is cut short.
     std::fs::write(seen.join("ballast"), vec![0; 4_000_000]).unwrap_err();
     std::fs::remove_file(seen.join("wait")).unwrap();
     assert_eq!(trouble(&mut victim, |trouble| !trouble.is_empty()).await, "the disk is full");
@@ -173,13 +173,13 @@ async fn a_run_waits_while_the_disk_is_full_and_goes_on_when_there_is_room() {
     trouble(&mut victim, str::is_empty).await;
 }
 
-/// No file of the other process may grow beyond a bound.
+/// Limits the file size of the other process.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_run_waits_while_files_cannot_grow_and_goes_on_when_they_can() {
     use rustix::process::{Pid, Resource, Rlimit, prlimit};
     let world = World::new("{}");
-    // Without the signal, a write beyond the bound is an error like any other.
+    // With the signal ignored, a write beyond the limit is an ordinary error.
     let ignore = "trap '' XFSZ; exec \"$0\" \"$@\"";
     let mut victim = Victim::start_under(world.path(), "{}", &["/bin/sh", "-c", ignore]);
     std::fs::write(world.path().join("wait"), "").unwrap();

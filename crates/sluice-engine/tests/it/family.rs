@@ -1,4 +1,4 @@
-//! Runs that runs start: from a lens node, and how deep.
+//! Child runs: from a lens node, and the nesting limit.
 
 use crate::world::{World, config, ended, start_family};
 use serde_json::json;
@@ -29,7 +29,7 @@ async fn a_caller_can_lower_the_recursion_cap_and_children_inherit_it() {
         let (code, message) = run.end.unwrap().error.unwrap();
         assert_eq!(code, "recursion_too_deep", "{asked:?}");
         assert!(message.contains(&format!("more than {holds} deep")), "{asked:?}: {message}");
-        // One run is named for every level that was started or refused.
+        // One run for every level that was started or refused.
         assert_eq!(message.matches("run_").count(), holds + 1, "{asked:?}: {message}");
     }
 }

@@ -1,4 +1,4 @@
-//! Following all runs at once.
+//! The feed of all runs.
 
 use crate::world::{World, config, ended, ground, memory, start, step, until};
 use rusqlite::Connection;
@@ -21,16 +21,16 @@ steps: [{id: a, command: go}, {id: b, command: go, depends_on: [a]}]
 ";
 const MOCK: &str = "a: {text: done}\nb: {text: done}";
 
-/// What a reader has seen: the last event of each run. Fails where one is
-/// missing, comes twice, or comes at a place before one that was seen.
+/// What a reader has received: the last event of each run. Fails if an event is missing,
+/// repeated, or at an earlier position.
 #[derive(Debug, Default)]
-struct Heard {
+struct FeedLog {
     last: BTreeMap<RunId, u64>,
     ended: usize,
     place: u64,
 }
 
-impl Heard {
+impl FeedLog {
     fn hear(&mut self, batch: &[Arc<Fed>]) {
         for fed in batch {
             assert!(fed.place > self.place, "{} after {}", fed.place, self.place);
@@ -48,7 +48,7 @@ impl Heard {
         }
     }
 
-    /// Reads until so many runs have ended.
+    /// Reads until this many runs have ended.
     async fn until_ended(&mut self, reader: &mut FeedReader, runs: usize) {
         let patience = Duration::from_secs(20);
         while self.ended < runs {
@@ -70,11 +70,11 @@ async fn run_some(engine: &Engine, count: usize) -> Vec<RunId> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reader_sees_every_event_of_every_run_once_from_any_place() {
+async fn a_reader_sees_every_event_of_every_run_once_from_any_position() {
     let world = World::new(MOCK);
     let life = world.boot().await;
     run_some(&life, 3).await;
-    let (mut all, mut live) = (Heard::default(), Heard::default());
+    let (mut all, mut live) = (FeedLog::default(), FeedLog::default());
     let mut from_now = life.feed(None).await.unwrap();
     let mut from_first = life.feed(Some(0)).await.unwrap();
     assert_eq!(life.feed_readers(), 2);
@@ -86,25 +86,25 @@ async fn a_reader_sees_every_event_of_every_run_once_from_any_place() {
     for (run, last) in &all.last {
         assert_eq!(life.load(*run).await.unwrap().version, *last);
     }
-    // What one has left, another goes on from.
+    // A new reader continues where another one stopped.
     let middle = all.place / 2;
     let mut rest = life.feed(Some(middle)).await.unwrap();
     let batch = rest.next().await.unwrap().expect("the engine lives");
     assert!(batch[0].place > middle);
     drop((from_now, from_first, rest));
     assert_eq!(life.feed_readers(), 0);
-    // And after all have gone, somebody comes again.
+    // A reader arrives after all others have left.
     let mut late = life.feed(Some(all.place)).await.unwrap();
     run_some(&life, 1).await;
-    Heard { place: all.place, ..Heard::default() }.until_ended(&mut late, 1).await;
+    FeedLog { place: all.place, ..FeedLog::default() }.until_ended(&mut late, 1).await;
 }
 
 #[tokio::test]
-async fn what_this_process_appends_is_told_at_once() {
+async fn appends_of_this_process_are_notified_at_once() {
     let world = World::new("a: {hang: true}");
     let life = world.boot().await;
     let mut reader = life.feed(None).await.unwrap();
-    // The task is under way and waits.
+    // The task is running and waits.
     tokio::time::sleep(Duration::from_millis(20)).await;
     let mut fastest = Duration::MAX;
     for _ in 0..5 {
@@ -118,24 +118,24 @@ async fn what_this_process_appends_is_told_at_once() {
 }
 
 #[tokio::test]
-async fn what_another_process_appends_is_seen_too() {
+async fn appends_of_another_process_are_seen_too() {
     let world = World::new(MOCK);
     let writer = world.boot().await;
     let watcher = world.boot_with(Config { claims: Claims::None, ..config() }).await;
     let mut reader = watcher.feed(None).await.unwrap();
     let runs = run_some(&writer, 3).await;
-    let mut heard = Heard::default();
+    let mut heard = FeedLog::default();
     heard.until_ended(&mut reader, 3).await;
     assert_eq!(heard.last.keys().copied().collect::<Vec<_>>(), runs);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reader_that_falls_behind_reads_from_the_store() {
+async fn a_slow_reader_reads_from_the_store() {
     let world = World::new(MOCK);
     let engine = Engine::open(ground(memory(), &world), config()).await.unwrap();
     let mut lazy = engine.feed(None).await.unwrap();
     let mut eager = engine.feed(None).await.unwrap();
-    // More frames than are kept, by a run that is stopped and let go on.
+    // More frames than the ring keeps, from a run that is paused and resumed.
     let id = engine.start(start("name: f\nsteps: [{id: a, agent: deaf, command: go}]")).await;
     let id = id.unwrap().run;
     until(&engine, id, |run| step(run, "a").status == StepStatus::Running).await;
@@ -146,7 +146,7 @@ async fn a_reader_that_falls_behind_reads_from_the_store() {
     }
     let version = engine.load(id).await.unwrap().version;
     for reader in [&mut eager, &mut lazy] {
-        let mut heard = Heard::default();
+        let mut heard = FeedLog::default();
         while heard.last.get(&id) != Some(&version) {
             heard.hear(&reader.next().await.unwrap().expect("the engine lives"));
         }
@@ -154,7 +154,7 @@ async fn a_reader_that_falls_behind_reads_from_the_store() {
 }
 
 #[tokio::test]
-async fn a_frame_that_cannot_be_read_is_passed_over() {
+async fn an_unreadable_frame_is_skipped() {
     let world = World::new(MOCK);
     let life = world.boot().await;
     let runs = run_some(&life, 3).await;
@@ -165,7 +165,7 @@ async fn a_frame_that_cannot_be_read_is_passed_over() {
     file.close().unwrap();
     let life = world.boot().await;
     let mut reader = life.feed(Some(0)).await.unwrap();
-    let mut heard = Heard::default();
+    let mut heard = FeedLog::default();
     heard.until_ended(&mut reader, 2).await;
     assert_eq!(heard.last.keys().copied().collect::<Vec<_>>(), [runs[0], runs[2]]);
 }

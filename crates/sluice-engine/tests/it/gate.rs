@@ -1,5 +1,5 @@
-//! A store that can be kept from writing, or from reading, that can keep its
-//! answers to itself, and that looks at a counter after every append.
+//! A store that can refuse writes or reads, withhold its answers, and watch a counter
+//! after every append.
 
 use sluice_core::port::Later;
 use sluice_core::port::deliveries::{Ahead, Deliveries, Delivering, Delivery};
@@ -22,42 +22,42 @@ use std::future::ready;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Passes on what it is not closed for.
+/// Forwards every operation that is not closed.
 pub(crate) struct Gate {
     store: Arc<dyn Store>,
-    closed: Mutex<Option<(Way, String)>>,
+    closed: Mutex<Option<(StoreOperation, String)>>,
     trap: Mutex<Option<Trap>>,
-    /// A counter, and the most it was after any append.
+    /// A counter, and its maximum after any append.
     watched: Mutex<Option<(String, i64)>>,
-    /// Whether a sweep has come to its claims.
+    /// Whether a sweep has reached its claims.
     swept: AtomicBool,
 }
 
 /// What happens at the next append of a kind.
 enum Trap {
-    /// It is written, and nobody is told.
+    /// It is written, but never answered.
     Mute(fn(&Append) -> bool),
-    /// Somebody changes the registry first.
+    /// The registry is changed first.
     Change(fn(&Append) -> bool, Box<Change>),
 }
 
-/// What a store is asked to do.
+/// A kind of store operation.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// Read journals and what they refer to.
+pub(crate) enum StoreOperation {
+    /// Reads of journals and blobs.
     Read,
-    /// Write anything.
+    /// All writes.
     Write,
-    /// Read the registry.
+    /// Reads of the registry.
     Rules,
 }
 
-/// Whether an append rests on the rows: it starts a run or dispatches something.
+/// Whether an append depends on the rows: it starts a run or dispatches a step.
 pub(crate) fn dispatches(append: &Append) -> bool {
     append.guards.iter().any(|guard| guard.counter == account::REGISTRY)
 }
 
-/// Whether an append settles what something cost.
+/// Whether an append settles a cost.
 pub(crate) fn settles(append: &Append) -> bool {
     append.guards.iter().any(|guard| guard.counter.starts_with("spent:"))
 }
@@ -73,46 +73,46 @@ impl Gate {
         }
     }
 
-    /// Whether a sweep has read the registry: that comes before its claims.
+    /// Whether a sweep has read the registry, which comes before its claims.
     pub(crate) fn is_swept(&self) -> bool {
         self.swept.load(Ordering::Relaxed)
     }
 
-    /// The next append that is one of these is written, and never answered.
+    /// The next matching append is written, but never answered.
     pub(crate) fn mute(&self, which: fn(&Append) -> bool) {
-        *self.trap.lock().expect("nobody panics while holding it") = Some(Trap::Mute(which));
+        *self.trap.lock().expect("the lock is not poisoned") = Some(Trap::Mute(which));
     }
 
-    /// Whether what was set up to happen has happened.
+    /// Whether the trap was triggered.
     pub(crate) fn is_sprung(&self) -> bool {
-        self.trap.lock().expect("nobody panics while holding it").is_none()
+        self.trap.lock().expect("the lock is not poisoned").is_none()
     }
 
-    /// Rows change just before the next append that dispatches something.
+    /// Changes rows just before the next append that dispatches a step.
     pub(crate) fn change_before_dispatch(&self, change: Change) {
         self.change_before(dispatches, change);
     }
 
-    /// Rows change just before the next append that is one of these.
+    /// Changes rows just before the next matching append.
     pub(crate) fn change_before(&self, which: fn(&Append) -> bool, change: Change) {
         let trap = Trap::Change(which, Box::new(change));
-        *self.trap.lock().expect("nobody panics while holding it") = Some(trap);
+        *self.trap.lock().expect("the lock is not poisoned") = Some(trap);
     }
 
-    /// Looks at a counter after every append.
+    /// Watches a counter after every append.
     pub(crate) fn watch(&self, counter: &str) {
         let watched = Some((counter.to_owned(), 0));
-        *self.watched.lock().expect("nobody panics while holding it") = watched;
+        *self.watched.lock().expect("the lock is not poisoned") = watched;
     }
 
-    /// The most that the counter was.
+    /// The maximum of the watched counter.
     pub(crate) fn most(&self) -> i64 {
-        let watched = self.watched.lock().expect("nobody panics while holding it");
+        let watched = self.watched.lock().expect("the lock is not poisoned");
         watched.as_ref().map_or(0, |(_, most)| *most)
     }
 
     fn sprung(&self, append: &Append) -> Option<Trap> {
-        let mut trap = self.trap.lock().expect("nobody panics while holding it");
+        let mut trap = self.trap.lock().expect("the lock is not poisoned");
         let springs = match &*trap {
             Some(Trap::Mute(which) | Trap::Change(which, _)) => which(append),
             None => false,
@@ -128,7 +128,7 @@ impl Gate {
         }
         let appended = self.store.append(Arc::clone(&append)).await?;
         if let (Appended::Done { counts }, Some((counter, most))) =
-            (&appended, self.watched.lock().expect("nobody panics while holding it").as_mut())
+            (&appended, self.watched.lock().expect("the lock is not poisoned").as_mut())
         {
             for (guard, count) in append.guards.iter().zip(counts) {
                 if guard.counter == **counter {
@@ -142,23 +142,23 @@ impl Gate {
         Ok(appended)
     }
 
-    pub(crate) fn close(&self, way: Way, reason: &str) {
-        let mut closed = self.closed.lock().expect("nobody panics while holding it");
-        *closed = Some((way, reason.to_owned()));
+    pub(crate) fn close(&self, operation: StoreOperation, reason: &str) {
+        let mut closed = self.closed.lock().expect("the lock is not poisoned");
+        *closed = Some((operation, reason.to_owned()));
     }
 
     pub(crate) fn open(&self) {
-        *self.closed.lock().expect("nobody panics while holding it") = None;
+        *self.closed.lock().expect("the lock is not poisoned") = None;
     }
 
     fn pass<'a, T: Send + 'a>(
         &'a self,
-        way: Way,
+        operation: StoreOperation,
         ask: impl FnOnce() -> Answer<'a, T>,
     ) -> Answer<'a, T> {
-        let closed = self.closed.lock().expect("nobody panics while holding it").clone();
+        let closed = self.closed.lock().expect("the lock is not poisoned").clone();
         match closed {
-            Some((closed, reason)) if closed == way => {
+            Some((closed, reason)) if closed == operation => {
                 Box::pin(ready(Err(StoreError::Unavailable(reason))))
             }
             _ => ask(),
@@ -168,23 +168,23 @@ impl Gate {
 
 impl Store for Gate {
     fn append(&self, append: Arc<Append>) -> Answer<'_, Appended> {
-        self.pass(Way::Write, || Box::pin(self.append(append)))
+        self.pass(StoreOperation::Write, || Box::pin(self.append(append)))
     }
 
     fn load(&self, run: RunId) -> Answer<'_, Option<Loaded>> {
-        self.pass(Way::Read, || self.store.load(run))
+        self.pass(StoreOperation::Read, || self.store.load(run))
     }
 
     fn frames(&self, run: RunId, after: u64, bytes_max: usize) -> Answer<'_, Vec<Frame>> {
-        self.pass(Way::Read, || self.store.frames(run, after, bytes_max))
+        self.pass(StoreOperation::Read, || self.store.frames(run, after, bytes_max))
     }
 
     fn blob(&self, hash: Hash) -> Answer<'_, Option<Vec<u8>>> {
-        self.pass(Way::Read, || self.store.blob(hash))
+        self.pass(StoreOperation::Read, || self.store.blob(hash))
     }
 
     fn post(&self, letter: Letter) -> Answer<'_, Posted> {
-        self.pass(Way::Write, || self.store.post(letter))
+        self.pass(StoreOperation::Write, || self.store.post(letter))
     }
 
     fn letters(&self, of: Inbox) -> Answer<'_, Vec<Received>> {
@@ -192,20 +192,20 @@ impl Store for Gate {
     }
 
     fn renew(&self, node: NodeId, ttl_ms: u64) -> Answer<'_, ()> {
-        self.pass(Way::Write, || self.store.renew(node, ttl_ms))
+        self.pass(StoreOperation::Write, || self.store.renew(node, ttl_ms))
     }
 
     fn leave(&self, node: NodeId) -> Answer<'_, ()> {
-        self.pass(Way::Write, || self.store.leave(node))
+        self.pass(StoreOperation::Write, || self.store.leave(node))
     }
 
     fn claim(&self, node: NodeId, due_by_ms: u64, limit: usize) -> Answer<'_, Vec<Claim>> {
         self.swept.store(true, Ordering::Relaxed);
-        self.pass(Way::Write, || self.store.claim(node, due_by_ms, limit))
+        self.pass(StoreOperation::Write, || self.store.claim(node, due_by_ms, limit))
     }
 
     fn take(&self, run: RunId, node: NodeId) -> Answer<'_, Taken> {
-        self.pass(Way::Write, || self.store.take(run, node))
+        self.pass(StoreOperation::Write, || self.store.take(run, node))
     }
 
     fn list(&self, filter: Filter) -> Answer<'_, Vec<RunRow>> {
@@ -219,47 +219,47 @@ impl Store for Gate {
 
 impl Ledger for Gate {
     fn counts(&self, counters: Vec<Counter>) -> Answer<'_, Vec<i64>> {
-        self.pass(Way::Read, || self.store.counts(counters))
+        self.pass(StoreOperation::Read, || self.store.counts(counters))
     }
 
     fn counters(&self, after: String, before: String, limit: usize) -> Answer<'_, Vec<Count>> {
-        self.pass(Way::Read, || self.store.counters(after, before, limit))
+        self.pass(StoreOperation::Read, || self.store.counters(after, before, limit))
     }
 
     fn registry(&self, at: Option<u64>) -> Answer<'_, Rows> {
-        self.pass(Way::Rules, || self.store.registry(at))
+        self.pass(StoreOperation::Rules, || self.store.registry(at))
     }
 
     fn change(&self, change: Change) -> Answer<'_, Changed> {
-        self.pass(Way::Write, || self.store.change(change))
+        self.pass(StoreOperation::Write, || self.store.change(change))
     }
 
     fn record(&self, node: NodeId, entries: Vec<Entry>) -> Answer<'_, ()> {
-        self.pass(Way::Write, || self.store.record(node, entries))
+        self.pass(StoreOperation::Write, || self.store.record(node, entries))
     }
 
     fn entries(&self, after: u64, limit: usize) -> Answer<'_, Vec<Recorded>> {
-        self.pass(Way::Read, || self.store.entries(after, limit))
+        self.pass(StoreOperation::Read, || self.store.entries(after, limit))
     }
 
     fn unsealed(&self, limit: usize) -> Answer<'_, Unsealed> {
-        self.pass(Way::Read, || self.store.unsealed(limit))
+        self.pass(StoreOperation::Read, || self.store.unsealed(limit))
     }
 
     fn seal(&self, seal: Sealing) -> Answer<'_, Sealed> {
-        self.pass(Way::Write, || self.store.seal(seal))
+        self.pass(StoreOperation::Write, || self.store.seal(seal))
     }
 
     fn seals(&self, from: u64, limit: usize) -> Answer<'_, Vec<SealRow>> {
-        self.pass(Way::Read, || self.store.seals(from, limit))
+        self.pass(StoreOperation::Read, || self.store.seals(from, limit))
     }
 
     fn memos(&self, agents: Vec<String>) -> Answer<'_, Vec<Memo>> {
-        self.pass(Way::Read, || self.store.memos(agents))
+        self.pass(StoreOperation::Read, || self.store.memos(agents))
     }
 
     fn erase(&self, erasure: Erasure) -> Answer<'_, Erased> {
-        self.pass(Way::Write, || self.store.erase(erasure))
+        self.pass(StoreOperation::Write, || self.store.erase(erasure))
     }
 }
 
@@ -270,21 +270,21 @@ impl Slots for Gate {
         before_ms: Option<u64>,
         limit: usize,
     ) -> Answer<'_, Vec<Slot>> {
-        self.pass(Way::Read, || self.store.slots(schedule, before_ms, limit))
+        self.pass(StoreOperation::Read, || self.store.slots(schedule, before_ms, limit))
     }
 
     fn mark(&self, marks: Vec<Mark>) -> Answer<'_, Vec<bool>> {
-        self.pass(Way::Write, || self.store.mark(marks))
+        self.pass(StoreOperation::Write, || self.store.mark(marks))
     }
 }
 
 impl Deliveries for Gate {
     fn delivering(&self, webhook: String) -> Answer<'_, Delivering> {
-        self.pass(Way::Read, || self.store.delivering(webhook))
+        self.pass(StoreOperation::Read, || self.store.delivering(webhook))
     }
 
     fn deliver(&self, ahead: Ahead) -> Answer<'_, bool> {
-        self.pass(Way::Write, || self.store.deliver(ahead))
+        self.pass(StoreOperation::Write, || self.store.deliver(ahead))
     }
 
     fn take_due(
@@ -294,11 +294,11 @@ impl Deliveries for Gate {
         until_ms: u64,
         limit: usize,
     ) -> Answer<'_, Vec<Delivery>> {
-        self.pass(Way::Write, || self.store.take_due(webhook, by_ms, until_ms, limit))
+        self.pass(StoreOperation::Write, || self.store.take_due(webhook, by_ms, until_ms, limit))
     }
 
     fn delivered(&self, done: Vec<Delivery>) -> Answer<'_, ()> {
-        self.pass(Way::Write, || self.store.delivered(done))
+        self.pass(StoreOperation::Write, || self.store.delivered(done))
     }
 
     fn deliveries(
@@ -307,36 +307,36 @@ impl Deliveries for Gate {
         before: Option<u64>,
         limit: usize,
     ) -> Answer<'_, Vec<Delivery>> {
-        self.pass(Way::Read, || self.store.deliveries(webhook, before, limit))
+        self.pass(StoreOperation::Read, || self.store.deliveries(webhook, before, limit))
     }
 
     fn forget_deliveries(&self, webhook: String) -> Answer<'_, ()> {
-        self.pass(Way::Write, || self.store.forget_deliveries(webhook))
+        self.pass(StoreOperation::Write, || self.store.forget_deliveries(webhook))
     }
 }
 
 impl Lineage for Gate {
     fn takers(&self, run: RunId, after: Option<RunId>, limit: usize) -> Answer<'_, Vec<Taker>> {
-        self.pass(Way::Read, || self.store.takers(run, after, limit))
+        self.pass(StoreOperation::Read, || self.store.takers(run, after, limit))
     }
 
     fn taken(&self, run: RunId) -> Answer<'_, u64> {
-        self.pass(Way::Read, || self.store.taken(run))
+        self.pass(StoreOperation::Read, || self.store.taken(run))
     }
 }
 
 impl Feed for Gate {
     fn feed(&self, after: u64, bytes_max: usize) -> Answer<'_, Vec<Placed>> {
-        self.pass(Way::Read, || self.store.feed(after, bytes_max))
+        self.pass(StoreOperation::Read, || self.store.feed(after, bytes_max))
     }
 
     fn feed_end(&self) -> Answer<'_, u64> {
-        self.pass(Way::Read, || self.store.feed_end())
+        self.pass(StoreOperation::Read, || self.store.feed_end())
     }
 }
 
 impl Inspect for Gate {
     fn inspect(&self, each: Each) -> Answer<'_, ()> {
-        self.pass(Way::Read, || self.store.inspect(each))
+        self.pass(StoreOperation::Read, || self.store.inspect(each))
     }
 }

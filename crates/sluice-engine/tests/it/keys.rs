@@ -1,4 +1,4 @@
-//! The same key means the same run, for a day.
+//! Idempotency keys: for a day, the same key means the same run.
 
 use crate::world::{World, config, start};
 use serde_json::{Value, json};
@@ -15,11 +15,11 @@ steps: [{id: a, command: go}]
 ";
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// The system's clock, set forward.
+/// The system clock, set forward.
 #[derive(Default)]
-struct Ahead(AtomicU64);
+struct ShiftedClock(AtomicU64);
 
-impl Clock for Ahead {
+impl Clock for ShiftedClock {
     fn now_ms(&self) -> u64 {
         SystemClock.now_ms() + self.0.load(Ordering::SeqCst)
     }
@@ -31,9 +31,9 @@ fn keyed(key: &str, args: &Value) -> Start {
 }
 
 #[tokio::test]
-async fn a_key_names_one_run_for_a_day_also_over_a_restart() {
+async fn a_key_identifies_one_run_for_a_day_across_restarts() {
     let world = World::new("a: {text: done}");
-    let clock = Arc::new(Ahead::default());
+    let clock = Arc::new(ShiftedClock::default());
     let life = world.boot_at(config(), Arc::clone(&clock) as _).await;
     let first = life.start(keyed("k", &json!({"n": 1}))).await.unwrap();
     assert!(!first.existed);
@@ -112,7 +112,7 @@ async fn a_key_belongs_to_a_workflow_and_a_version() {
         let again = life.start(one.clone()).await.unwrap();
         assert_eq!((again.run, again.existed), (*run, true));
     }
-    // The same version with another text is another thing under the same name.
+    // The same version with another text is a different start.
     let edited = of(&FLOW.replace("command: go", "command: stop"));
     let refused = life.start(edited.clone()).await.unwrap_err().to_string();
     let told = format!("the idempotency key belongs to {}, which differs in ", runs[0]);
@@ -122,9 +122,9 @@ async fn a_key_belongs_to_a_workflow_and_a_version() {
     assert!(refused.ends_with("a lens or library step that the workflow uses"), "{refused}");
 }
 
-/// Arguments are compared as the run has them.
+/// Arguments are compared after defaults were applied.
 #[tokio::test]
-async fn a_default_that_is_spelt_out_is_the_same_input() {
+async fn an_explicit_default_is_the_same_input() {
     let world = World::new("a: {text: done}");
     let life = world.boot().await;
     let text = FLOW.replace("n: {type: integer}", "n: {type: integer, default: 4}");

@@ -1,4 +1,4 @@
-//! Texts are judged before they are sent, shown, or taken for a result.
+//! Texts are moderated before they are sent, shown, or accepted as results.
 
 use crate::world::{World, cancel, config, ended, happens, start, start_family, step, until};
 use serde_json::{Value, json};
@@ -14,24 +14,24 @@ use sluice_engine::config::{Config, Moderation};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Flags what contains `rude`; answers only while it is awake.
+/// Flags texts that contain `rude`; answers only while it is awake.
 #[derive(Default)]
-struct Sentry {
+struct TestModerator {
     asleep: AtomicBool,
     broken: AtomicUsize,
-    asked: Mutex<Vec<(Phase, String)>>,
+    checked: Mutex<Vec<(Phase, String)>>,
 }
 
-impl Sentry {
-    fn asked(&self) -> Vec<(Phase, String)> {
-        self.asked.lock().expect("nobody panics while holding it").clone()
+impl TestModerator {
+    fn checked(&self) -> Vec<(Phase, String)> {
+        self.checked.lock().expect("the lock is not poisoned").clone()
     }
 }
 
-impl Moderator for Sentry {
+impl Moderator for TestModerator {
     fn check<'a>(&'a self, subject: &'a Subject) -> Later<'a, Verdict> {
         let said = (subject.phase, subject.text.clone());
-        self.asked.lock().expect("nobody panics while holding it").push(said);
+        self.checked.lock().expect("the lock is not poisoned").push(said);
         Box::pin(async move {
             while self.asleep.load(Ordering::Relaxed) {
                 tokio::time::sleep(std::time::Duration::from_millis(2)).await;
@@ -52,8 +52,8 @@ impl Moderator for Sentry {
     }
 }
 
-fn world(mock: &str) -> (World, Arc<Sentry>) {
-    let sentry = Arc::new(Sentry::default());
+fn world(mock: &str) -> (World, Arc<TestModerator>) {
+    let sentry = Arc::new(TestModerator::default());
     (World::new(mock).judged_by(Arc::clone(&sentry) as Arc<dyn Moderator>), sentry)
 }
 
@@ -69,7 +69,7 @@ async fn payloads(engine: &Engine, run: &Run, kind: &str) -> Vec<Value> {
     of_kind.map(|one| envelope(&one.json)["payload"].clone()).collect()
 }
 
-/// The text that was streamed, in order.
+/// The streamed text, in order.
 async fn streamed(engine: &Engine, run: &Run) -> String {
     let deltas = payloads(engine, run, "node.stream.delta").await;
     deltas.iter().map(|delta| delta["text"].as_str().unwrap_or_default()).collect()
@@ -86,7 +86,7 @@ async fn blocked(engine: &Engine, run: &Run, phase: &str) -> Value {
 }
 
 #[tokio::test]
-async fn what_is_flagged_is_never_sent() {
+async fn a_flagged_text_is_never_sent() {
     let (world, _) = world("a: {text: fine}");
     let life = world.boot().await;
     let document = one("command: say rude things, moderation: input, on_failure: retry");
@@ -98,14 +98,14 @@ async fn what_is_flagged_is_never_sent() {
 }
 
 #[tokio::test]
-async fn what_is_cleared_goes_in_and_out() {
+async fn cleared_texts_pass_in_and_out() {
     let (world, sentry) = world("a: {text: fine}");
     let life = world.boot().await;
     let document = one("command: say it, moderation: both");
     let started = life.start(start(&document)).await.unwrap();
     assert_eq!(ended(&life, started.run).await.status, RunStatus::Completed);
-    let asked = [(Phase::Input, "say it".to_owned()), (Phase::Output, "fine".to_owned())];
-    assert_eq!(sentry.asked(), asked);
+    let checked = [(Phase::Input, "say it".to_owned()), (Phase::Output, "fine".to_owned())];
+    assert_eq!(sentry.checked(), checked);
 }
 
 #[tokio::test]
@@ -123,21 +123,21 @@ async fn without_a_moderator_nothing_passes() {
 }
 
 #[tokio::test]
-async fn a_moderator_that_fails_is_asked_again_and_then_counts_as_a_no() {
+async fn a_failing_moderator_is_retried_and_then_blocks() {
     let (world, sentry) = world("a: {text: panic}");
     let moderation = Moderation { tries: 2, timeout_ms: 50, ..Moderation::default() };
     let life = world.boot_with(Config { moderation, ..config() }).await;
-    // Once it is well again, it is heard.
+    // Once it recovers, its verdict is used.
     sentry.broken.store(1, Ordering::Relaxed);
     let started = life.start(start(&one("command: go, moderation: input"))).await.unwrap();
     assert_eq!(ended(&life, started.run).await.status, RunStatus::Completed);
-    assert_eq!(sentry.asked().len(), 2);
-    // One that panics has said nothing.
+    assert_eq!(sentry.checked().len(), 2);
+    // A panic is not a clearance.
     let started = life.start(start(&one("command: go, moderation: output"))).await.unwrap();
     let run = ended(&life, started.run).await;
     let decision = blocked(&life, &run, "output").await;
-    assert_eq!(decision["reason"], "the moderator broke off");
-    // And one that takes too long has not either.
+    assert_eq!(decision["reason"], "the moderator panicked");
+    // A timeout is not a clearance either.
     sentry.asleep.store(true, Ordering::Relaxed);
     let started = life.start(start(&one("command: go, moderation: input"))).await.unwrap();
     let run = ended(&life, started.run).await;
@@ -154,7 +154,7 @@ async fn a_stream_is_shown_only_as_far_as_it_was_cleared() {
     let run = ended(&life, started.run).await;
     assert_eq!(run.status, RunStatus::Completed);
     assert_eq!(streamed(&life, &run).await, chunks.concat());
-    assert!(sentry.asked().len() > 1, "it was looked at while it came");
+    assert!(sentry.checked().len() > 1, "it was looked at while it came");
 }
 
 #[tokio::test]
@@ -172,16 +172,16 @@ async fn a_phrase_in_two_pieces_stops_the_stream_before_it() {
 }
 
 #[tokio::test]
-async fn who_takes_a_run_over_asks_again() {
+async fn a_new_owner_checks_again() {
     let (world, sentry) = world("a: {text: fine}");
     sentry.asleep.store(true, Ordering::Relaxed);
     let life = world.boot().await;
     let started = life.start(start(&one("command: go, moderation: input"))).await.unwrap();
-    happens("the question", || sentry.asked().len() == 1).await;
+    happens("the check", || sentry.checked().len() == 1).await;
     life.crash().await;
     let life = world.boot().await;
     life.take_up(started.run).await.unwrap_or_default();
-    happens("the question", || sentry.asked().len() == 2).await;
+    happens("the check", || sentry.checked().len() == 2).await;
     assert_eq!(world.calls("a"), []);
     sentry.asleep.store(false, Ordering::Relaxed);
     assert_eq!(ended(&life, started.run).await.status, RunStatus::Completed);
@@ -196,7 +196,7 @@ async fn a_run_can_be_cancelled_while_the_moderator_thinks() {
         let life = world.boot().await;
         let document = one(&format!("command: go, moderation: {side}"));
         let started = life.start(start(&document)).await.unwrap();
-        happens("the question", || sentry.asked().len() == 1).await;
+        happens("the check", || sentry.checked().len() == 1).await;
         cancel(&life, started.run).await.unwrap();
         let run = ended(&life, started.run).await;
         assert_eq!(run.status, RunStatus::Cancelled);
@@ -207,7 +207,7 @@ async fn a_run_can_be_cancelled_while_the_moderator_thinks() {
 }
 
 #[tokio::test]
-async fn a_result_that_is_called_back_is_judged_like_any_other() {
+async fn a_callback_result_is_moderated_like_any_other() {
     for (text, status) in [("fine", RunStatus::Completed), ("rude", RunStatus::Failed)] {
         let (world, sentry) = world("a: {text: fine}");
         let life = world.boot().await;
@@ -220,12 +220,12 @@ async fn a_result_that_is_called_back_is_judged_like_any_other() {
         let command = Command::Complete { at, dispatch_no: 1, answer };
         life.command(run.id, command, "callback").await.unwrap();
         assert_eq!(ended(&life, run.id).await.status, status, "{text}");
-        assert_eq!(sentry.asked(), [(Phase::Output, text.to_owned())]);
+        assert_eq!(sentry.checked(), [(Phase::Output, text.to_owned())]);
     }
 }
 
 #[tokio::test]
-async fn what_a_child_run_says_is_judged_before_it_counts() {
+async fn the_output_of_a_child_is_moderated_before_it_is_used() {
     let (world, sentry) = world("c: {text: rude, outputs: {said: rude}}");
     let life = world.boot().await;
     let parent = "name: p\nsteps: [{id: a, workflow_ref: child, moderation: output}]";
@@ -233,5 +233,5 @@ async fn what_a_child_run_says_is_judged_before_it_counts() {
     let started = life.start(start_family(parent, "child", child)).await.unwrap();
     let run = ended(&life, started.run).await;
     blocked(&life, &run, "output").await;
-    assert_eq!(sentry.asked(), [(Phase::Output, "said\nrude".to_owned())]);
+    assert_eq!(sentry.checked(), [(Phase::Output, "said\nrude".to_owned())]);
 }

@@ -1,4 +1,4 @@
-//! Whoever observes an engine is told all that becomes durable, once.
+//! An observer receives every durable event exactly once.
 
 use crate::world::{World, ended, happens, start, start_family};
 use sluice_core::journal::envelope::Seen;
@@ -8,15 +8,15 @@ use sluice_engine::observe::{Observer, Turned};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// Names of events by run, with their ids.
+/// Event names by run, with their ids.
 #[derive(Default)]
-struct Diary(Mutex<BTreeMap<RunId, Vec<(u64, &'static str)>>>);
+struct EventLog(Mutex<BTreeMap<RunId, Vec<(u64, &'static str)>>>);
 
-impl Observer for Diary {
+impl Observer for EventLog {
     fn turned(&self, turned: &Turned<'_>) {
         assert_eq!(turned.first + turned.events.len() as u64, turned.run.version + 1);
         assert!(turned.append <= turned.took && turned.at_ms > 0);
-        let mut diary = self.0.lock().expect("nobody panics while holding it");
+        let mut diary = self.0.lock().expect("the lock is not poisoned");
         let events = (turned.first..).zip(turned.events);
         let told = events.map(|(id, event)| (id, event.name()));
         diary.entry(turned.run.id).or_default().extend(told);
@@ -24,8 +24,8 @@ impl Observer for Diary {
 }
 
 #[tokio::test]
-async fn an_observer_is_told_every_event_in_order() {
-    let diary = Arc::new(Diary::default());
+async fn an_observer_receives_every_event_in_order() {
+    let diary = Arc::new(EventLog::default());
     let world = World::new("a: [{error: no}, {text: done}]").observed_by(diary.clone());
     let life = world.boot().await;
     let flow = "name: f\nsteps: [{id: a, command: go, retry: {attempts: 2, backoff_ms: 1}}]";
@@ -35,7 +35,7 @@ async fn an_observer_is_told_every_event_in_order() {
     let shown: Vec<_> =
         shown.into_iter().filter_map(Seen::event).map(|one| (one.id, one.kind)).collect();
     let told = || diary.0.lock().unwrap()[&id].clone();
-    // What is durable can be read a moment before it is told.
+    // An event can be read a moment before the observer is notified.
     happens("the last turn is told", || told().len() == shown.len()).await;
     let told = told();
     let told: Vec<_> = told.into_iter().map(|(id, name)| (id, name.to_owned())).collect();

@@ -19,7 +19,7 @@ steps:
 const MOCK: &str = "a: {hang: true}\nb: {text: done}";
 
 #[tokio::test]
-async fn each_process_owns_its_runs_and_others_reach_them_by_letter() {
+async fn each_node_owns_its_runs_and_other_nodes_reach_them_by_message() {
     let world = World::new(MOCK);
     let mut other = Victim::start(world.path(), MOCK);
     let id = other.run(WAITS).await;
@@ -45,7 +45,7 @@ async fn each_process_owns_its_runs_and_others_reach_them_by_letter() {
 }
 
 #[tokio::test]
-async fn one_that_does_no_work_looks_at_everything_and_owns_nothing() {
+async fn a_read_only_engine_reads_everything_and_owns_nothing() {
     let world = World::new(MOCK);
     let mut other = Victim::start(world.path(), MOCK);
     let mut runs = Vec::new();
@@ -57,7 +57,7 @@ async fn one_that_does_no_work_looks_at_everything_and_owns_nothing() {
     assert_eq!(rows.len(), 5);
     assert!(rows.iter().all(|row| row.owner.is_some_and(|owner| owner != reader.node())));
     other.kill().await;
-    // Dead or not, it takes nothing up.
+    // Dead or alive, it claims nothing.
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     let rows = reader.store().list(Filter::default()).await.unwrap();
     assert!(rows.iter().all(|row| row.owner.is_none()));
@@ -70,9 +70,9 @@ async fn one_that_does_no_work_looks_at_everything_and_owns_nothing() {
     }
 }
 
-/// Three processes, one of them killed, and every run ends once.
+/// Three processes, one of them killed: every run ends once.
 #[tokio::test]
-async fn runs_of_a_process_that_is_killed_are_taken_over_by_those_that_live() {
+async fn runs_of_a_killed_process_are_recovered_by_live_ones() {
     let mock = "a: {delay_ms: 100, outputs: {x: 1}}\nb: {delay_ms: 20, text: done}";
     let flow = "
 name: two
@@ -94,12 +94,12 @@ steps: [{id: a, command: go}, {id: b, command: '${a.outputs.x}'}]
         let whole = life.load_at(*id, u64::MAX).await.unwrap();
         assert_eq!(whole.version, run.version);
     }
-    let done = |life: &crate::world::Life| life.residents() == 0;
+    let done = |life: &crate::world::RunningEngine| life.residents() == 0;
     happens("everything leaves memory", || done(&life)).await;
     assert_eq!(check(&world), "ok");
 }
 
-/// What SQLite says of the file.
+/// Result of SQLite's integrity check.
 fn check(world: &World) -> String {
     let file = rusqlite::Connection::open(world.file()).expect("the file opens");
     file.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("it can be checked")

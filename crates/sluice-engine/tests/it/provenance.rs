@@ -1,6 +1,6 @@
 //! Values are followed from step to step, and from run to run.
 
-use crate::world::{Life, World, ended, start, start_family};
+use crate::world::{RunningEngine, World, ended, start, start_family};
 use expect_test::{Expect, expect};
 use sluice_core::journal::event::Origin;
 use sluice_core::run::id::RunId;
@@ -32,7 +32,12 @@ count: {outputs: {sum: '7'}}
 '*': {text: done}
 ";
 
-async fn follow(life: &Life, run: RunId, step: Option<&str>, direction: Direction) -> Trace {
+async fn follow(
+    life: &RunningEngine,
+    run: RunId,
+    step: Option<&str>,
+    direction: Direction,
+) -> Trace {
     let step = step.map(str::to_owned);
     life.provenance(run, &Ask { step, direction, hops_max: 8, steps_max: u32::MAX })
         .await
@@ -108,7 +113,7 @@ async fn a_value_is_followed_into_a_child_and_back() {
 }
 
 #[tokio::test]
-async fn what_a_restart_takes_over_is_known_from_the_run_it_is_from() {
+async fn carried_results_are_traced_to_the_run_they_come_from() {
     let world = World::new(SCRIPT);
     let life = world.boot().await;
     let flow = "name: two\nsteps: [{id: fetch, command: get}, {id: b, command: '${fetch.n}'}]";
@@ -145,7 +150,7 @@ async fn what_a_restart_takes_over_is_known_from_the_run_it_is_from() {
 }
 
 #[tokio::test]
-async fn a_walk_ends_where_it_is_told_to() {
+async fn a_provenance_walk_respects_its_limits() {
     let world = World::new(SCRIPT);
     let life = world.boot().await;
     let parent = life.start(start_family(PARENT, "child", CHILD)).await.unwrap().run;
@@ -159,7 +164,7 @@ async fn a_walk_ends_where_it_is_told_to() {
     let trace = life.provenance(parent, &ask).await.unwrap();
     assert!(trace.cut);
     assert!(trace.crossings.iter().all(|crossing| crossing.target.run == parent));
-    // Both ends name their workflow, also the one that was not walked into.
+    // Both ends name their workflow, even the run that was not visited.
     let name = trace.workflows[&parent].clone();
     let rows = trace.rows();
     assert!(rows.iter().all(|row| row["target"]["workflow"] == *name), "{rows:?}");

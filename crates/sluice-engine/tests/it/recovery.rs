@@ -1,4 +1,4 @@
-//! Failed runs are taken up again by themselves.
+//! Failed runs that recover by themselves.
 
 use crate::world::{World, config, ended, outputs, start, until};
 use sluice_core::run::status::RunStatus;
@@ -49,7 +49,7 @@ async fn the_count_survives_a_crash_and_is_not_passed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_engines_take_one_up_once() {
+async fn two_engines_claim_a_run_once() {
     let world = World::new(SCRIPT);
     let (one, other) = (world.boot().await, world.boot().await);
     let run = one.start(start(FLOW)).await.unwrap().run;

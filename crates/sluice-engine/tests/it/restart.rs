@@ -1,10 +1,10 @@
-//! What a run was doing when its process died goes on in the next one.
+//! What a run was doing when its process died continues in the next process.
 //!
-//! A crash is an engine that is dropped; a restart is a new one on its directory.
+//! A crash is an engine that is dropped; a restart is a new engine on its directory.
 
 use crate::world::{
-    Life, PATIENCE, World, cancel, config, ended, happens, outputs, resolve, start, start_family,
-    step, until,
+    PATIENCE, RunningEngine, World, cancel, config, ended, happens, outputs, resolve, start,
+    start_family, step, until,
 };
 use serde_json::json;
 use sluice_core::journal::envelope::Seen;
@@ -47,7 +47,7 @@ steps:
 }
 
 #[tokio::test]
-async fn a_step_that_must_not_be_repeated_is_left_to_a_person() {
+async fn a_step_that_must_not_be_repeated_waits_for_an_operator() {
     let world = World::new("a: [{hang: true}, {text: done}]");
     let flow = "name: flow\nsteps: [{id: a, command: go, idempotent: false}]";
     let life = world.boot().await;
@@ -65,7 +65,7 @@ async fn a_step_that_must_not_be_repeated_is_left_to_a_person() {
 }
 
 #[tokio::test]
-async fn a_cancel_asked_for_before_the_crash_is_finished_after_it() {
+async fn a_cancel_requested_before_a_crash_is_finished_after_it() {
     let world = World::new("b: {text: done}");
     let flow = "
 name: flow
@@ -120,7 +120,7 @@ async fn an_attempt_sent_again_has_its_time_and_then_times_out() {
     assert!(world.calls("a").len() <= 2);
 }
 
-/// The run is in memory while it waits, and then in the store alone.
+/// The run is loaded while it waits, and then only in the store.
 #[tokio::test]
 async fn a_wait_before_another_attempt_ends_when_it_would_have() {
     for park_after_ms in [30_000, 0] {
@@ -162,7 +162,7 @@ fn ask(expires_in: &str) -> String {
 }
 
 #[tokio::test]
-async fn an_approval_given_while_nobody_works_is_kept_until_somebody_does() {
+async fn an_approval_without_a_working_node_is_kept_until_there_is_one() {
     let world = World::new("'*': {text: done}");
     let life = world.boot().await;
     let id = life.start(start(&ask("1h"))).await.unwrap().run;
@@ -187,7 +187,7 @@ async fn an_approval_given_while_nobody_works_is_kept_until_somebody_does() {
 }
 
 #[tokio::test]
-async fn what_a_person_supplies_is_checked_and_used_after_a_restart() {
+async fn supplied_values_are_checked_and_used_after_a_restart() {
     let world = World::new("'*': {text: done}");
     let life = world.boot().await;
     let id = life.start(start(&ask("1h"))).await.unwrap().run;
@@ -201,7 +201,7 @@ async fn what_a_person_supplies_is_checked_and_used_after_a_restart() {
 }
 
 #[tokio::test]
-async fn an_approval_that_ran_out_while_nobody_worked_has_run_out() {
+async fn an_approval_expires_without_a_working_node() {
     let world = World::new("'*': {text: done}");
     let life = world.boot().await;
     let id = life.start(start(&ask("600ms"))).await.unwrap().run;
@@ -218,7 +218,7 @@ async fn an_approval_that_ran_out_while_nobody_worked_has_run_out() {
 }
 
 #[tokio::test]
-async fn an_approval_runs_out_though_its_run_lies_in_the_store() {
+async fn an_approval_expires_while_its_run_is_not_loaded() {
     let world = World::new("'*': {text: done}");
     let life = world.boot().await;
     let id = life.start(start(&ask("900ms"))).await.unwrap().run;
@@ -312,7 +312,7 @@ steps:
 }
 
 #[tokio::test]
-async fn a_child_that_waits_for_a_person_wakes_its_parent_after_a_restart() {
+async fn a_child_that_waits_for_approval_wakes_its_parent_after_a_restart() {
     let world = World::new("b: {echo: true}");
     let child = "name: other\nsteps: [{id: sure, approval: required, outputs: {n: integer}}]";
     let life = world.boot().await;
@@ -342,7 +342,7 @@ async fn a_cancel_reaches_the_children_of_a_run_whose_process_died() {
     happens("the child's step", || world.calls("c").len() == 1).await;
     let child = children(&life, id).await[0];
     life.crash().await;
-    // Written down by one that does no work, and dead before it could be more.
+    // Recorded by a process that dispatches nothing, and which then died.
     let clerk = world.boot_with(Config { claims: Claims::None, ..config() }).await;
     cancel(&clerk, id).await.unwrap();
     assert_eq!(clerk.load(id).await.unwrap().status, RunStatus::Cancelling);
@@ -371,7 +371,7 @@ async fn a_run_that_an_operator_stopped_stays_stopped() {
     assert_eq!((world.calls("a").len(), world.calls("b").len()), (1, 1));
 }
 
-async fn children(life: &Life, parent: RunId) -> Vec<RunId> {
+async fn children(life: &RunningEngine, parent: RunId) -> Vec<RunId> {
     let filter = Filter { parent: Some(parent), ..Filter::default() };
     let rows = life.store().list(filter).await.expect("they can be listed");
     rows.into_iter().map(|row| row.run).collect()

@@ -1,4 +1,4 @@
-//! Whole runs.
+//! Complete runs.
 
 use crate::world::{World, config, ended, ground, memory, outputs, resolve, sqlite, start, until};
 use serde_json::json;
@@ -37,7 +37,7 @@ async fn a_chain_of_mock_and_shell_steps_completes_on_both_stores() {
 }
 
 #[tokio::test]
-async fn an_approval_waits_parked_and_goes_on_when_given() {
+async fn an_approval_waits_parked_and_continues_when_granted() {
     const ASK: &str = "
 name: ask
 steps:
@@ -56,16 +56,16 @@ steps:
 }
 
 #[tokio::test]
-async fn a_start_is_told_which_agents_there_are_or_that_there_are_none() {
+async fn a_refused_start_lists_the_configured_agents() {
     const FLOW: &str = "name: f\nsteps: [{id: a, agent: gpt, command: go}]";
     let world = World::new(MOCK);
-    let all = "there is away, deaf, mock, shell";
-    for (agents, known) in [(Agents::new(), "no agent is set up"), (world.agents(), all)] {
+    let all = "configured: away, deaf, mock, shell";
+    for (agents, known) in [(Agents::new(), "no agent is configured"), (world.agents(), all)] {
         let ground = Ground { agents, ..ground(memory(), &world) };
         let engine = Engine::open(ground, config()).await.unwrap();
         let refused = engine.start(start(FLOW)).await;
         let Err(StartError::Agent(message)) = refused else { panic!("{refused:?}") };
-        let expected = format!("step `a` names the agent `gpt`, which is not here; {known}");
+        let expected = format!("step `a` names the agent `gpt`, which is not configured; {known}");
         assert_eq!(message, expected);
         engine.shutdown().await;
     }

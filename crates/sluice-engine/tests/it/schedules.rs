@@ -1,6 +1,6 @@
-//! Schedules: one run a slot, whoever looks, and a fate for every slot.
+//! Schedules: one run per slot, whichever node checks, and an outcome for every slot.
 
-use crate::world::{Life, World, config, ended, until};
+use crate::world::{RunningEngine, World, config, ended, until};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 use sluice_core::port::ledger::{Change, Changed, Ledger as _};
@@ -25,29 +25,29 @@ fn starting() -> Starting {
     Starting { default_agent: Some("mock".to_owned()) }
 }
 
-/// A world whose clock stands at a minute of its own.
-struct Town {
+/// A world whose clock is fixed at a minute.
+struct ScheduleWorld {
     world: World,
     clock: Arc<SetClock>,
 }
 
-impl Town {
-    fn new() -> Town {
+impl ScheduleWorld {
+    fn new() -> ScheduleWorld {
         let clock = Arc::new(SetClock::default());
         clock.set(1000 * HOUR_MS);
-        Town { world: World::new("'*': {text: done}"), clock }
+        ScheduleWorld { world: World::new("'*': {text: done}"), clock }
     }
 
-    async fn boot(&self) -> Life {
+    async fn boot(&self) -> RunningEngine {
         self.world.boot_at(config(), Arc::clone(&self.clock) as _).await
     }
 
-    /// So many minutes after the beginning.
+    /// This many minutes after the start.
     fn at(&self, minutes: u64) {
         self.clock.set(1000 * HOUR_MS + minutes * MINUTE_MS);
     }
 
-    async fn put(&self, life: &Life, rows: Vec<Row>) {
+    async fn put(&self, life: &RunningEngine, rows: Vec<Row>) {
         use sluice_core::port::Clock as _;
         let there = life.store().registry(None).await.expect("the store works");
         let settled = rows.into_iter().map(|row| {
@@ -67,8 +67,8 @@ impl Town {
         ));
     }
 
-    /// Sets up a schedule of every ten minutes.
-    async fn schedule(&self, life: &Life, workflow: &str, fields: Value) {
+    /// Creates a schedule with a slot every ten minutes.
+    async fn schedule(&self, life: &RunningEngine, workflow: &str, fields: Value) {
         let mut body = json!({"workflow": workflow, "every": "10m"});
         for (field, value) in fields.as_object().expect("fields by name") {
             body[field] = value.clone();
@@ -84,8 +84,8 @@ impl Town {
         self.put(life, rows).await;
     }
 
-    /// What became of the slots, oldest first.
-    async fn fates(&self, life: &Life, expected: Expect) {
+    /// Outcomes of the slots, oldest first.
+    async fn fates(&self, life: &RunningEngine, expected: Expect) {
         let mut text = String::new();
         for slot in life
             .store()
@@ -106,18 +106,18 @@ impl Town {
     }
 }
 
-async fn tick(life: &Life) -> Vec<RunId> {
+async fn tick(life: &RunningEngine) -> Vec<RunId> {
     let Ticked { started, .. } = life.tick(&starting()).await.expect("the store works");
     started.into_iter().map(|(_, _, run)| run).collect()
 }
 
-async fn runs(life: &Life) -> usize {
+async fn runs(life: &RunningEngine) -> usize {
     life.store().list(Filter::default()).await.expect("the store works").len()
 }
 
 #[tokio::test]
 async fn a_slot_is_started_once_as_its_schedule() {
-    let town = Town::new();
+    let town = ScheduleWorld::new();
     let life = town.boot().await;
     town.schedule(&life, "job", json!({"args": {"n": 7}})).await;
     assert_eq!(tick(&life).await, []);
@@ -140,7 +140,7 @@ async fn a_slot_is_started_once_as_its_schedule() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_engines_on_one_file_start_one_run_a_slot() {
-    let town = Town::new();
+    let town = ScheduleWorld::new();
     let (one, other) = (town.boot().await, town.boot().await);
     town.schedule(&one, "job", json!({"overlap": "queue"})).await;
     for minutes in [10, 20, 30, 40, 50] {
@@ -150,7 +150,7 @@ async fn two_engines_on_one_file_start_one_run_a_slot() {
             ended(&one, run).await;
         }
     }
-    // Whoever was overtaken leaves the rest to the next look.
+    // A node that was overtaken leaves the rest to the next check.
     for _ in 0..5 {
         for run in tick(&other).await {
             ended(&other, run).await;
@@ -173,12 +173,12 @@ async fn two_engines_on_one_file_start_one_run_a_slot() {
 }
 
 #[tokio::test]
-async fn what_a_dead_process_began_is_started_by_the_next() {
-    let town = Town::new();
+async fn an_interrupted_start_is_finished_by_the_next_process() {
+    let town = ScheduleWorld::new();
     let life = town.boot().await;
     town.schedule(&life, "job", json!({})).await;
     town.at(10);
-    // It dies between the note and the start.
+    // It dies between writing the slot and starting the run.
     let run = RunId(0x77);
     let slot = sluice_core::port::slots::Slot {
         schedule: "s".to_owned(),
@@ -209,7 +209,7 @@ async fn what_a_dead_process_began_is_started_by_the_next() {
 }
 
 #[tokio::test]
-async fn a_slot_during_a_run_is_skipped_queued_or_takes_its_place() {
+async fn a_slot_during_a_run_is_skipped_queued_or_replaces_it() {
     for (overlap, while_it_runs, afterwards) in [
         (
             "skip",
@@ -251,7 +251,7 @@ async fn a_slot_during_a_run_is_skipped_queued_or_takes_its_place() {
         "#]],
         ),
     ] {
-        let town = Town::new();
+        let town = ScheduleWorld::new();
         let life = town.boot().await;
         town.schedule(&life, "asks", json!({"overlap": overlap})).await;
         town.at(10);
@@ -276,7 +276,7 @@ async fn a_slot_during_a_run_is_skipped_queued_or_takes_its_place() {
 }
 
 #[tokio::test]
-async fn missed_slots_have_the_fate_their_schedule_says() {
+async fn missed_slots_have_the_outcome_their_schedule_defines() {
     for (missed, expected) in [
         (
             "skip",
@@ -306,13 +306,13 @@ async fn missed_slots_have_the_fate_their_schedule_says() {
         "#]],
         ),
     ] {
-        let town = Town::new();
+        let town = ScheduleWorld::new();
         let life = town.boot().await;
         town.schedule(&life, "job", json!({"missed": missed})).await;
         life.leave().await;
         town.at(45);
         let life = town.boot().await;
-        // One after the other: each look starts the next when the last has ended.
+        // One after the other: each check starts the next run when the last has ended.
         for _ in 0..6 {
             for run in tick(&life).await {
                 ended(&life, run).await;
@@ -324,8 +324,8 @@ async fn missed_slots_have_the_fate_their_schedule_says() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_started_is_refused_and_says_why() {
-    let town = Town::new();
+async fn a_slot_that_cannot_be_started_is_refused_with_the_reason() {
+    let town = ScheduleWorld::new();
     let life = town.boot().await;
     town.schedule(&life, "job", json!({"args": {"n": "many"}})).await;
     town.at(10);
@@ -355,7 +355,7 @@ async fn what_cannot_be_started_is_refused_and_says_why() {
 
 #[tokio::test]
 async fn a_policy_may_forbid_a_schedule_to_start_anything() {
-    let town = Town::new();
+    let town = ScheduleWorld::new();
     let life = town.boot().await;
     let text = r#"
         permit (principal, action, resource);
@@ -373,8 +373,8 @@ async fn a_policy_may_forbid_a_schedule_to_start_anything() {
 }
 
 #[tokio::test]
-async fn a_schedule_that_is_off_skips_its_slots_and_begins_anew_when_it_is_on() {
-    let town = Town::new();
+async fn a_disabled_schedule_skips_its_slots_and_restarts_when_enabled() {
+    let town = ScheduleWorld::new();
     let life = town.boot().await;
     town.schedule(&life, "job", json!({"enabled": false, "missed": "backfill"})).await;
     town.at(10);
@@ -395,7 +395,7 @@ async fn a_schedule_that_is_off_skips_its_slots_and_begins_anew_when_it_is_on() 
     life.leave().await;
 }
 
-/// A moment, in milliseconds.
+/// A time, in milliseconds.
 fn ms(hours_utc: u64, minutes: u64, day: u64) -> u64 {
     day * 24 * HOUR_MS + hours_utc * HOUR_MS + minutes * MINUTE_MS
 }
@@ -407,7 +407,7 @@ async fn an_hour_that_is_skipped_or_repeated_starts_one_run() {
     for (day, before, slot, after) in
         [(spring, (0, 59), (1, 0), (1, 30)), (autumn, (0, 29), (0, 30), (1, 30))]
     {
-        let town = Town::new();
+        let town = ScheduleWorld::new();
         town.clock.set(ms(0, 0, day));
         let life = town.boot().await;
         let zone = json!({"cron": "30 2 * * *", "every": null, "time_zone": "Europe/Berlin"});
@@ -427,8 +427,8 @@ async fn an_hour_that_is_skipped_or_repeated_starts_one_run() {
 }
 
 #[tokio::test]
-async fn a_schedule_without_a_zone_there_is_starts_nothing_and_holds_nobody_up() {
-    let town = Town::new();
+async fn a_schedule_with_an_unknown_zone_starts_nothing_and_delays_no_other() {
+    let town = ScheduleWorld::new();
     let life = town.boot().await;
     let body = json!({"workflow": "job", "every": "10m", "time_zone": "Mars/Olympus"});
     let broken = Row { kind: Kind::Schedule, name: "a".to_owned(), body };

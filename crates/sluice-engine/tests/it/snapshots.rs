@@ -1,4 +1,4 @@
-//! Long runs and large values, loaded again.
+//! Long runs and large values, reloaded.
 
 use crate::world::{World, ended, happens, start, step, until};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Answers that come in parts, and those who read them.
+//! Streamed answers and their readers.
 
 mod readers;
 
@@ -19,14 +19,14 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Steps that all speak at once, so many chunks each.
-struct Choir {
+/// Steps that stream concurrently, with this many chunks each.
+struct StreamingSteps {
     steps: usize,
     chunks: usize,
     delay_ms: u64,
 }
 
-impl Choir {
+impl StreamingSteps {
     fn document(&self) -> String {
         let mut text = format!("name: choir\nmax_parallel: {}\nsteps:\n", self.steps);
         for step in 0..self.steps {
@@ -40,17 +40,17 @@ impl Choir {
     }
 
     fn said(&self, step: usize) -> String {
-        (0..self.chunks).map(|chunk| Choir::chunk(step, chunk)).collect()
+        (0..self.chunks).map(|chunk| StreamingSteps::chunk(step, chunk)).collect()
     }
 }
 
-/// Says what its step's part of the choir is.
-struct Voice {
+/// Streams the chunks of its step.
+struct StreamingAdapter {
     chunks: usize,
     delay: Duration,
 }
 
-impl Adapter for Voice {
+impl Adapter for StreamingAdapter {
     fn provider(&self) -> &'static str {
         "voice"
     }
@@ -72,7 +72,7 @@ impl Adapter for Voice {
             let step = request.step[1..].parse().expect("steps are numbered");
             for chunk in 0..self.chunks {
                 tokio::time::sleep(self.delay).await;
-                let text = Choir::chunk(step, chunk);
+                let text = StreamingSteps::chunk(step, chunk);
                 call.emit(Emission::Text(text)).await.expect("the run listens to the end");
             }
             let text = Some("done".to_owned());
@@ -81,9 +81,9 @@ impl Adapter for Voice {
     }
 }
 
-/// What a reader has seen: every id once, and the parts of every step in order.
+/// What a reader has received: every id once, and the parts of every step in order.
 #[derive(Default)]
-struct Heard {
+struct ReceivedParts {
     last: u64,
     next: BTreeMap<String, u64>,
     /// By step and dispatch.
@@ -91,7 +91,7 @@ struct Heard {
     deltas: u64,
 }
 
-impl Heard {
+impl ReceivedParts {
     fn hear(&mut self, event: &Shown) {
         assert_eq!(event.id, self.last + 1, "ids are dense");
         self.last = event.id;
@@ -120,7 +120,7 @@ impl Heard {
     }
 }
 
-/// A small source of chance, the same in every test.
+/// A small random source, the same in every test.
 struct Dice(u64);
 
 impl Dice {
@@ -132,10 +132,10 @@ impl Dice {
     }
 }
 
-/// Follows a run to its end, leaving and coming back `times` times at random.
-async fn follow(engine: &Engine, run: RunId, times: usize, seed: u64) -> Heard {
+/// Follows a run to its end, reconnecting `times` times at random.
+async fn follow(engine: &Engine, run: RunId, times: usize, seed: u64) -> ReceivedParts {
     let mut dice = Dice(seed);
-    let mut heard = Heard::default();
+    let mut heard = ReceivedParts::default();
     let mut drops = 0;
     loop {
         let mut reader = engine.reader(run, heard.last).await.expect("the run exists");
@@ -151,12 +151,12 @@ async fn follow(engine: &Engine, run: RunId, times: usize, seed: u64) -> Heard {
     }
 }
 
-/// Reads everything again, from a random place every time.
+/// Reads everything again, from a random cursor every time.
 async fn reread(engine: &Engine, run: RunId, times: usize, upto: u64) {
     let mut dice = Dice(7);
     for _ in 0..times {
         let from = dice.roll(upto + 1);
-        let mut heard = Heard { last: from, ..Heard::default() };
+        let mut heard = ReceivedParts { last: from, ..ReceivedParts::default() };
         let mut reader = engine.reader(run, from).await.expect("the run exists");
         while let Some(page) = reader.next().await.expect("the journal can be read") {
             for seen in page {
@@ -169,16 +169,16 @@ async fn reread(engine: &Engine, run: RunId, times: usize, upto: u64) {
     }
 }
 
-async fn stage(store: Arc<dyn Store>, choir: &Choir) -> Engine {
+async fn stage(store: Arc<dyn Store>, choir: &StreamingSteps) -> Engine {
     let world = World::new("{}");
     let delay = Duration::from_millis(choir.delay_ms);
-    let voice = Voice { chunks: choir.chunks, delay };
+    let voice = StreamingAdapter { chunks: choir.chunks, delay };
     let agents = Agents::new().with("mock", Arc::new(voice));
     let ground = Ground { agents, ..ground(store, &world) };
     Engine::open(ground, config()).await.expect("it starts")
 }
 
-async fn sing(store: Arc<dyn Store>, choir: &Choir, name: &str) {
+async fn sing(store: Arc<dyn Store>, choir: &StreamingSteps, name: &str) {
     let engine = stage(store, choir).await;
     let began = Instant::now();
     let run = engine.start(start(&choir.document())).await.expect("it starts").run;
@@ -197,9 +197,9 @@ async fn sing(store: Arc<dyn Store>, choir: &Choir, name: &str) {
         }
     }
     reread(&engine, run.id, 50, run.version).await;
-    // One that never read is at its beginning, and finds everything.
+    // A reader that never read is at the start, and finds everything.
     let mut lazy = lazy;
-    let mut heard = Heard::default();
+    let mut heard = ReceivedParts::default();
     while let Some(page) = lazy.next().await.expect("the journal can be read") {
         heard.page(&page);
     }
@@ -211,8 +211,8 @@ async fn sing(store: Arc<dyn Store>, choir: &Choir, name: &str) {
 }
 
 #[expect(clippy::print_stderr, reason = "figures for people, shown with `--nocapture`")]
-fn figures(name: &str, choir: &Choir, events: u64, deltas: u64, took: Duration) {
-    let Choir { steps, chunks, .. } = choir;
+fn figures(name: &str, choir: &StreamingSteps, events: u64, deltas: u64, took: Duration) {
+    let StreamingSteps { steps, chunks, .. } = choir;
     let per_second = deltas as f64 / took.as_secs_f64();
     eprintln!("{name}, {steps} x {chunks} chunks: {events} events, {deltas} parts in {took:?}");
     eprintln!("{name}: {per_second:.0} parts a second");
@@ -220,13 +220,13 @@ fn figures(name: &str, choir: &Choir, events: u64, deltas: u64, took: Duration) 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hundred_steps_speak_at_once_and_readers_come_and_go() {
-    let choir = Choir { steps: 100, chunks: 1000, delay_ms: 2 };
+    let choir = StreamingSteps { steps: 100, chunks: 1000, delay_ms: 2 };
     let dir = tempfile::tempdir().expect("there is a place for temporary files");
     sing(sqlite(dir.path()), &choir, "sqlite").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_holds_in_memory() {
-    let choir = Choir { steps: 100, chunks: 1000, delay_ms: 2 };
+    let choir = StreamingSteps { steps: 100, chunks: 1000, delay_ms: 2 };
     sing(memory(), &choir, "memory").await;
 }

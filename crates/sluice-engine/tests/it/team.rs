@@ -1,9 +1,8 @@
-//! Teams and memory on real stores: what waits for somebody survives a crash, and
-//! what agents answered is there in the next run, the next process, and gone when
-//! it is erased.
+//! Teams and memory on real stores: an unassigned step survives a crash, and remembered
+//! outputs are available in the next run and the next process until they are erased.
 
-use crate::office::{heard, put};
-use crate::world::{Life, World, ended, start, step, until};
+use crate::operator::{heard, put};
+use crate::world::{RunningEngine, World, ended, start, step, until};
 use serde_json::json;
 use sluice_core::port::ledger::{Erased, Erasure, Ledger as _};
 use sluice_core::port::store::NodeId;
@@ -15,13 +14,13 @@ use sluice_govern::registry::Kind;
 
 const READ: &str = "name: read\nsteps: [{id: r, command: go, memory: past}]";
 
-/// A run in which the scribe says this.
-async fn write(life: &Life, text: &str) -> Run {
+/// A run in which the scribe answers this.
+async fn write(life: &RunningEngine, text: &str) -> Run {
     let flow = format!("name: write\nsteps: [{{id: w, command: {text}, agent: scribe}}]");
     done(life, &flow).await
 }
 
-async fn set_up(life: &Life) {
+async fn set_up(life: &RunningEngine) {
     let past = json!({"last_outputs": {"agent": "scribe", "count": 2}});
     let rows = [
         (Kind::Agent, "scribe", json!({"gateway": "local"})),
@@ -32,29 +31,29 @@ async fn set_up(life: &Life) {
     heard().await;
 }
 
-async fn done(life: &Life, document: &str) -> Run {
+async fn done(life: &RunningEngine, document: &str) -> Run {
     let id = life.start(start(document)).await.expect("it starts").run;
     let run = ended(life, id).await;
     assert_eq!(run.status, RunStatus::Completed, "{:?}", run.end);
     run
 }
 
-/// What the step that loads memory is told.
-async fn told(life: &Life) -> String {
+/// The memory in the prompt of the step that loads it.
+async fn told(life: &RunningEngine) -> String {
     let run = done(life, READ).await;
     let layers = &step(&run, "r").prepared.as_ref().expect("it was prepared").layers;
     let memory = layers.iter().find(|layer| layer.number == 9);
     memory.map(|layer| layer.text.clone()).unwrap_or_default()
 }
 
-async fn erase(life: &Life, run: RunId) {
+async fn erase(life: &RunningEngine, run: RunId) {
     let (bodies, blobs, entries) = (Vec::new(), Vec::new(), Vec::new());
     let erasure = Erasure { run, bodies, besides: Vec::new(), blobs, node: NodeId(1), entries };
     assert_eq!(life.store().erase(erasure).await.expect("the store answers"), Erased::Done);
 }
 
 #[tokio::test]
-async fn what_an_agent_answered_is_told_in_later_runs_and_after_a_restart() {
+async fn remembered_outputs_are_used_in_later_runs_and_after_a_restart() {
     let world = World::new("w: {echo: true}\nr: {text: read}");
     let life = world.boot().await;
     set_up(&life).await;
@@ -73,7 +72,7 @@ async fn what_an_agent_answered_is_told_in_later_runs_and_after_a_restart() {
 }
 
 #[tokio::test]
-async fn what_another_process_wrote_is_known_after_a_sweep_and_what_was_erased_is_gone() {
+async fn outputs_of_another_process_are_known_after_a_sweep_and_erased_ones_are_gone() {
     let world = World::new("w: {echo: true}\nr: {text: read}");
     let life = world.boot().await;
     set_up(&life).await;
@@ -92,7 +91,7 @@ async fn what_another_process_wrote_is_known_after_a_sweep_and_what_was_erased_i
 }
 
 #[tokio::test]
-async fn a_step_that_waits_for_somebody_survives_a_crash_and_goes_on_when_assigned() {
+async fn an_unassigned_step_survives_a_crash_and_goes_on_when_assigned() {
     let flow = "
 name: flow
 team: {members: [{id: ada, agent: mock, role: reader}]}

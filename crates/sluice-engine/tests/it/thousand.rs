@@ -1,7 +1,7 @@
-//! A thousand steps against a cap that fits 137 of them.
+//! A thousand steps against a cap that admits 137 of them.
 
 use crate::gate::Gate;
-use crate::office::{CENT, Meter, count, metered, put};
+use crate::operator::{CENT, Meter, count, metered, put};
 use crate::world::{PATIENCE, config, memory, sqlite, start};
 use serde_json::json;
 use sluice_core::port::adapter::Request;
@@ -15,14 +15,14 @@ use std::time::Duration;
 
 const STEPS: usize = 1000;
 const FIT: usize = 137;
-/// How often a run is looked at that says nothing.
+/// Poll interval for a run that publishes nothing.
 const LOOK: Duration = Duration::from_secs(2);
 const ACCOUNT: &str = "envelope/cap/total";
 
-/// Runs and steps of each, in as many shapes as there are.
+/// Number of runs and steps of each, in several shapes.
 const SHAPES: [(usize, usize); 5] = [(1, 1000), (4, 250), (20, 50), (100, 10), (1000, 1)];
 
-/// A delay that another interleaving has other than this one.
+/// A delay that varies the interleaving.
 fn delay(request: &Request) -> Duration {
     let sum = request.step.bytes().fold(request.run.0, |sum, byte| {
         sum.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(u128::from(byte))
@@ -38,7 +38,7 @@ fn flow(items: usize) -> String {
     )
 }
 
-/// Starts everything at once on these engines, and looks at what came of it.
+/// Starts everything at once on these engines, and checks the result.
 async fn race(store: Arc<dyn Store>, engines: usize, (runs, items): (usize, usize)) {
     let gate = Arc::new(Gate::new(store));
     gate.watch(&format!("held:{ACCOUNT}"));
@@ -64,13 +64,13 @@ async fn race(store: Arc<dyn Store>, engines: usize, (runs, items): (usize, usiz
     assert_eq!(count(&*gate, &format!("over:{ACCOUNT}")).await, 0);
 }
 
-/// Waits for the end of a run without reading it again and again.
+/// Waits for the end of a run without reloading it each time.
 async fn over(engine: &Engine, run: RunId) {
     let mut tips = engine.follow(run);
     let done = async {
         while !engine.load(run).await.expect("it can be read").status.is_terminal() {
             let ended = |tip: &Option<Tip>| tip.is_some_and(|tip| tip.status.is_terminal());
-            // Where nobody tells, the next look does.
+            // Without a notification, the next poll finds it.
             let _ = tokio::time::timeout(LOOK, tips.wait_for(ended)).await;
         }
     };

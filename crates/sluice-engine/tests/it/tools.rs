@@ -1,4 +1,4 @@
-//! Tools that agents call, and work elsewhere that nobody wants any more.
+//! Tool calls of agents, and cancellation of remote work.
 
 use crate::world::{World, cancel, config, ended, ground, memory, resolve, start, step, until};
 use serde_json::json;
@@ -17,10 +17,10 @@ use sluice_govern::policy;
 use sluice_govern::registry::{Kind, Row};
 use std::sync::{Arc, Mutex};
 
-/// Calls the tools that its message names, and says what it was told.
-struct Handy;
+/// Calls the tools that its message names, and answers with the results.
+struct ToolCaller;
 
-impl Adapter for Handy {
+impl Adapter for ToolCaller {
     fn provider(&self) -> &'static str {
         "handy"
     }
@@ -63,13 +63,13 @@ impl Adapter for Handy {
     }
 }
 
-/// Takes what it is given elsewhere, and remembers what it is told to stop.
+/// Accepts work as a remote worker does, and records cancellations.
 #[derive(Default)]
-struct Elsewhere(Mutex<Vec<Recall>>);
+struct RemoteWorker(Mutex<Vec<Recall>>);
 
-impl Adapter for Elsewhere {
+impl Adapter for RemoteWorker {
     fn provider(&self) -> &'static str {
-        "elsewhere"
+        "remote"
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -89,16 +89,16 @@ impl Adapter for Elsewhere {
     }
 
     fn recall<'a>(&'a self, dispatch: &'a Recall) -> Later<'a, ()> {
-        self.0.lock().expect("nobody panics while holding it").push(dispatch.clone());
+        self.0.lock().expect("the lock is not poisoned").push(dispatch.clone());
         Box::pin(std::future::ready(()))
     }
 }
 
-async fn engine(store: &Arc<dyn Store>, elsewhere: &Arc<Elsewhere>) -> Engine {
+async fn engine(store: &Arc<dyn Store>, remote: &Arc<RemoteWorker>) -> Engine {
     let world = World::new("'*': {text: ok}");
     let agents = Agents::new()
-        .with("handy", Arc::new(Handy))
-        .with("elsewhere", Arc::clone(elsewhere) as Arc<dyn Adapter>);
+        .with("handy", Arc::new(ToolCaller))
+        .with("remote", Arc::clone(remote) as Arc<dyn Adapter>);
     let ground = sluice_engine::engine::Ground { agents, ..ground(Arc::clone(store), &world) };
     Engine::open(ground, config()).await.expect("the engine starts")
 }
@@ -124,8 +124,8 @@ const FLOW: &str = "name: t\nsteps: [{id: a, agent: handy, tools: ['files.*', ma
 
 #[tokio::test]
 async fn every_call_is_decided_and_journalled_before_it_is_made() {
-    let (store, elsewhere) = (memory(), Arc::default());
-    let engine = engine(&store, &elsewhere).await;
+    let (store, remote) = (memory(), Arc::default());
+    let engine = engine(&store, &remote).await;
     let text = r#"
         @id("no") forbid (principal, action == Action::"use_tool", resource == Tool::"files.write");
         @id("ask") @action("require_approval")
@@ -156,15 +156,15 @@ async fn every_call_is_decided_and_journalled_before_it_is_made() {
 }
 
 #[tokio::test]
-async fn what_goes_on_elsewhere_is_recalled_when_nobody_wants_it() {
-    let (store, elsewhere) = (memory(), Arc::<Elsewhere>::default());
-    let engine = engine(&store, &elsewhere).await;
-    let flow = "name: t\nsteps: [{id: a, agent: elsewhere, command: go}]\n";
-    let recalled = || elsewhere.0.lock().expect("nobody panics while holding it").clone();
+async fn remote_work_is_cancelled_when_it_is_no_longer_wanted() {
+    let (store, remote) = (memory(), Arc::<RemoteWorker>::default());
+    let engine = engine(&store, &remote).await;
+    let flow = "name: t\nsteps: [{id: a, agent: remote, command: go}]\n";
+    let recalled = || remote.0.lock().expect("the lock is not poisoned").clone();
     let away = |run: &sluice_core::run::state::Run| {
         step(run, "a").waiting == Some(Waiting::ExternalCallback)
     };
-    // One that answers is left alone.
+    // A dispatch with a result is not cancelled.
     let run = engine.start(start(flow)).await.expect("it starts").run;
     until(&engine, run, away).await;
     let posted = engine.callback(run, "a", 1, &Answer::default()).await;
@@ -173,7 +173,7 @@ async fn what_goes_on_elsewhere_is_recalled_when_nobody_wants_it() {
     assert_eq!(again.expect("it is taken"), Posted::Duplicate);
     assert_eq!(ended(&engine, run).await.status, RunStatus::Completed);
     assert_eq!(recalled(), []);
-    // One that is cancelled is told, and again by whoever takes the run up later.
+    // A cancelled dispatch is cancelled remotely, and again by a later owner.
     let run = engine.start(start(flow)).await.expect("it starts").run;
     until(&engine, run, away).await;
     cancel(&engine, run).await.expect("it is cancelled");
@@ -181,8 +181,8 @@ async fn what_goes_on_elsewhere_is_recalled_when_nobody_wants_it() {
     crate::world::happens("a recall", || recalled().contains(&told)).await;
     engine.callback(run, "a", 1, &Answer::default()).await.expect("it is taken");
     assert_eq!(ended(&engine, run).await.status, RunStatus::Cancelled);
-    // One that took too long is told, too.
-    let flow = "name: t\nsteps: [{id: a, agent: elsewhere, command: go, timeout: 100ms}]\n";
+    // A dispatch that timed out is cancelled, too.
+    let flow = "name: t\nsteps: [{id: a, agent: remote, command: go, timeout: 100ms}]\n";
     let run = engine.start(start(flow)).await.expect("it starts").run;
     assert_eq!(ended(&engine, run).await.status, RunStatus::Failed);
     let told = Recall { run, step: "a".to_owned(), dispatch_no: 1 };

@@ -1,20 +1,20 @@
 //! An engine in a process of its own, so that it can be killed.
 //!
-//! The test binary starts itself with the one test that is ignored; that one
-//! obeys what it reads on its standard input and dies when that ends.
+//! The test binary starts itself with the one ignored test; that test executes the commands
+//! on its standard input and dies at its end.
 
-use crate::world::{Life, PATIENCE, World, config, ended, start};
+use crate::world::{PATIENCE, RunningEngine, World, config, ended, start};
 use sluice_core::run::id::RunId;
 use std::path::Path;
 use std::process::Stdio;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-/// Where the other process works; without it the test does nothing.
+/// Directory of the other process; without it the test does nothing.
 pub(crate) const DIR: &str = "SLUICE_IT_DIR";
-/// What its mock says.
+/// Script of its mock.
 const MOCK: &str = "SLUICE_IT_MOCK";
-/// Tells its answers from what the test harness prints.
+/// Marks its answers among the output of the test harness.
 const MARK: &str = "victim: ";
 
 /// Another process.
@@ -29,7 +29,7 @@ impl Victim {
         Victim::start_under(dir, mock, &["/usr/bin/env"])
     }
 
-    /// Started by a command that becomes what it is given.
+    /// Started by a wrapper command.
     pub(crate) fn start_under(dir: &Path, mock: &str, launcher: &[&str]) -> Victim {
         let binary = std::env::current_exe().expect("a test is a file");
         let mut child = Command::new(launcher[0])
@@ -48,19 +48,19 @@ impl Victim {
         Victim { child, asked, answers }
     }
 
-    /// Its id among processes.
+    /// Its process id.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id().expect("it has not ended")
     }
 
-    /// Starts a run there.
+    /// Starts a run in that process.
     pub(crate) async fn run(&mut self, document: &str) -> RunId {
         let text = serde_json::to_string(document).expect("a text is JSON");
         let answer = self.ask(&format!("start {text}")).await;
         RunId::parse(&answer).unwrap_or_else(|| panic!("{answer}"))
     }
 
-    /// What it answers to a line.
+    /// Sends a line and returns the answer.
     pub(crate) async fn ask(&mut self, line: &str) -> String {
         self.asked.write_all(format!("{line}\n").as_bytes()).await.expect("it listens");
         let answer = async {
@@ -93,11 +93,11 @@ fn obeys() {
         let answer = runtime.block_on(obey(&life, &line.unwrap()));
         println!("{MARK}{answer}");
     }
-    // As if it had been killed: nothing is put in order.
+    // As if killed: no cleanup.
     std::process::exit(0);
 }
 
-async fn obey(life: &Life, line: &str) -> String {
+async fn obey(life: &RunningEngine, line: &str) -> String {
     let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
     let run = || RunId::parse(rest).expect("a run is named");
     match word {

@@ -1,7 +1,7 @@
-//! An engine on a store, with the mock and the shell for agents.
+//! An engine on a store, with the mock and the shell as agents.
 //!
-//! A [`World`] is a directory in which engines come and go. What its agents were
-//! asked is kept beside them, so that a test can tell what was done twice.
+//! A [`World`] is a directory in which engines are started and stopped. It records the
+//! calls to its agents, so that a test can detect repeated work.
 
 use serde_json::{Map, Value};
 use sluice_bridge::mock::{MockAdapter, Script};
@@ -34,10 +34,10 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// A directory in which engines come and go.
+/// A directory in which engines are started and stopped.
 pub(crate) struct World {
     dir: PathBuf,
-    /// Removes the directory, where it is the test's own.
+    /// Removes the directory if the test owns it.
     _temporary: Option<TempDir>,
     mock: Script,
     calls: Calls,
@@ -46,7 +46,7 @@ pub(crate) struct World {
 }
 
 /// An engine, from its start to its end.
-pub(crate) struct Life {
+pub(crate) struct RunningEngine {
     engine: Engine,
     store: Weak<SqliteStore>,
 }
@@ -59,7 +59,7 @@ impl World {
         World { _temporary: Some(dir), ..world }
     }
 
-    /// A directory that others use too.
+    /// A directory that is shared with other worlds.
     pub(crate) fn at(dir: &Path, mock: &str) -> World {
         World {
             dir: dir.to_owned(),
@@ -71,13 +71,13 @@ impl World {
         }
     }
 
-    /// Somebody judges texts.
+    /// Sets the moderator.
     pub(crate) fn judged_by(mut self, moderator: Arc<dyn Moderator>) -> World {
         self.moderator = Some(moderator);
         self
     }
 
-    /// Somebody is told what became of runs.
+    /// Sets the observer.
     pub(crate) fn observed_by(mut self, observer: Arc<dyn Observer>) -> World {
         self.observer = Some(observer);
         self
@@ -87,7 +87,7 @@ impl World {
         &self.dir
     }
 
-    /// The database, to be looked at or damaged.
+    /// The database, for inspection or damage.
     pub(crate) fn file(&self) -> PathBuf {
         self.path().join("sluice.db")
     }
@@ -95,25 +95,26 @@ impl World {
     pub(crate) fn agents(&self) -> Agents {
         let shell = ShellConfig::new(Workspace::Shared(self.path().to_owned()));
         let witness = |adapter: Arc<dyn Adapter>| {
-            Arc::new(Witness { adapter, calls: Arc::clone(&self.calls) }) as Arc<dyn Adapter>
+            Arc::new(RecordingAdapter { adapter, calls: Arc::clone(&self.calls) })
+                as Arc<dyn Adapter>
         };
         Agents::new()
             .with("mock", witness(Arc::new(MockAdapter::new(self.mock.clone()))))
             .with("shell", witness(Arc::new(ShellAdapter::new(shell))))
-            .with("deaf", witness(Arc::new(Deaf)))
-            .with("away", witness(Arc::new(Away)))
+            .with("deaf", witness(Arc::new(UnresponsiveAdapter)))
+            .with("away", witness(Arc::new(RemoteAdapter)))
     }
 
     /// Starts an engine with the usual settings.
-    pub(crate) async fn boot(&self) -> Life {
+    pub(crate) async fn boot(&self) -> RunningEngine {
         self.boot_with(config()).await
     }
 
-    pub(crate) async fn boot_with(&self, config: Config) -> Life {
+    pub(crate) async fn boot_with(&self, config: Config) -> RunningEngine {
         self.boot_at(config, Arc::new(SystemClock)).await
     }
 
-    pub(crate) async fn boot_at(&self, config: Config, clock: Arc<dyn Clock>) -> Life {
+    pub(crate) async fn boot_at(&self, config: Config, clock: Arc<dyn Clock>) -> RunningEngine {
         let store = SqliteStore::open(self.path(), Arc::clone(&clock)).expect("the store opens");
         let store = Arc::new(store);
         let weak = Arc::downgrade(&store);
@@ -124,24 +125,24 @@ impl World {
         let ground =
             Ground { store, clock, entropy, agents, policies, sealer, moderator, observer };
         let engine = Engine::open(ground, config).await.expect("the engine starts");
-        Life { engine, store: weak }
+        RunningEngine { engine, store: weak }
     }
 
-    /// What the agents were asked about a step.
+    /// Calls to the agents about a step.
     pub(crate) fn requests(&self, step: &str) -> Vec<Request> {
-        let calls = self.calls.lock().expect("nobody panics while holding it");
+        let calls = self.calls.lock().expect("the lock is not poisoned");
         calls.iter().filter(|one| one.step == step).cloned().collect()
     }
 
-    /// What the agents were asked about a step: dispatch, attempt, key.
+    /// Calls to the agents about a step: dispatch, attempt, key.
     pub(crate) fn calls(&self, step: &str) -> Vec<(u32, u32, String)> {
-        let calls = self.calls.lock().expect("nobody panics while holding it");
+        let calls = self.calls.lock().expect("the lock is not poisoned");
         let of = calls.iter().filter(|one| one.step == step);
         of.map(|one| (one.dispatch_no, one.attempt, one.idempotency_key.clone())).collect()
     }
 }
 
-impl Deref for Life {
+impl Deref for RunningEngine {
     type Target = Engine;
 
     fn deref(&self) -> &Engine {
@@ -149,12 +150,12 @@ impl Deref for Life {
     }
 }
 
-impl Life {
+impl RunningEngine {
     pub(crate) fn store(&self) -> Arc<SqliteStore> {
         self.store.upgrade().expect("the engine holds it")
     }
 
-    /// Dies without a word. Completes when nothing of it is left.
+    /// Crashes. Completes when all its tasks have ended.
     pub(crate) async fn crash(self) {
         drop(self.engine);
         let gone = async {
@@ -165,7 +166,7 @@ impl Life {
         tokio::time::timeout(PATIENCE, gone).await.expect("a dead engine lets go of its store");
     }
 
-    /// Stops as it should.
+    /// Shuts down gracefully.
     pub(crate) async fn leave(self) {
         self.engine.shutdown().await;
         self.crash().await;
@@ -174,13 +175,13 @@ impl Life {
 
 type Calls = Arc<Mutex<Vec<Request>>>;
 
-/// Writes down what an agent is asked.
-struct Witness {
+/// Records the calls to an agent.
+struct RecordingAdapter {
     adapter: Arc<dyn Adapter>,
     calls: Calls,
 }
 
-impl Adapter for Witness {
+impl Adapter for RecordingAdapter {
     fn provider(&self) -> &'static str {
         self.adapter.provider()
     }
@@ -194,7 +195,7 @@ impl Adapter for Witness {
     }
 
     fn execute<'a>(&'a self, request: &'a Request, call: &'a dyn Call) -> Later<'a, Execution> {
-        let mut calls = self.calls.lock().expect("nobody panics while holding it");
+        let mut calls = self.calls.lock().expect("the lock is not poisoned");
         calls.push(request.clone());
         self.adapter.execute(request, call)
     }
@@ -204,10 +205,10 @@ impl Adapter for Witness {
     }
 }
 
-/// Never answers, whatever it is told.
-struct Deaf;
+/// Never answers, and ignores cancellation.
+struct UnresponsiveAdapter;
 
-impl Adapter for Deaf {
+impl Adapter for UnresponsiveAdapter {
     fn provider(&self) -> &'static str {
         "deaf"
     }
@@ -225,10 +226,10 @@ impl Adapter for Deaf {
     }
 }
 
-/// Does its work elsewhere, and would call back.
-struct Away;
+/// Accepts work as a remote worker, and would call back.
+struct RemoteAdapter;
 
-impl Adapter for Away {
+impl Adapter for RemoteAdapter {
     fn provider(&self) -> &'static str {
         "away"
     }
@@ -246,7 +247,7 @@ impl Adapter for Away {
     }
 }
 
-/// Stores that forget nothing while a test lasts.
+/// Stores that last as long as the test.
 pub(crate) fn memory() -> Arc<dyn Store> {
     Arc::new(MemoryStore::new(Arc::new(SystemClock)))
 }
@@ -255,7 +256,7 @@ pub(crate) fn sqlite(dir: &Path) -> Arc<dyn Store> {
     Arc::new(SqliteStore::open(dir, Arc::new(SystemClock)).expect("the store opens"))
 }
 
-/// What an engine on any store stands on.
+/// Dependencies of an engine on any store.
 pub(crate) fn ground(store: Arc<dyn Store>, world: &World) -> Ground {
     Ground {
         store,
@@ -301,10 +302,10 @@ pub(crate) fn start_family(parent: &str, name: &str, child: &str) -> Start {
     start
 }
 
-/// How long a test waits for what must happen.
+/// Timeout of every wait in a test.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Waits until the run is as wanted.
+/// Waits until the run fulfils a condition.
 pub(crate) async fn until(engine: &Engine, run: RunId, wanted: impl Fn(&Run) -> bool) -> Run {
     let mut tips = engine.follow(run);
     let looked = async {
@@ -328,7 +329,7 @@ pub(crate) async fn ended(engine: &Engine, run: RunId) -> Run {
     until(engine, run, |run| run.status.is_terminal()).await
 }
 
-/// Waits for something that no run tells of.
+/// Waits for a condition that no run publishes.
 pub(crate) async fn happens(what: &str, happened: impl Fn() -> bool) {
     let looked = async {
         while !happened() {
@@ -344,7 +345,7 @@ pub(crate) fn outputs(run: &Run) -> Value {
     end.outputs.as_ref().map_or(Value::Null, |outputs| (**outputs).clone())
 }
 
-/// What a step is doing.
+/// Status of a step.
 pub(crate) fn step<'r>(run: &'r Run, name: &str) -> &'r StepState {
     run.state(run.find(name).expect("there is such a step"))
 }
@@ -354,7 +355,7 @@ pub(crate) async fn cancel(engine: &Engine, run: RunId) -> Result<Delivered, Com
     engine.command(run, command, "cancel").await
 }
 
-/// Answers the last question of a run.
+/// Resolves the last approval request of a run.
 pub(crate) async fn resolve(
     engine: &Engine,
     run: &Run,

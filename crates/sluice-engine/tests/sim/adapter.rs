@@ -1,7 +1,7 @@
-//! Agents whose behaviour a seed decides.
+//! Adapters whose behaviour is derived from the seed.
 
-use crate::chance::{Chance, halves};
 use crate::fault::Fault;
+use crate::random::{SeededRandom, halves};
 use crate::registry::worst;
 use crate::world::{Rule, World};
 use serde_json::{Map, json};
@@ -16,29 +16,29 @@ use sluice_core::run::command::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a panic that is part of the script says.
+/// Message of panics that are part of the script.
 pub(crate) const SCRIPTED: &str = "scripted panic";
 
 /// How a call ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
+enum CallEnd {
     Success,
     Unfit,
     Error(CallErrorCode),
-    /// It never ends, but stops when asked.
+    /// Never ends by itself, but stops when cancelled.
     Hang,
-    /// It never ends and does not listen.
+    /// Never ends, and ignores cancellation.
     Deaf,
     Panic,
 }
 
-/// What becomes of one dispatch: a function of the seed and the dispatch alone.
+/// Behaviour of one dispatch, derived from the seed and the dispatch alone.
 struct Script {
     delay_ms: u64,
     chunks: u64,
     process: bool,
-    end: End,
-    chance: Chance,
+    end: CallEnd,
+    chance: SeededRandom,
     cost: Option<Money>,
 }
 
@@ -46,18 +46,18 @@ impl Script {
     fn of(seed: u64, request: &Request) -> Script {
         let [high, low] = halves(request.run.0);
         let step = sum(&request.step);
-        let mut chance = Chance::of(&[seed, 3, high, low, step, request.dispatch_no.into()]);
+        let mut chance = SeededRandom::of(&[seed, 3, high, low, step, request.dispatch_no.into()]);
         let end = match chance.below(100) {
-            0..72 => End::Success,
-            72..77 => End::Unfit,
-            77..83 => End::Error(CallErrorCode::ProviderError),
-            83..86 => End::Error(CallErrorCode::RateLimit),
-            86..88 => End::Error(CallErrorCode::InvalidRequest),
-            88..90 => End::Error(CallErrorCode::Timeout),
-            90..93 => End::Error(CallErrorCode::AdapterCrash),
-            93..96 => End::Hang,
-            96..98 => End::Deaf,
-            _ => End::Panic,
+            0..72 => CallEnd::Success,
+            72..77 => CallEnd::Unfit,
+            77..83 => CallEnd::Error(CallErrorCode::ProviderError),
+            83..86 => CallEnd::Error(CallErrorCode::RateLimit),
+            86..88 => CallEnd::Error(CallErrorCode::InvalidRequest),
+            88..90 => CallEnd::Error(CallErrorCode::Timeout),
+            90..93 => CallEnd::Error(CallErrorCode::AdapterCrash),
+            93..96 => CallEnd::Hang,
+            96..98 => CallEnd::Deaf,
+            _ => CallEnd::Panic,
         };
         let delay_ms = if chance.permille(300) { 0 } else { chance.between(1, 2500) };
         let chunks = if chance.permille(250) { chance.between(1, 4) } else { 0 };
@@ -65,20 +65,20 @@ impl Script {
         Script { delay_ms, chunks, process, end, chance, cost: None }
     }
 
-    /// As a function of the dispatch, what it costs: mostly no more than was
-    /// said, now and then more, or what nobody can believe.
+    /// Cost of the dispatch: mostly within its quote, sometimes more, sometimes an
+    /// implausible amount.
     fn charged(self, world: &World, request: &Request) -> Script {
         let worst = worst(world.rule, world.seed, &request.step);
         match world.rule {
             Rule::Plain => return self,
-            Rule::Thousand => return Script { end: End::Success, cost: Some(worst), ..self },
+            Rule::Thousand => return Script { end: CallEnd::Success, cost: Some(worst), ..self },
             Rule::Governed => {}
         }
         let worst = worst.micro_cents();
         let [high, low] = halves(request.run.0);
         let number = u64::from(request.dispatch_no);
-        let mut chance = Chance::of(&[world.seed, 9, high, low, sum(&request.step), number]);
-        // Overruns close caps: some seeds have none.
+        let mut chance = SeededRandom::of(&[world.seed, 9, high, low, sum(&request.step), number]);
+        // Overruns close caps, so some seeds have none.
         let loose = if world.seed.is_multiple_of(3) { 0 } else { 15 };
         let cost = match chance.below(1000) {
             share if share < loose => worst + chance.between(1, worst),
@@ -99,17 +99,17 @@ impl Script {
 
     fn said(&mut self, request: &Request) -> Answer {
         match self.end {
-            End::Success | End::Hang | End::Deaf | End::Panic => {
+            CallEnd::Success | CallEnd::Hang | CallEnd::Deaf | CallEnd::Panic => {
                 let outputs = Map::from_iter([("x".to_owned(), json!(self.chance.below(10)))]);
                 let text = Some(text_of(&request.step, request.dispatch_no));
                 Answer { text, outputs: Some(outputs), ..Answer::default() }
             }
-            End::Unfit => {
+            CallEnd::Unfit => {
                 let outputs = Map::from_iter([("y".to_owned(), json!("?"))]);
                 let text = Some(text_of(&request.step, request.dispatch_no));
                 Answer { text, outputs: Some(outputs), ..Answer::default() }
             }
-            End::Error(code) => {
+            CallEnd::Error(code) => {
                 let mut answer = Answer::failed(code, "scripted");
                 if let Some(error) = &mut answer.error
                     && code == CallErrorCode::RateLimit
@@ -126,7 +126,7 @@ fn sum(step: &str) -> u64 {
     step.bytes().fold(0u64, |sum, byte| sum * 31 + u64::from(byte))
 }
 
-/// What an adapter says a dispatch costs at most.
+/// Quoted maximum cost of a dispatch.
 fn quote(world: &World, step: &str) -> Quote {
     match world.rule {
         Rule::Plain => Quote::Priced,
@@ -134,18 +134,18 @@ fn quote(world: &World, step: &str) -> Quote {
     }
 }
 
-/// The text with which a dispatch answers: says which dispatch it was.
+/// Answer of a dispatch, which names the dispatch.
 pub(crate) fn text_of(step: &str, dispatch_no: u32) -> String {
     format!("{step}#{dispatch_no}")
 }
 
-/// An agent in the process.
-pub(crate) struct Edge(pub(crate) Arc<World>);
+/// An adapter inside the process.
+pub(crate) struct LocalAdapter(pub(crate) Arc<World>);
 
-/// An agent elsewhere, that calls back.
-pub(crate) struct Async(pub(crate) Arc<World>);
+/// A remote adapter that calls back.
+pub(crate) struct AsyncAdapter(pub(crate) Arc<World>);
 
-impl Adapter for Edge {
+impl Adapter for LocalAdapter {
     fn provider(&self) -> &'static str {
         "edge"
     }
@@ -168,7 +168,7 @@ impl Adapter for Edge {
             let mut script = Script::of(self.0.seed, request).charged(&self.0, request);
             let cancelled = || {
                 let failed = Answer::failed(CallErrorCode::Cancelled, "stopped");
-                // It knows nothing of what it cost so far.
+                // Its cost so far is unknown.
                 let answer = Answer { usage: Usage::unknown(), ..failed };
                 Execution::Done(Box::new(answer))
             };
@@ -192,8 +192,8 @@ impl Adapter for Edge {
             }
             let work = tokio::time::sleep(Duration::from_millis(script.delay_ms));
             match script.end {
-                End::Deaf => return std::future::pending().await,
-                End::Hang => {
+                CallEnd::Deaf => return std::future::pending().await,
+                CallEnd::Hang => {
                     call.cancelled().await;
                     return cancelled();
                 }
@@ -204,13 +204,13 @@ impl Adapter for Edge {
                 () = call.cancelled() => return cancelled(),
                 () = work => {}
             }
-            assert_ne!(script.end, End::Panic, "{SCRIPTED}");
+            assert_ne!(script.end, CallEnd::Panic, "{SCRIPTED}");
             Execution::Done(Box::new(script.answer(&self.0, request)))
         })
     }
 }
 
-impl Adapter for Async {
+impl Adapter for AsyncAdapter {
     fn provider(&self) -> &'static str {
         "async"
     }
@@ -230,7 +230,7 @@ impl Adapter for Async {
     fn execute<'a>(&'a self, request: &'a Request, _: &'a dyn Call) -> Later<'a, Execution> {
         Box::pin(async move {
             let mut script = Script::of(self.0.seed, request);
-            // Whoever is asked again after a crash knows that it was asked before.
+            // A worker that gets the same dispatch again after a crash recognises it.
             if self.0.takes(request) {
                 self.0.executes(request);
                 tokio::spawn(call_back(Arc::clone(&self.0), request.clone()));
@@ -242,10 +242,10 @@ impl Adapter for Async {
     }
 }
 
-/// The result of work that goes on elsewhere, as often and as late as it comes.
+/// Delivers the result of remote work, perhaps late and repeatedly.
 async fn call_back(world: Arc<World>, request: Request) {
     let mut script = Script::of(world.seed, &request).charged(&world, &request);
-    if world.strikes(Fault::CallbackLost) || matches!(script.end, End::Hang | End::Deaf) {
+    if world.strikes(Fault::CallbackLost) || matches!(script.end, CallEnd::Hang | CallEnd::Deaf) {
         return;
     }
     let late_ms = if world.strikes(Fault::CallbackLate) { request.timeout_ms } else { 0 };

@@ -1,7 +1,7 @@
-//! What must hold of journals, looked at after every append.
+//! Invariants of journals, checked after every append.
 //!
-//! The checkers keep their own fold of every journal. They know what the store
-//! was told and what adapters were asked, and nothing of the engine.
+//! The checkers keep their own fold of every journal. They see the calls to the store and
+//! to adapters, but nothing of the engine.
 
 mod caps;
 mod grant;
@@ -9,7 +9,7 @@ mod ledger;
 mod step;
 mod table;
 
-use crate::censor::Judged;
+use crate::moderation::ModerationChecker;
 use crate::tally::Tally;
 use grant::Grants;
 use ledger::Ledger;
@@ -28,41 +28,41 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use step::Steps;
 
-/// Everything that was written, and what follows from it.
+/// Everything that was appended.
 pub(crate) struct Journal {
     pub(crate) definitions: BTreeMap<Hash, Arc<Definition>>,
     pub(crate) tracks: BTreeMap<RunId, Track>,
-    /// The newest epoch of each run that anyone was given.
+    /// Newest epoch of each run that was granted to a node.
     epochs: BTreeMap<RunId, u64>,
-    /// Runs by the key they were started with.
+    /// Runs by idempotency key.
     keys: BTreeMap<String, RunId>,
-    letters: BTreeMap<LetterId, (RunId, String)>,
-    /// Letters that were read, by key, and whether something came of them.
+    messages: BTreeMap<LetterId, (RunId, String)>,
+    /// Messages that were read, by key, and whether they led to events.
     read: BTreeMap<(RunId, String), (LetterId, bool)>,
     executed: BTreeSet<(RunId, String, u32)>,
-    /// What each idempotency key was for.
+    /// The start that each idempotency key belongs to.
     idempotency: BTreeMap<String, (RunId, String, u32, u32)>,
-    /// Children that some journal says are started.
+    /// Children that some journal records as started.
     children: BTreeSet<RunId>,
     /// What each dispatch was allowed for.
     allowed: BTreeMap<(RunId, String, u32), String>,
     pub(crate) ledger: Ledger,
-    /// What the moderator has cleared.
-    pub(crate) judged: Judged,
+    /// Texts that the moderator has cleared.
+    pub(crate) judged: ModerationChecker,
     digest: Hash,
 }
 
-/// One run's journal.
+/// The journal of one run.
 pub(crate) struct Track {
     pub(crate) run: Run,
     pub(crate) events: Vec<(Event, u64)>,
-    /// The hash of each event.
+    /// Hash of each event.
     hashes: Vec<Hash>,
-    /// Who wrote under each epoch.
+    /// The node that wrote under each epoch.
     writers: BTreeMap<u64, NodeId>,
     steps: Steps,
     grants: Grants,
-    /// Children whose results were taken over.
+    /// Children whose results the parent has accepted.
     heard: BTreeSet<RunId>,
     asked: BTreeSet<ApprovalId>,
 }
@@ -78,7 +78,7 @@ fn stored(append: &Append) -> Frame {
     }
 }
 
-/// The hash of an append's last event, if the hashes of all are right.
+/// Hash of an append's last event; checks the hashes of all its events.
 fn linked(append: &Append, tip: Hash) -> Result<Hash, String> {
     let mut link = Link { run: append.run, next: append.after + 1, tip };
     let stored = stored(append);
@@ -90,7 +90,7 @@ fn linked(append: &Append, tip: Hash) -> Result<Hash, String> {
         chain.extend(hashes.add(event.kind, frame.at_ms, committed).0);
     }
     if chain != append.chain {
-        return Err("events are linked to those before".into());
+        return Err("events are chained".into());
     }
     Ok(link.tip)
 }
@@ -102,29 +102,29 @@ impl Default for Journal {
             tracks: BTreeMap::new(),
             epochs: BTreeMap::new(),
             keys: BTreeMap::new(),
-            letters: BTreeMap::new(),
+            messages: BTreeMap::new(),
             read: BTreeMap::new(),
             executed: BTreeSet::new(),
             idempotency: BTreeMap::new(),
             children: BTreeSet::new(),
             allowed: BTreeMap::new(),
             ledger: Ledger::default(),
-            judged: Judged::default(),
+            judged: ModerationChecker::default(),
             digest: Hash::of(b""),
         }
     }
 }
 
 impl Journal {
-    /// Somebody was given a run.
+    /// A node was granted a run.
     pub(crate) fn owned(&mut self, run: RunId, epoch: u64) {
         let newest = self.epochs.entry(run).or_default();
         *newest = (*newest).max(epoch);
     }
 
-    pub(crate) fn received(&mut self, letters: &[Received]) {
-        for one in letters {
-            self.letters.insert(one.id, (one.letter.run, one.letter.key.clone()));
+    pub(crate) fn received(&mut self, messages: &[Received]) {
+        for one in messages {
+            self.messages.insert(one.id, (one.letter.run, one.letter.key.clone()));
         }
     }
 
@@ -132,8 +132,8 @@ impl Journal {
         self.tracks.get(&run)?.run.find(step)
     }
 
-    /// An append was acknowledged by the store: what counters are then, and the
-    /// time by its clock.
+    /// The store acknowledged an append, with the resulting counters and the time of its
+    /// clock.
     pub(crate) fn appended(
         &mut self,
         append: &Append,
@@ -150,7 +150,7 @@ impl Journal {
         let about = |what: String| format!("{run} after event {}: {what}", append.after);
         self.create(append, tally).map_err(about)?;
         self.owner(append).map_err(about)?;
-        self.letters_read(append).map_err(about)?;
+        self.messages_read(append).map_err(about)?;
         tally.snapshots += u64::from(append.snapshot.is_some());
         if append.count == 0 {
             return Ok(());
@@ -258,30 +258,30 @@ impl Journal {
         let newest = self.epochs.get(&append.run).copied().unwrap_or_default();
         if append.epoch < newest {
             let epoch = append.epoch;
-            return Err(format!("only the owner writes: epoch {epoch} after {newest} was given"));
+            return Err(format!("only the owner writes: epoch {epoch} after {newest} was granted"));
         }
         let Some(track) = self.tracks.get_mut(&append.run) else { return Ok(()) };
         let writer = *track.writers.entry(append.epoch).or_insert(append.node);
         if writer != append.node {
-            return Err(format!("one process writes under epoch {}", append.epoch));
+            return Err(format!("one node writes under epoch {}", append.epoch));
         }
         Ok(())
     }
 
-    fn letters_read(&mut self, append: &Append) -> Result<(), String> {
+    fn messages_read(&mut self, append: &Append) -> Result<(), String> {
         for id in &append.read {
-            let Some((run, key)) = self.letters.get(id) else { continue };
-            // Putting a letter away that led to nothing may be repeated.
+            let Some((run, key)) = self.messages.get(id) else { continue };
+            // Marking a message that led to nothing as read may be repeated.
             let now = (*id, append.count > 0);
             let before = self.read.insert((*run, key.clone()), now);
             if before.is_some_and(|before| before.0 != *id || before.1) {
-                return Err(format!("a letter is applied once: {key}"));
+                return Err(format!("a message is applied once: {key}"));
             }
         }
         Ok(())
     }
 
-    /// An adapter is asked to do something.
+    /// An adapter was called.
     pub(crate) fn executes(&mut self, request: &Request) -> Result<(), String> {
         let Request { run, step, dispatch_no, .. } = request;
         let about = |what: &str| format!("{run} `{step}` dispatch {dispatch_no}: {what}");
@@ -299,8 +299,8 @@ impl Journal {
         if !self.executed.insert((*run, step.clone(), *dispatch_no)) {
             return Err(about("a dispatch is sent once"));
         }
-        // A step that was rewound meanwhile has other instances, or none; theirs
-        // count on from the dispatches of these.
+        // A rewound step may have other instances, or none; their dispatch numbers
+        // continue from these.
         let current =
             |state: &StepState| state.dispatch_no == *dispatch_no && state.status.is_dispatched();
         if track.run.get(at).is_some_and(current) {
@@ -314,7 +314,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Each end of a child was heard by its parent, once.
+    /// Every end of a child reached its parent exactly once.
     pub(crate) fn families(&self) -> Result<(), String> {
         for (id, track) in &self.tracks {
             let Some((parent, _)) = &track.run.started.parent else { continue };
@@ -333,14 +333,14 @@ impl Journal {
                 .read
                 .range(first..)
                 .take_while(|((run, key), _)| run == parent && key.starts_with(&prefix));
-            // One that could not be started here, but was elsewhere, was given up at 0.
-            // That it waited for people, or went on, is no end.
+            // A child that this node could not start, but another node did, ended at 0.
+            // Waiting for approval, or resuming, is not an end.
             let others = [":0", ":paused", ":resumed"];
             let is_end = |key: &str| !others.iter().any(|other| key.ends_with(other));
             let heard = heard.filter(|((_, key), _)| is_end(key));
             let (ends, heard) = (ends.count(), heard.count());
             if ends != heard {
-                return Err(format!("{parent} heard {heard} of {ends} ends of {id}"));
+                return Err(format!("{parent} received {heard} of {ends} ends of {id}"));
             }
         }
         Ok(())
@@ -354,7 +354,7 @@ impl Journal {
             .filter(|run| !run.status.is_terminal() || run.recovers_at_ms().is_some())
     }
 
-    /// Whether a run as it was loaded is the fold of its journal.
+    /// Checks that a loaded run equals the fold of its journal.
     pub(crate) fn compare(&self, loaded: &Run) -> Result<(), String> {
         let track = self.tracks.get(&loaded.id).ok_or("a loaded run was created")?;
         let folded = track.at(loaded.version);
@@ -366,15 +366,15 @@ impl Journal {
             return Ok(());
         }
         let (id, version) = (loaded.id, loaded.version);
-        Err(format!("{id} at {version}: what is loaded is the fold of the journal"))
+        Err(format!("{id} at {version}: a loaded run equals the fold of its journal"))
     }
 
-    /// A digest of everything that was written, in the order it was.
+    /// Digest of all appends, in order.
     pub(crate) fn digest(&self) -> Hash {
         self.digest
     }
 
-    /// The end of a run's journal, for people.
+    /// End of a run's journal, for failure reports.
     pub(crate) fn tail(&self, run: RunId) -> String {
         let Some(track) = self.tracks.get(&run) else { return String::new() };
         let skipped = track.events.len().saturating_sub(40);
@@ -388,7 +388,7 @@ impl Journal {
 }
 
 impl Track {
-    /// The run as it was after the event `version`, folded anew.
+    /// Folds a run up to the event `version`.
     pub(crate) fn at(&self, version: u64) -> Run {
         let started = Arc::clone(&self.run.started);
         let mut run = Run::new(self.run.id, Arc::clone(&self.run.definition), started);
@@ -457,12 +457,12 @@ impl Track {
     fn approval(&mut self, node: &NodeEvent) -> Result<(), String> {
         match node {
             NodeEvent::ApprovalRequested(asked) if !self.asked.insert(asked.approval) => {
-                Err("a question is asked once".into())
+                Err("an approval is requested once".into())
             }
             NodeEvent::ApprovalResolved(resolved) => {
                 let open = self.run.approvals.get(&resolved.approval);
                 let open = open.is_some_and(|one| one.resolution.is_none());
-                if open { Ok(()) } else { Err("a question is closed once".into()) }
+                if open { Ok(()) } else { Err("an approval is resolved once".into()) }
             }
             _ => Ok(()),
         }
@@ -474,12 +474,12 @@ impl Track {
             && let Some(child) = one.source_run
             && !self.heard.insert(child)
         {
-            return Err(format!("the end of {child} is heard once"));
+            return Err(format!("the end of {child} is received once"));
         }
         Ok(())
     }
 
-    /// What holds between appends.
+    /// Invariants between appends.
     fn settled(&self) -> Result<(), String> {
         let run = &self.run;
         let flies = |path: Option<Path>| path != Some(Path::FanOut);
@@ -522,14 +522,14 @@ fn place(run: &Run, name: &str) -> Option<StepAt> {
     Some(StepAt { item, ..run.find(id)? })
 }
 
-/// What a run cost may become known after its end.
+/// The cost of a run may become known after its end.
 fn is_about_money(event: &Event) -> bool {
     matches!(event, Event::BudgetAlert(_) | Event::Node(_, NodeEvent::Reconciled { .. }))
 }
 
 fn reopens(event: &Event) -> bool {
     match event {
-        // One that would be taken up again by itself is kept from it.
+        // A run that would recover by itself is prevented from it.
         Event::RunStatusChanged { status: RunStatus::Cancelling, .. } => true,
         Event::RunStatusChanged { reason, .. } => {
             matches!(reason.as_str(), "rewind" | "retry" | "recovery")

@@ -1,6 +1,6 @@
-//! What can go wrong, and how often it does under one seed.
+//! Faults, and how often each occurs under one seed.
 
-use crate::chance::Chance;
+use crate::random::SeededRandom;
 use std::collections::BTreeMap;
 
 /// A kind of fault.
@@ -54,7 +54,7 @@ impl Fault {
         Fault::LetterUnreadable,
     ];
 
-    /// How often in a thousand chances, in a seed that has it often.
+    /// Occurrences per thousand calls in a seed that has this fault often.
     fn often(self) -> u64 {
         match self {
             Fault::SlowWrite | Fault::SlowAnswer => 150,
@@ -74,14 +74,14 @@ impl Fault {
     }
 }
 
-/// How often each fault happens, of a thousand chances.
+/// Occurrences of each fault per thousand calls.
 #[derive(Debug)]
 pub(crate) struct Rates(BTreeMap<Fault, u64>);
 
 impl Rates {
-    /// Each seed has some faults often, some now and then, and some never, so
-    /// that no fault always hides behind another.
-    pub(crate) fn of(chance: &mut Chance) -> Rates {
+    /// Each seed has some faults often, some rarely and some never, so that no fault always
+    /// hides another.
+    pub(crate) fn of(chance: &mut SeededRandom) -> Rates {
         let rate = |fault: Fault| {
             let rate = match chance.below(4) {
                 0 => 0,

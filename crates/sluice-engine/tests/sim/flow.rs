@@ -1,15 +1,15 @@
-//! Workflows that a seed makes up.
+//! Workflows derived from the seed.
 
 mod govern;
 
-use crate::chance::Chance;
+use crate::random::SeededRandom;
 use serde_json::{Map, Value, json};
 use sluice_core::doc::{self, Format, Registry};
 use sluice_core::port::store::Hash;
 use sluice_engine::definition::Stored;
 use std::collections::BTreeMap;
 
-/// A workflow and what it refers to.
+/// A workflow and its references.
 #[derive(Debug, Clone)]
 pub(crate) struct Flow {
     pub(crate) stored: Stored,
@@ -17,8 +17,8 @@ pub(crate) struct Flow {
     pub(crate) bring: Vec<Stored>,
 }
 
-/// The workflows of a seed; with budgets and more if it is governed.
-pub(crate) fn flows(chance: &mut Chance, mut governed: Option<Chance>) -> Vec<Flow> {
+/// The workflows of a seed; with budgets and approvals if it is governed.
+pub(crate) fn flows(chance: &mut SeededRandom, mut governed: Option<SeededRandom>) -> Vec<Flow> {
     let mut stored = |mut document: Value, format| {
         if let Some(chance) = &mut governed {
             govern::govern(chance, &mut document);
@@ -47,7 +47,7 @@ pub(crate) fn flows(chance: &mut Chance, mut governed: Option<Chance>) -> Vec<Fl
     flows
 }
 
-/// Steps of which a cap fits few, fifty to a run.
+/// Fifty steps per run, of which a cap admits few.
 pub(crate) fn fifty() -> Flow {
     let items: Vec<u64> = (0..50).collect();
     let document = json!({
@@ -71,12 +71,12 @@ fn stored(document: &Value, format: Format) -> Stored {
     Stored::new(plan, &text)
 }
 
-/// A list of steps that refer to earlier ones.
-fn steps(chance: &mut Chance, name: &str, children: &[&str]) -> Value {
+/// Steps that refer to earlier ones.
+fn steps(chance: &mut SeededRandom, name: &str, children: &[&str]) -> Value {
     let count = chance.between(1, if children.is_empty() { 4 } else { 8 });
     let shape = chance.below(3);
     let mut steps: Vec<Value> = Vec::new();
-    // Steps whose `x` others may read.
+    // Steps whose `x` later steps may read.
     let mut readable: Vec<String> = Vec::new();
     for number in 0..count {
         let id = format!("s{number}");
@@ -113,7 +113,7 @@ fn steps(chance: &mut Chance, name: &str, children: &[&str]) -> Value {
     document
 }
 
-fn dependencies(chance: &mut Chance, shape: u64, number: u64) -> Vec<String> {
+fn dependencies(chance: &mut SeededRandom, shape: u64, number: u64) -> Vec<String> {
     let earlier = |one: u64| format!("s{one}");
     match shape {
         // A chain.
@@ -125,9 +125,9 @@ fn dependencies(chance: &mut Chance, shape: u64, number: u64) -> Vec<String> {
     }
 }
 
-/// What a step does; whether it has an `x` to read.
+/// The work of a step; returns whether it has an `x` to read.
 fn work(
-    chance: &mut Chance,
+    chance: &mut SeededRandom,
     step: &mut Map<String, Value>,
     command: &str,
     children: &[&str],
@@ -165,7 +165,7 @@ fn work(
     kind < 85
 }
 
-fn approval(chance: &mut Chance) -> Value {
+fn approval(chance: &mut SeededRandom) -> Value {
     if chance.permille(300) {
         return json!("required");
     }
@@ -173,7 +173,7 @@ fn approval(chance: &mut Chance) -> Value {
     json!({"required": true, "expires_in": expires, "covers_retries": chance.permille(300)})
 }
 
-fn policies(chance: &mut Chance, step: &mut Map<String, Value>) {
+fn policies(chance: &mut SeededRandom, step: &mut Map<String, Value>) {
     step.insert("timeout".to_owned(), json!(format!("{}s", chance.between(1, 12))));
     if chance.permille(500) {
         let policy = *chance.pick(&[
@@ -202,11 +202,11 @@ fn policies(chance: &mut Chance, step: &mut Map<String, Value>) {
     }
 }
 
-/// The node of a graph whose label the caller should have given.
+/// The lens node whose input the caller should have supplied.
 const BLOCKED: u64 = 3;
 
-/// A graph of nodes whose failures stay where they are.
-fn lens(chance: &mut Chance) -> Value {
+/// A lens graph whose failures do not spread.
+fn lens(chance: &mut SeededRandom) -> Value {
     let count = chance.between(2, 6);
     let mut nodes = Vec::new();
     let mut edges = Vec::new();
@@ -222,7 +222,7 @@ fn lens(chance: &mut Chance) -> Value {
         }
         let lens = if chance.permille(600) { "say" } else { "must" };
         let lens = if number == 0 { "say" } else { lens };
-        // A node is blocked if nothing at all brings what it needs.
+        // A node is blocked if none of its edges delivers.
         let applied = if lens == "must" && number == BLOCKED { "lacks" } else { lens };
         nodes.push(json!({"id": format!("n{number}"), "lens_id": applied, "config": config}));
         for from in 0..number {
@@ -232,7 +232,7 @@ fn lens(chance: &mut Chance) -> Value {
             }
         }
         if lens == "must" {
-            // It runs for this edge, whatever becomes of the one it needs.
+            // It runs because of this edge, whatever happens to its other input.
             edges.push(json!({
                 "id": format!("other-{number}"), "source_node_id": "n0",
                 "target_node_id": format!("n{number}"), "target_param_label": "other",
@@ -250,7 +250,7 @@ fn lens(chance: &mut Chance) -> Value {
     })
 }
 
-fn edge(chance: &mut Chance, from: u64, to: u64, lens: &str) -> Value {
+fn edge(chance: &mut SeededRandom, from: u64, to: u64, lens: &str) -> Value {
     let mut edge = json!({
         "id": format!("e{from}-{to}"), "source_node_id": format!("n{from}"),
         "target_node_id": format!("n{to}"), "target_param_label": "text",
@@ -267,7 +267,7 @@ fn edge(chance: &mut Chance, from: u64, to: u64, lens: &str) -> Value {
 }
 
 /// Enough events for a snapshot.
-fn crowd(chance: &mut Chance) -> Value {
+fn crowd(chance: &mut SeededRandom) -> Value {
     let items: Vec<u64> = (0..chance.between(60, 90)).collect();
     json!({
         "name": "crowd",

@@ -1,10 +1,10 @@
-//! What an operator sets up and changes under one seed: agents with limits,
-//! envelopes, policies, a gateway that can be paused.
+//! Registry rows that an operator sets up and changes under one seed: agents with limits,
+//! budgets, policies, a gateway that can be paused.
 //!
-//! Rows are made from words that [`crate::check`] knows too: the policy `ask`
-//! holds whatever `async` is to do, a policy `broken` cannot be read.
+//! [`crate::check`] knows the row names: the policy `ask` requires approval for the agent
+//! `async`, the policy `broken` cannot be parsed.
 
-use crate::chance::Chance;
+use crate::random::SeededRandom;
 use crate::world::Rule;
 use serde_json::{Value, json};
 use sluice_core::money::Money;
@@ -14,11 +14,11 @@ use std::collections::BTreeMap;
 
 /// A cent in micro-cents.
 const CENT: u64 = 1_000_000;
-/// The policy that asks a person about the agent `async`.
+/// A policy that requires approval for the agent `async`.
 pub(crate) const ASK: &str = "ask.cedar";
-/// A policy that cannot be read.
+/// A policy that cannot be parsed.
 pub(crate) const BROKEN: &str = "broken.cedar";
-/// Envelopes by name, with what they are for.
+/// Budgets by name, with their scopes.
 const ENVELOPES: [(&str, &str, Option<&str>, &str); 4] = [
     ("all", "global", None, "total"),
     ("leaf", "workflow", Some("leaf"), "monthly"),
@@ -26,20 +26,20 @@ const ENVELOPES: [(&str, &str, Option<&str>, &str); 4] = [
     ("here", "gateway", Some("local"), "weekly"),
 ];
 
-/// The rows there are, as the operator knows them.
+/// The current rows.
 pub(crate) struct Registry {
     rows: BTreeMap<(Kind, String), Value>,
     window_s: u64,
-    chance: Chance,
+    chance: SeededRandom,
 }
 
-/// One change: rows that are put, and rows that go.
+/// One change: rows to put, and rows to remove.
 pub(crate) type Edit = (Vec<Row>, Vec<(Kind, String)>);
 
 impl Registry {
-    /// What a seed begins with.
+    /// Initial rows of a seed.
     pub(crate) fn of(seed: u64) -> Registry {
-        let mut chance = Chance::of(&[seed, 7]);
+        let mut chance = SeededRandom::of(&[seed, 7]);
         let window_s = chance.between(1, 8);
         let mut registry = Registry { rows: BTreeMap::new(), window_s, chance };
         for agent in ["edge", "async"] {
@@ -52,7 +52,7 @@ impl Registry {
             registry.rows.insert((Kind::Gateway, "local".to_owned()), json!({}));
         }
         if seed.is_multiple_of(2) {
-            // What is sent there is sent again under the same number until it is taken.
+            // A dispatch to this gateway is repeated under the same number until accepted.
             let row = json!({"provider": "async", "url": "https://elsewhere.example"});
             registry.rows.insert((Kind::Gateway, "elsewhere".to_owned()), row);
             let agent = registry.rows.entry((Kind::Agent, "async".to_owned()));
@@ -71,14 +71,14 @@ impl Registry {
         registry
     }
 
-    /// A cap that fits so many steps of a cent each.
+    /// A cap that admits this many steps of a cent each.
     pub(crate) fn capped(cents: u64) -> Registry {
         let row = json!({"scope": "global", "period": "total", "amount_cents": cents});
         let rows = BTreeMap::from([((Kind::Envelope, "all".to_owned()), row)]);
-        Registry { rows, window_s: 1, chance: Chance::of(&[cents]) }
+        Registry { rows, window_s: 1, chance: SeededRandom::of(&[cents]) }
     }
 
-    /// Everything, for the first change.
+    /// All rows, for the first change.
     pub(crate) fn all(&self) -> Vec<Row> {
         let row = |((kind, name), body): (&(Kind, String), &Value)| Row {
             kind: *kind,
@@ -95,7 +95,7 @@ impl Registry {
             row["max_concurrent_steps"] = json!(chance.between(1, 8));
         }
         if chance.permille(500) {
-            // A window of another length begins anew, so a seed has one length.
+            // A window of another length would restart, so a seed has one length.
             row["rate"] = json!({"limit": chance.between(2, 20), "window_s": self.window_s});
         }
         if chance.permille(350) {
@@ -122,7 +122,7 @@ impl Registry {
         self.rows.insert((Kind::Policy, name.to_owned()), json!({"text": text, "set": set}));
     }
 
-    /// Something an operator does on an ordinary day.
+    /// An ordinary change by an operator.
     pub(crate) fn edit(&mut self) -> Edit {
         let before = self.rows.clone();
         match self.chance.below(12) {
@@ -167,7 +167,7 @@ impl Registry {
         }
     }
 
-    /// What the operator does in the end: whatever is stopped goes on.
+    /// Final changes: whatever is stopped resumes.
     pub(crate) fn reopen(&mut self) -> Edit {
         let before = self.rows.clone();
         for agent in ["edge", "async"] {
@@ -197,11 +197,11 @@ fn ask() -> String {
         .to_owned()
 }
 
-/// What a dispatch of a step costs at most.
+/// Quoted maximum cost of a dispatch of a step.
 pub(crate) fn worst(rule: Rule, seed: u64, step: &str) -> Money {
     if rule == Rule::Thousand {
         return Money::from_micro_cents(CENT);
     }
     let name = step.bytes().fold(0u64, |sum, byte| sum.wrapping_mul(31) + u64::from(byte));
-    Money::from_micro_cents(Chance::of(&[seed, 8, name]).between(1, 5 * CENT))
+    Money::from_micro_cents(SeededRandom::of(&[seed, 8, name]).between(1, 5 * CENT))
 }

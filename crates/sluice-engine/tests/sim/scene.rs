@@ -1,14 +1,14 @@
-//! One seed, played: processes, clients, people, faults, and then calm.
+//! One seed: nodes, clients, approvers, faults, and then calm.
 
 mod client;
 mod end;
 mod operator;
 
-use crate::adapter::{Async, Edge};
-use crate::censor::Censor;
-use crate::chance::Chance;
+use crate::adapter::{AsyncAdapter, LocalAdapter};
 use crate::fault::Fault;
 use crate::flow::{Flow, fifty, flows};
+use crate::moderation::SeededModerator;
+use crate::random::SeededRandom;
 use crate::store::FaultyStore;
 use crate::tally::Tally;
 use crate::trace::Printer;
@@ -31,17 +31,17 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// What a seed came to.
+/// Result of a seed.
 #[derive(Debug)]
 pub(crate) struct Played {
     pub(crate) tally: Tally,
-    /// Of all journals.
+    /// Digest of all journals.
     pub(crate) digest: Hash,
-    /// What did not hold.
+    /// The violated invariant, if any.
     pub(crate) failure: Option<String>,
 }
 
-/// Everything that stays the same over one seed.
+/// What stays the same during one seed.
 pub(crate) struct Scene {
     pub(crate) world: Arc<World>,
     pub(crate) store: MemoryStore,
@@ -49,13 +49,13 @@ pub(crate) struct Scene {
     pub(crate) configs: Vec<Config>,
     pub(crate) operator: Option<Operator>,
     skews: Vec<i64>,
-    /// A process that lacks an agent, if there is one.
+    /// A node that lacks an agent, if there is one.
     lacking: Option<usize>,
 }
 
-/// What every process seals with.
+/// Sealing key of every node.
 const SEAL_KEY: [u8; 32] = [7; 32];
-/// How long faults go on.
+/// How long faults occur.
 const FAULTS_MS: (u64, u64) = (15_000, 45_000);
 
 /// Plays a seed.
@@ -71,13 +71,13 @@ pub(crate) fn play(seed: u64, rule: Rule, safeguards: Safeguards) -> Played {
 }
 
 async fn whole(seed: u64, rule: Rule, safeguards: Safeguards) -> Played {
-    let mut chance = Chance::of(&[seed, 2]);
+    let mut chance = SeededRandom::of(&[seed, 2]);
     let processes = usize::try_from(chance.between(1, 3)).expect("a few");
     let (sender, crashes) = mpsc::unbounded_channel();
     let world = Arc::new(World::new(seed, rule, processes, sender));
     let clock = Arc::new(SimClock { world: Arc::clone(&world), skew_ms: 0 });
     let governed = rule == Rule::Governed;
-    let mut flows = flows(&mut chance, governed.then(|| Chance::of(&[seed, 6])));
+    let mut flows = flows(&mut chance, governed.then(|| SeededRandom::of(&[seed, 6])));
     if rule == Rule::Thousand {
         flows = vec![fifty()];
     }
@@ -87,7 +87,7 @@ async fn whole(seed: u64, rule: Rule, safeguards: Safeguards) -> Played {
             world.journal().definitions.insert(stored.hash, definition);
         }
     }
-    let skew = |chance: &mut Chance| i64::try_from(chance.below(400)).expect("small") - 200;
+    let skew = |chance: &mut SeededRandom| i64::try_from(chance.below(400)).expect("small") - 200;
     let configs = (0..processes).map(|process| config(&mut chance, process, safeguards)).collect();
     let skews = (0..processes).map(|_| skew(&mut chance)).collect();
     let store = MemoryStore::with_checks(clock, safeguards.checks);
@@ -117,12 +117,12 @@ async fn whole(seed: u64, rule: Rule, safeguards: Safeguards) -> Played {
     tally.seeds = 1;
     tally.virtual_ms = world.elapsed_ms();
     let digest = world.journal().digest();
-    // Engines hold the world that holds them.
-    world.slots.lock().expect("nobody panics while holding it").clear();
+    // Breaks the reference cycle between engines and world.
+    world.slots.lock().expect("the lock is not poisoned").clear();
     Played { tally, digest, failure: world.verdict() }
 }
 
-fn config(chance: &mut Chance, process: usize, safeguards: Safeguards) -> Config {
+fn config(chance: &mut SeededRandom, process: usize, safeguards: Safeguards) -> Config {
     let claims = *chance.pick(&[Claims::All, Claims::All, Claims::None, Claims::Own]);
     let claims = if process == 0 { Claims::All } else { claims };
     Config {
@@ -152,18 +152,18 @@ fn config(chance: &mut Chance, process: usize, safeguards: Safeguards) -> Config
 }
 
 impl Scene {
-    /// Starts a process, however often that takes.
+    /// Starts a node, retrying until it succeeds.
     async fn open(&self, process: usize) {
         let world = &self.world;
         loop {
             let dead = CancellationToken::new();
             let number = world.number();
             let seed = world.seed;
-            let entropy = Chance::of(&[seed, 4, number]);
+            let entropy = SeededRandom::of(&[seed, 4, number]);
             let entropy = std::sync::Mutex::new(entropy);
             let source = move || {
-                let mut entropy = entropy.lock().expect("nobody panics while holding it");
-                Box::new(Chance::of(&[entropy.next()])) as Box<dyn Entropy>
+                let mut entropy = entropy.lock().expect("the lock is not poisoned");
+                Box::new(SeededRandom::of(&[entropy.next()])) as Box<dyn Entropy>
             };
             let store = self.store.beside();
             let store = FaultyStore::new(store, Arc::clone(world), process, dead.clone());
@@ -175,7 +175,7 @@ impl Scene {
                 agents: self.agents(process),
                 policies: PolicySource::default(),
                 sealer: Some(Sealer { signer: Signer::new(&SEAL_KEY), witness: None }),
-                moderator: Some(Arc::new(Censor(Arc::clone(world)))),
+                moderator: Some(Arc::new(SeededModerator(Arc::clone(world)))),
                 observer: None,
             };
             if let Ok(engine) = Engine::open(ground, self.configs[process].clone()).await {
@@ -189,16 +189,16 @@ impl Scene {
     }
 
     fn agents(&self, process: usize) -> Agents {
-        let edge = Agents::new().with("edge", Arc::new(Edge(Arc::clone(&self.world))));
-        // A gateway of theirs would be offline there, and whose turn it is is chance.
+        let edge = Agents::new().with("edge", Arc::new(LocalAdapter(Arc::clone(&self.world))));
+        // Its gateway would be offline there, and the choice of node is random.
         let elsewhere = self.world.rule == Rule::Governed && self.world.seed.is_multiple_of(2);
         if self.lacking == Some(process) && !elsewhere {
             return edge;
         }
-        edge.with("async", Arc::new(Async(Arc::clone(&self.world))))
+        edge.with("async", Arc::new(AsyncAdapter(Arc::clone(&self.world))))
     }
 
-    /// Buries processes that crashed and starts them again.
+    /// Removes crashed nodes and restarts them.
     async fn undertake(self: Arc<Self>, mut crashes: mpsc::UnboundedReceiver<usize>) {
         while let Some(process) = crashes.recv().await {
             // Dropped outside the lock.
@@ -213,7 +213,7 @@ impl Scene {
         }
     }
 
-    /// Stops a process in good order, and starts it again.
+    /// Stops a node gracefully, and restarts it.
     pub(crate) async fn restart(&self, process: usize) {
         let (engine, dead) = {
             let mut slots = self.world.slots();
@@ -234,14 +234,14 @@ impl Scene {
         dead.cancel();
         drop(engine);
         if crashed {
-            // Whoever saw the crash starts it again.
+            // The crash handler restarts it.
             return;
         }
         self.world.chance().next();
         self.open(process).await;
     }
 
-    /// Everything that goes wrong by itself, now and then.
+    /// Injects faults at random times.
     pub(crate) async fn trouble(self: Arc<Self>) {
         while self.world.is_faulty() {
             let pause_ms = self.world.chance().between(500, 4000);
@@ -265,7 +265,7 @@ impl Scene {
         }
     }
 
-    /// Kills a process between two of its calls.
+    /// Kills a node between two of its store calls.
     fn kill(&self, process: usize) {
         let slots = self.world.slots();
         if slots[process].engine.is_some() && !slots[process].dead.is_cancelled() {

@@ -1,4 +1,4 @@
-//! A store that is slow, fails, loses answers, and takes its process with it.
+//! A store that is slow, fails, loses answers, and crashes its node.
 
 use crate::fault::Fault;
 use crate::world::World;
@@ -24,13 +24,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// One process's way to the store.
+/// The store as one node sees it.
 pub(crate) struct FaultyStore {
     inner: Arc<MemoryStore>,
     world: Arc<World>,
     process: usize,
     dead: CancellationToken,
-    /// Until when renewals are lost.
+    /// Until when lease renewals are lost.
     cut_until_ms: AtomicU64,
 }
 
@@ -45,7 +45,7 @@ impl FaultyStore {
         FaultyStore { inner, world, process, dead, cut_until_ms: AtomicU64::new(0) }
     }
 
-    /// What lies before every call: a dead process gets no answer.
+    /// Runs before every call: a dead node gets no answer.
     async fn ask(&self, slow: Fault) -> Result<(), StoreError> {
         if self.world.spins() {
             self.world.fails(format!("time goes on: process {} spins", self.process));
@@ -62,7 +62,7 @@ impl FaultyStore {
         Ok(())
     }
 
-    /// What lies after every call that writes.
+    /// Runs after every write.
     async fn answer(&self) -> Result<(), StoreError> {
         if self.world.strikes(Fault::SlowAnswer) {
             self.pause(2500).await;
@@ -87,7 +87,7 @@ impl FaultyStore {
         std::future::pending().await
     }
 
-    /// Tells the other processes.
+    /// Notifies the other nodes.
     fn notify(&self) {
         for (process, notice) in self.world.notices.iter().enumerate() {
             if process != self.process && !self.world.strikes(Fault::NoticeLost) {
@@ -96,7 +96,7 @@ impl FaultyStore {
         }
     }
 
-    /// A call that reads, as slow and faulty as any.
+    /// A read, with delays and faults.
     fn reading<'a, T: Send + 'a>(&'a self, call: Answer<'a, T>) -> Answer<'a, T> {
         Box::pin(async move {
             self.ask(Fault::SlowRead).await?;
@@ -104,7 +104,7 @@ impl FaultyStore {
         })
     }
 
-    /// A call that writes, as slow and faulty as any.
+    /// A write, with delays and faults.
     fn writing<'a, T: Send + 'a>(&'a self, call: Answer<'a, T>) -> Answer<'a, T> {
         Box::pin(async move {
             self.ask(Fault::SlowWrite).await?;
@@ -159,7 +159,7 @@ impl Store for FaultyStore {
                 let late_ms = world.chance().between(1, 3000);
                 tokio::spawn(async move {
                     tokio::time::sleep(Duration::from_millis(late_ms)).await;
-                    // Nobody waits for this answer any more.
+                    // The caller has stopped waiting for this answer.
                     drop(write(&inner, &world, append).await);
                 });
                 return Err(StoreError::Unknown("scripted, written later".to_owned()));
@@ -276,7 +276,7 @@ impl Store for FaultyStore {
         Box::pin(async move {
             let patience = Duration::from_millis(patience_ms);
             let noticed = self.world.notices[self.process].notified();
-            // Whether one came or not makes no difference to the caller.
+            // The caller does not depend on whether one came.
             let _ = tokio::time::timeout(patience, noticed).await;
             let late_ms = self.world.chance().between(1, 40);
             tokio::time::sleep(Duration::from_millis(late_ms)).await;

@@ -1,7 +1,7 @@
-//! Which seeds are played, and what is asked of them together.
+//! Which seeds are played, and what they must reach together.
 
 use crate::adapter::SCRIPTED;
-use crate::chance::Chance;
+use crate::random::SeededRandom;
 use crate::scene::{Played, play};
 use crate::tally::Tally;
 use crate::world::{Rule, Safeguards};
@@ -13,30 +13,30 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, Once};
 
-/// Seeds of `cargo test`: as many as fit in well under a minute unoptimised.
+/// Seeds of `cargo test`: as many as take well under a minute unoptimised.
 const SEEDS: std::ops::Range<u64> = 1..151;
 /// Fewest runs and faults of a seed.
 const RUNS_MIN: u64 = 20;
 const FAULTS_MIN: u64 = 10;
-/// Seeds under which a thousand steps are played.
+/// Seeds of the thousand-step scenario.
 const THOUSANDS: u64 = 4;
-/// Seeds within which each missing safeguard must be noticed.
+/// Seeds within which each disabled safeguard must be noticed.
 const SABOTAGED_SEEDS: u64 = 300;
 /// Seeds that once failed, and what they found.
 const FOUND: [(u64, &str); 17] = [
-    (3, "an inbox that could not be read was read again at once, for ever"),
+    (3, "an unreadable mailbox was read again in a busy loop"),
     (4, "instances of a rewound step began again at dispatch 1"),
-    (18, "parents held the room that their children waited for"),
-    (125, "a claim met a take of the same run that failed"),
-    (303, "a process that had lost the run refused an answer to its question"),
-    (393, "a run that was lost and still ours was not taken up again"),
+    (18, "parents held the permits that their children waited for"),
+    (125, "a claim coincided with a failing load of the same run"),
+    (303, "a node that had lost the run refused a vote"),
+    (393, "a run that was lost and assigned again was not reloaded"),
     (687, "a step whose wave was closed kept a run in memory"),
-    (773, "a caller that stopped waiting left a run to nobody"),
-    (840, "two owners decided the same at the same time, and both sent it"),
+    (773, "a caller that stopped waiting left a run without an owner"),
+    (840, "two owners made the same decision at the same time, and both dispatched"),
     (951, "as 687"),
     (1241, "as 840"),
-    (2309, "a claim whose answer was lost while the lease had run out"),
-    (2542, "a process that lost the run sends what it wrote, rewound or not"),
+    (2309, "a claim whose answer was lost while the lease had expired"),
+    (2542, "a node that lost the run dispatches what it wrote, rewound or not"),
     (4359, "as 2309"),
     (11036, "a claim whose answer was lost while the run was leaving memory"),
     (13550, "as 11036"),
@@ -44,12 +44,12 @@ const FOUND: [(u64, &str); 17] = [
 ];
 
 thread_local! {
-    /// Panics of this thread's seed, apart from those in its script.
+    /// Unscripted panics of this thread's seed.
     static PANICS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
     static QUIET: RefCell<bool> = const { RefCell::new(false) };
 }
 
-/// Panics in tasks are swallowed by the runtime: they are kept here instead.
+/// Collects panics in tasks, which the runtime would swallow.
 fn watch_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -65,7 +65,7 @@ fn watch_panics() {
                     None => told,
                 };
                 if std::env::var_os("SIM_TRACE").is_some() {
-                    // A seed that never ends shows what it broke on.
+                    // A seed that hangs shows what it panicked on.
                     eprintln!("{told}");
                 }
                 PANICS.with_borrow_mut(|panics| panics.push(told));
@@ -74,13 +74,13 @@ fn watch_panics() {
     });
 }
 
-/// Whether a seed has an operator. What once failed is played as it was.
+/// Whether a seed is governed. Former failures are replayed as they were.
 fn rule(seed: u64) -> Rule {
     let plain = FOUND.iter().any(|(found, _)| *found == seed);
-    if plain || Chance::of(&[seed, 10]).permille(300) { Rule::Plain } else { Rule::Governed }
+    if plain || SeededRandom::of(&[seed, 10]).permille(300) { Rule::Plain } else { Rule::Governed }
 }
 
-/// Plays one seed. What does not hold comes back as its failure.
+/// Plays one seed. A violated invariant is returned as its failure.
 fn one(seed: u64, safeguards: Safeguards) -> Played {
     played(seed, rule(seed), safeguards)
 }
@@ -102,7 +102,7 @@ fn played(seed: u64, rule: Rule, safeguards: Safeguards) -> Played {
     played
 }
 
-/// Plays seeds on all cores. The failure with the lowest seed ends it.
+/// Plays seeds on all cores. Stops at the failure with the lowest seed.
 fn all(seeds: std::ops::Range<u64>) -> (Tally, Option<(u64, String)>) {
     let next = AtomicU64::new(seeds.start);
     let stop = AtomicBool::new(false);
@@ -153,7 +153,7 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Without `SIM_SEED` the fixed seeds of every build; with it those asked for.
+/// Without `SIM_SEED` the fixed seeds of every build, else the requested ones.
 #[test]
 fn every_run_ends_and_every_journal_holds_whatever_fails() {
     let asked = number("SIM_SEED");
@@ -179,8 +179,8 @@ fn seeds_that_once_failed_still_hold() {
     }
 }
 
-/// Twenty runs of fifty steps each, under crashes and everything else, against
-/// a cap that fits 137 of them.
+/// Twenty runs of fifty steps each, with all faults, against a cap that admits 137 of
+/// them.
 #[test]
 fn of_a_thousand_steps_exactly_those_that_fit_are_sent_whatever_fails() {
     for seed in 1..=THOUSANDS {
@@ -201,7 +201,7 @@ fn the_same_seed_gives_the_same_journals() {
     }
 }
 
-/// Without the safeguard this invariant must break under some seed.
+/// With the safeguard disabled, this invariant must be violated under some seed.
 fn caught(what: &str, invariant: &str, safeguards: Safeguards) {
     for seed in 1..=SABOTAGED_SEEDS {
         let failure = one(seed, safeguards).failure.unwrap_or_default();
@@ -211,7 +211,7 @@ fn caught(what: &str, invariant: &str, safeguards: Safeguards) {
             return;
         }
     }
-    panic!("nobody missed {what} in {SABOTAGED_SEEDS} seeds");
+    panic!("no seed noticed the absence of {what} in {SABOTAGED_SEEDS} seeds");
 }
 
 fn without(checks: impl FnOnce(&mut Checks)) -> Safeguards {
@@ -237,10 +237,10 @@ fn the_owner_epoch_is_needed() {
 }
 
 #[test]
-fn dropping_letters_that_came_before_is_needed() {
+fn dropping_repeated_messages_is_needed() {
     caught(
-        "dropping second letters",
-        "a letter is applied once",
+        "dropping repeated messages",
+        "a message is applied once",
         without(|checks| checks.dedupe = false),
     );
 }
@@ -279,17 +279,17 @@ fn caps_in_the_append_are_needed() {
 
 #[test]
 fn slots_in_the_append_are_needed() {
-    caught("slots in the append", "an agent does so many steps at once", unguarded("busy:"));
+    caught("slots in the append", "an agent respects its concurrency limit", unguarded("busy:"));
 }
 
 #[test]
 fn rates_in_the_append_are_needed() {
-    caught("rates in the append", "no window holds more than the rate", unguarded("rate:"));
+    caught("rates in the append", "no window exceeds the rate", unguarded("rate:"));
 }
 
 #[test]
 fn the_epoch_of_the_rows_in_the_append_is_needed() {
-    caught("the epoch of the rows", "a dispatch keeps to the rows in force", unguarded("registry"));
+    caught("the epoch of the rows", "a dispatch respects the current rows", unguarded("registry"));
 }
 
 #[test]
@@ -298,20 +298,20 @@ fn closed_caps_in_the_append_are_needed() {
 }
 
 #[test]
-fn noting_what_was_told_in_the_append_is_needed() {
-    caught("noting what was told", "a threshold is told once", unguarded("told:"));
+fn counting_reported_thresholds_in_the_append_is_needed() {
+    caught("counting reported thresholds", "a threshold is reported once", unguarded("told:"));
 }
 
 #[test]
-fn looking_at_what_is_spent_in_the_append_is_needed() {
-    caught("looking at what is spent", "a threshold is told:", unguarded("spent:"));
+fn checking_spend_in_the_append_is_needed() {
+    caught("checking spend", "a threshold is reported:", unguarded("spent:"));
 }
 
 #[test]
-fn giving_slots_back_is_needed() {
+fn releasing_slots_is_needed() {
     caught(
-        "giving slots back",
-        "counters are what the journals say: busy:",
+        "releasing slots",
+        "counters agree with the journals: busy:",
         sabotaged(|sabotage| sabotage.forget_slots = true),
     );
 }
@@ -320,34 +320,34 @@ fn giving_slots_back_is_needed() {
 fn reserving_once_is_needed() {
     caught(
         "reserving once",
-        "counters are what the journals say: held:",
+        "counters agree with the journals: held:",
         sabotaged(|sabotage| sabotage.reserve_again = true),
     );
 }
 
 #[test]
-fn using_up_grants_is_needed() {
+fn using_an_approval_once_is_needed() {
     caught(
-        "using up grants",
-        "a grant is for one attempt",
+        "using an approval once",
+        "an approval is for one attempt",
         sabotaged(|sabotage| sabotage.reuse_grants = true),
     );
 }
 
 #[test]
-fn asking_before_sending_is_needed() {
+fn moderating_inputs_is_needed() {
     caught(
-        "asking before sending",
-        "nothing unchecked is sent",
+        "moderating inputs",
+        "no unchecked text is sent",
         sabotaged(|sabotage| sabotage.let_in = true),
     );
 }
 
 #[test]
-fn holding_streams_back_is_needed() {
+fn withholding_streams_is_needed() {
     caught(
-        "holding streams back",
-        "nothing unchecked is shown",
+        "withholding streams",
+        "no unchecked text is shown",
         sabotaged(|sabotage| sabotage.stream_unchecked = true),
     );
 }

@@ -1,11 +1,11 @@
-//! How often everything was reached.
+//! Coverage: how often everything was reached.
 
 use crate::fault::Fault;
 use sluice_core::run::status::{RunStatus, StepStatus};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Counts, by what was counted.
+/// Counts by category.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Tally {
     pub(crate) seeds: u64,
@@ -16,7 +16,7 @@ pub(crate) struct Tally {
     pub(crate) run_statuses: BTreeMap<RunStatus, u64>,
     pub(crate) step_statuses: BTreeMap<StepStatus, u64>,
     pub(crate) moves: BTreeMap<(StepStatus, StepStatus), u64>,
-    /// What governance did, in words.
+    /// Governance events, by description.
     pub(crate) reached: BTreeMap<String, u64>,
     /// Virtual time that passed.
     pub(crate) virtual_ms: u64,
@@ -27,7 +27,7 @@ impl Tally {
         self.faults.values().sum()
     }
 
-    /// Governance did this once more.
+    /// Counts a governance event.
     pub(crate) fn reach(&mut self, what: impl Into<String>) {
         *self.reached.entry(what.into()).or_default() += 1;
     }
@@ -45,7 +45,7 @@ impl Tally {
         merge(&mut self.reached, &other.reached);
     }
 
-    /// What should have been reached and never was.
+    /// What should have been reached but was not.
     pub(crate) fn missing(&self) -> Vec<String> {
         let mut missing = Vec::new();
         let faults = Fault::ALL.iter().filter(|fault| !self.faults.contains_key(fault));
@@ -100,7 +100,7 @@ impl fmt::Display for Tally {
     }
 }
 
-/// What governance and recovery must have done in a long enough run of the suite.
+/// Governance and recovery events that a long enough suite must reach.
 const REACHED: [&str; 26] = [
     "wait agent_busy",
     "wait rate_limited",
@@ -155,7 +155,7 @@ const STEP_STATUSES: [StepStatus; 11] = [
     StepStatus::Blocked,
 ];
 
-/// Changes that every long enough run of the suite must see.
+/// Status changes that a long enough suite must reach.
 const MOVES: [(StepStatus, StepStatus); 36] = {
     use StepStatus as S;
     [

@@ -1,4 +1,4 @@
-//! What the engine logs while a seed is played, for people: `SIM_TRACE=1`.
+//! The engine's log while a seed is played: `SIM_TRACE=1`.
 
 use std::fmt::{self, Write as _};
 use tokio::time::Instant;
@@ -6,21 +6,21 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-/// Prints every event with the virtual time at which it came.
+/// Prints every log record with its virtual time.
 pub(crate) struct Printer {
     pub(crate) began: Instant,
 }
 
 impl Printer {
-    /// Whether somebody wants to see it.
+    /// Whether tracing is enabled.
     pub(crate) fn is_wanted() -> bool {
         std::env::var_os("SIM_TRACE").is_some()
     }
 }
 
-struct Line(String);
+struct LogLine(String);
 
-impl Visit for Line {
+impl Visit for LogLine {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         write!(self.0, " {}={value:?}", field.name()).expect("memory takes it");
     }
@@ -40,7 +40,7 @@ impl Subscriber for Printer {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        let mut line = Line(String::new());
+        let mut line = LogLine(String::new());
         event.record(&mut line);
         let at_ms = self.began.elapsed().as_millis();
         println!("@{at_ms} {}{}", event.metadata().target(), line.0);

@@ -1,8 +1,8 @@
-//! Everything the processes of one seed share, and what they know nothing of.
+//! State that all nodes of a seed share, and state of the checkers.
 
-use crate::chance::Chance;
 use crate::check::Journal;
 use crate::fault::{Fault, Rates};
+use crate::random::SeededRandom;
 use crate::tally::Tally;
 use sluice_core::port::Clock;
 use sluice_core::port::adapter::Request;
@@ -20,58 +20,58 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// The time at which every seed begins.
+/// Start time of every seed.
 const BEGIN_MS: u64 = 1_700_000_000_000;
 
-/// Which safeguards are there.
+/// Enabled safeguards.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Safeguards {
     pub(crate) checks: Checks,
     pub(crate) sabotage: Sabotage,
 }
 
-/// Whether an operator has set anything up.
+/// Whether an operator has configured governance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rule {
     /// Nothing: every gate passes.
     Plain,
     /// Limits, caps and policies, which change.
     Governed,
-    /// A thousand steps, and a cap that fits few of them.
+    /// A thousand steps, and a cap that admits few of them.
     Thousand,
 }
 
-/// A process, alive or not.
+/// A node, alive or not.
 #[derive(Default)]
-pub(crate) struct Slot {
+pub(crate) struct NodeSlot {
     pub(crate) engine: Option<Arc<Engine>>,
-    /// Cancelled when the process dies.
+    /// Cancelled when the node dies.
     pub(crate) dead: CancellationToken,
 }
 
-/// One seed's world.
+/// The world of one seed.
 pub(crate) struct World {
     pub(crate) seed: u64,
     pub(crate) rule: Rule,
-    pub(crate) slots: Mutex<Vec<Slot>>,
+    pub(crate) slots: Mutex<Vec<NodeSlot>>,
     pub(crate) journal: Mutex<Journal>,
     pub(crate) tally: Mutex<Tally>,
-    /// Cancelled when something does not hold.
+    /// Cancelled when an invariant is violated.
     pub(crate) broken: CancellationToken,
-    /// One for each process: something happened by another's hand.
+    /// Change notification of each node.
     pub(crate) notices: Vec<Notify>,
-    /// Processes that crash.
+    /// Nodes that crash.
     pub(crate) crashes: mpsc::UnboundedSender<usize>,
     verdict: Mutex<Option<String>>,
-    chance: Mutex<Chance>,
+    chance: Mutex<SeededRandom>,
     rates: Rates,
     faulty: AtomicBool,
     began: Instant,
     offset_ms: AtomicI64,
     ids: AtomicU64,
-    /// Dispatches that somebody elsewhere was asked for.
+    /// Dispatches that a remote worker has received.
     taken: Mutex<BTreeSet<(RunId, String, u32)>>,
-    /// The time of the last call of the store, and how many came at that time.
+    /// Time of the last store call, and the number of calls at that time.
     calls: Mutex<(u64, u64)>,
 }
 
@@ -82,11 +82,11 @@ impl World {
         processes: usize,
         crashes: mpsc::UnboundedSender<usize>,
     ) -> World {
-        let mut chance = Chance::of(&[seed, 1]);
+        let mut chance = SeededRandom::of(&[seed, 1]);
         World {
             seed,
             rule,
-            slots: Mutex::new((0..processes).map(|_| Slot::default()).collect()),
+            slots: Mutex::new((0..processes).map(|_| NodeSlot::default()).collect()),
             journal: Mutex::default(),
             tally: Mutex::default(),
             broken: CancellationToken::new(),
@@ -104,28 +104,28 @@ impl World {
         }
     }
 
-    pub(crate) fn slots(&self) -> MutexGuard<'_, Vec<Slot>> {
-        self.slots.lock().expect("nobody panics while holding it")
+    pub(crate) fn slots(&self) -> MutexGuard<'_, Vec<NodeSlot>> {
+        self.slots.lock().expect("the lock is not poisoned")
     }
 
     pub(crate) fn journal(&self) -> MutexGuard<'_, Journal> {
-        self.journal.lock().expect("nobody panics while holding it")
+        self.journal.lock().expect("the lock is not poisoned")
     }
 
     pub(crate) fn tally(&self) -> MutexGuard<'_, Tally> {
-        self.tally.lock().expect("nobody panics while holding it")
+        self.tally.lock().expect("the lock is not poisoned")
     }
 
-    pub(crate) fn chance(&self) -> MutexGuard<'_, Chance> {
-        self.chance.lock().expect("nobody panics while holding it")
+    pub(crate) fn chance(&self) -> MutexGuard<'_, SeededRandom> {
+        self.chance.lock().expect("the lock is not poisoned")
     }
 
-    /// A number that comes once.
+    /// A unique number.
     pub(crate) fn number(&self) -> u64 {
         self.ids.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Whether a fault happens now.
+    /// Whether a fault occurs now.
     pub(crate) fn strikes(&self, fault: Fault) -> bool {
         let strikes = self.is_faulty() && self.chance().permille(self.rates.get(fault));
         if strikes {
@@ -134,11 +134,11 @@ impl World {
         strikes
     }
 
-    /// Counts a call of the store: time must go on, else something spins.
+    /// Counts a store call: virtual time must advance, otherwise something spins.
     pub(crate) fn spins(&self) -> bool {
         const CALLS_MAX: u64 = 5000;
         let now_ms = self.elapsed_ms();
-        let mut calls = self.calls.lock().expect("nobody panics while holding it");
+        let mut calls = self.calls.lock().expect("the lock is not poisoned");
         *calls = if calls.0 == now_ms { (now_ms, calls.1 + 1) } else { (now_ms, 1) };
         calls.1 > CALLS_MAX
     }
@@ -152,9 +152,9 @@ impl World {
         self.faulty.load(Ordering::Relaxed)
     }
 
-    /// Notes that something does not hold; the first such thing ends the seed.
+    /// Records a violated invariant; the first one ends the seed.
     pub(crate) fn fails(&self, what: String) {
-        self.verdict.lock().expect("nobody panics while holding it").get_or_insert(what);
+        self.verdict.lock().expect("the lock is not poisoned").get_or_insert(what);
         self.broken.cancel();
     }
 
@@ -164,7 +164,7 @@ impl World {
         }
     }
 
-    /// An adapter is asked to do something.
+    /// An adapter was called.
     pub(crate) fn executes(&self, request: &Request) {
         let mut journal = self.journal();
         if let Err(what) = journal.executes(request) {
@@ -172,21 +172,21 @@ impl World {
         }
     }
 
-    /// Whether somebody elsewhere is asked for the first time. Who is in the same
-    /// process is never asked twice.
+    /// Whether a remote worker receives a dispatch for the first time. A local adapter
+    /// never receives one twice.
     pub(crate) fn takes(&self, request: &Request) -> bool {
         let key = (request.run, request.step.clone(), request.dispatch_no);
-        let mut taken = self.taken.lock().expect("nobody panics while holding it");
+        let mut taken = self.taken.lock().expect("the lock is not poisoned");
         taken.insert(key) || request.gateway != "elsewhere"
     }
 
-    /// An adapter says what something cost.
+    /// An adapter reported a cost.
     pub(crate) fn costs(&self, request: &Request) {
         self.journal().ledger.costs(request);
     }
 
     pub(crate) fn verdict(&self) -> Option<String> {
-        self.verdict.lock().expect("nobody panics while holding it").clone()
+        self.verdict.lock().expect("the lock is not poisoned").clone()
     }
 
     pub(crate) fn elapsed_ms(&self) -> u64 {
@@ -202,7 +202,7 @@ impl World {
         now_ms.saturating_add_signed(self.offset_ms.load(Ordering::Relaxed))
     }
 
-    /// Some process that lives.
+    /// Some live node.
     pub(crate) fn anyone(&self) -> Option<(Arc<Engine>, CancellationToken)> {
         let slots = self.slots();
         let alive = slots.iter().filter_map(|slot| Some((slot.engine.clone()?, slot.dead.clone())));
@@ -213,8 +213,8 @@ impl World {
         Some(self.chance().pick(&alive).clone())
     }
 
-    /// Asks something of a run through whichever process answers, and again
-    /// if none does. None when that stays so.
+    /// Sends a command to a run through any node, with retries. `None` if that keeps
+    /// failing.
     pub(crate) async fn command(
         &self,
         run: RunId,
@@ -247,10 +247,10 @@ impl World {
     }
 }
 
-/// The clock of one process, or of the store.
+/// The clock of one node, or of the store.
 pub(crate) struct SimClock {
     pub(crate) world: Arc<World>,
-    /// How far it is off.
+    /// Clock skew.
     pub(crate) skew_ms: i64,
 }
 

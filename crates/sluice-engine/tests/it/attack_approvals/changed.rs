@@ -1,8 +1,8 @@
-//! What is sent is not what was agreed to.
+//! The dispatched action differs from the approved one.
 
 use super::asks;
-use crate::office::{answer, governed, policy, put, question, remove};
-use crate::world::{Life, ended, start, until};
+use crate::operator::{answer, governed, open_approval, policy, put, remove};
+use crate::world::{RunningEngine, ended, start, until};
 use serde_json::{Map, json};
 use sluice_core::journal::event::{Change, Origin};
 use sluice_core::run::command::{Command, Decision, Refusal, Resolve};
@@ -24,22 +24,22 @@ steps:
   - {id: pay, command: 'pay ${args.amount} to ${a.outputs.x}', approval: required, depends_on: [a]}
 ";
 
-/// The differences that the open question of a run shows, by path.
+/// The differences that the open approval request of a run shows, by path.
 fn shown(run: &Run) -> Vec<String> {
-    let asked = run.approvals[&question(run)].action.clone().expect("it is about an action");
+    let asked = run.approvals[&open_approval(run)].action.clone().expect("it is about an action");
     asked.changes.iter().map(|change: &Change| change.path.clone()).collect()
 }
 
-async fn approve(life: &Life, run: &Run) {
+async fn approve(life: &RunningEngine, run: &Run) {
     approve_as(life, run, "bob").await;
 }
 
-async fn approve_as(life: &Life, run: &Run, by: &str) {
-    answer(life, run.id, question(run), Decision::Approve, by, &[]).await.expect("it counts");
+async fn approve_as(life: &RunningEngine, run: &Run, by: &str) {
+    answer(life, run.id, open_approval(run), Decision::Approve, by, &[]).await.expect("it counts");
 }
 
-/// A run of the flow, paid for once.
-async fn paid(life: &Life) -> Run {
+/// A run of the workflow, with one payment.
+async fn paid(life: &RunningEngine) -> Run {
     let id = life.start(start(FLOW)).await.expect("it starts").run;
     approve(life, &asks(life, id).await).await;
     let run = ended(life, id).await;
@@ -48,7 +48,7 @@ async fn paid(life: &Life) -> Run {
 }
 
 async fn made_from(
-    life: &Life,
+    life: &RunningEngine,
     source: &Run,
     document: &str,
     args: Map<String, serde_json::Value>,
@@ -63,7 +63,7 @@ async fn made_from(
 }
 
 #[tokio::test]
-async fn another_definition_is_asked_about_again_and_says_what_differs() {
+async fn a_changed_definition_needs_another_approval_that_shows_the_difference() {
     let (world, life) = governed(MOCK, &[]).await;
     let source = paid(&life).await;
     let document = FLOW.replace("pay ${args", "pay twice ${args");
@@ -76,7 +76,7 @@ async fn another_definition_is_asked_about_again_and_says_what_differs() {
 }
 
 #[tokio::test]
-async fn other_arguments_are_asked_about_again_and_say_what_differs() {
+async fn changed_arguments_need_another_approval_that_shows_the_difference() {
     let (world, life) = governed(MOCK, &[]).await;
     let source = paid(&life).await;
     let args = Map::from_iter([("amount".to_owned(), json!(500))]);
@@ -88,7 +88,7 @@ async fn other_arguments_are_asked_about_again_and_say_what_differs() {
 }
 
 #[tokio::test]
-async fn the_same_in_another_run_is_asked_about_again() {
+async fn the_same_action_in_another_run_needs_another_approval() {
     let (world, life) = governed(MOCK, &[]).await;
     let source = paid(&life).await;
     let id = made_from(&life, &source, FLOW, Map::new()).await;
@@ -97,7 +97,7 @@ async fn the_same_in_another_run_is_asked_about_again() {
 }
 
 #[tokio::test]
-async fn a_rewound_step_is_asked_about_again_with_what_became_of_its_command() {
+async fn a_rewound_step_is_decided_again_with_its_new_command() {
     let mock = "a: [{outputs: {x: 1}}, {outputs: {x: 666}}]\npay: {text: done}";
     let (world, life) = governed(mock, &[]).await;
     let source = paid(&life).await;
@@ -116,20 +116,20 @@ const TIGHT: &str = "@id(\"pay\") @action(\"require_approval\") \
     forbid (principal, action == Action::\"dispatch_step\", resource) \
     when { context has step && context.step.id == \"pay\" };";
 
-/// Approved, and a slot is not free: the rules change before it is sent.
-async fn waits_for_a_slot(life: &Life, id: RunId) -> Run {
+/// Approved, but no slot is free: the rules change before the dispatch.
+async fn waits_for_a_slot(life: &RunningEngine, id: RunId) -> Run {
     put(&*life.store(), &[(Kind::Agent, "mock", json!({"status": "paused"}))]).await;
     let run = asks(life, id).await;
     approve(life, &run).await;
     until(life, id, |run| run.gated().next().is_some()).await
 }
 
-async fn resume(life: &Life) {
+async fn resume(life: &RunningEngine) {
     put(&*life.store(), &[(Kind::Agent, "mock", json!({"status": "idle"}))]).await;
 }
 
 #[tokio::test]
-async fn a_policy_that_comes_to_match_after_the_answer_asks_again() {
+async fn a_policy_that_matches_after_the_approval_requires_another() {
     let (world, life) = governed(MOCK, &[]).await;
     let id = life.start(start(FLOW)).await.unwrap().run;
     asks(&life, id).await;
@@ -146,7 +146,7 @@ async fn a_policy_that_comes_to_match_after_the_answer_asks_again() {
 }
 
 #[tokio::test]
-async fn a_policy_about_something_else_voids_no_answer() {
+async fn an_unrelated_policy_does_not_void_an_approval() {
     let (world, life) = governed(MOCK, &[]).await;
     let id = life.start(start(FLOW)).await.unwrap().run;
     asks(&life, id).await;
@@ -159,10 +159,10 @@ async fn a_policy_about_something_else_voids_no_answer() {
     remove(&*life.store(), Kind::Policy, "other.cedar").await;
 }
 
-/// An answer that bounds what may be done with data.
+/// An approval that limits the use of data.
 fn bounded(run: &Run, by: &str, data_access: &str) -> Command {
     Command::Resolve(Box::new(Resolve {
-        approval: question(run),
+        approval: open_approval(run),
         decision: Decision::Approve,
         by: by.to_owned(),
         comment: None,
@@ -176,7 +176,7 @@ fn bounded(run: &Run, by: &str, data_access: &str) -> Command {
 }
 
 #[tokio::test]
-async fn an_answer_may_tighten_and_never_widen() {
+async fn an_approval_may_tighten_but_never_widen() {
     let (world, life) = governed(MOCK, &[]).await;
     let document = FLOW.replace("approval: required", "approval: {quorum: 2}");
     let id = life.start(start(&document)).await.unwrap().run;

@@ -1,8 +1,8 @@
-//! The wrong people, twice, too late.
+//! The wrong approvers, repeated votes, late votes.
 
 use super::asks;
-use crate::office::{answer, governed, heard, policy, question};
-use crate::world::{Life, World, config, ended, start, step, until};
+use crate::operator::{answer, governed, heard, open_approval, policy};
+use crate::world::{RunningEngine, World, config, ended, start, step, until};
 use sluice_core::run::command::{Command, Decision, Refusal};
 use sluice_core::run::id::{ApprovalId, RunId};
 use sluice_core::run::status::{RunStatus, StepStatus};
@@ -15,13 +15,13 @@ fn flow(approval: &str) -> String {
     format!("name: flow\nsteps: [{{id: a, command: go, approval: {approval}}}]")
 }
 
-/// A run that waits for an answer, started by `ada`.
-async fn asked(approval: &str) -> (World, Life, RunId, ApprovalId) {
+/// A run that waits for approval, started by `ada`.
+async fn asked(approval: &str) -> (World, RunningEngine, RunId, ApprovalId) {
     let (world, life) = governed(MOCK, &[]).await;
     let mut start = start(&flow(approval));
     start.initiator = "ada".to_owned();
     let id = life.start(start).await.expect("it starts").run;
-    let approval = question(&asks(&life, id).await);
+    let approval = open_approval(&asks(&life, id).await);
     (world, life, id, approval)
 }
 
@@ -33,7 +33,7 @@ fn refusal(answered: Result<Delivered, CommandError>) -> Refusal {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_replayed_does_nothing_more() {
+async fn a_repeated_vote_has_no_effect() {
     let (world, life, id, approval) = asked("required").await;
     answer(&life, id, approval, Decision::Approve, "bob", &[]).await.unwrap();
     assert_eq!(ended(&life, id).await.status, RunStatus::Completed);
@@ -45,14 +45,14 @@ async fn an_answer_that_is_replayed_does_nothing_more() {
 }
 
 #[tokio::test]
-async fn an_old_answer_is_none_to_the_next_attempt() {
+async fn an_old_vote_does_not_apply_to_the_next_attempt() {
     let (world, life) = governed("a: [{error: no}, {text: done}]", &[]).await;
     let flow = "
 name: flow
 steps: [{id: a, command: go, approval: required, on_failure: retry_once}]
 ";
     let id = life.start(start(flow)).await.unwrap().run;
-    let first = question(&asks(&life, id).await);
+    let first = open_approval(&asks(&life, id).await);
     answer(&life, id, first, Decision::Approve, "bob", &[]).await.unwrap();
     let asks_again = |run: &sluice_core::run::state::Run| run.approvals.len() == 2;
     let run = until(&life, id, asks_again).await;
@@ -60,12 +60,12 @@ steps: [{id: a, command: go, approval: required, on_failure: retry_once}]
     let again = answer(&life, id, first, Decision::Approve, "bob", &[]).await;
     assert_eq!(refusal(again), Refusal::Resolved("approved"));
     assert_eq!(world.calls("a").len(), 1);
-    answer(&life, id, question(&run), Decision::Approve, "bob", &[]).await.unwrap();
+    answer(&life, id, open_approval(&run), Decision::Approve, "bob", &[]).await.unwrap();
     assert_eq!(ended(&life, id).await.status, RunStatus::Completed);
 }
 
 #[tokio::test]
-async fn of_two_who_answer_at_once_one_wins_and_the_other_is_told() {
+async fn of_two_concurrent_votes_one_wins_and_the_other_is_refused() {
     for (one, other) in [
         (Decision::Approve, Decision::Approve),
         (Decision::Approve, Decision::Reject),
@@ -86,9 +86,9 @@ async fn of_two_who_answer_at_once_one_wins_and_the_other_is_told() {
     }
 }
 
-/// Two processes: the answer of one travels by letter to the other.
+/// Two processes: the vote of one reaches the other as a message.
 #[tokio::test]
-async fn of_two_who_answer_in_two_processes_one_counts() {
+async fn of_two_votes_in_two_processes_one_is_applied() {
     let (world, life, id, approval) = asked("required").await;
     let other = world.boot_with(config()).await;
     let (first, second) = tokio::join!(
@@ -103,7 +103,7 @@ async fn of_two_who_answer_in_two_processes_one_counts() {
 }
 
 #[tokio::test]
-async fn nobody_approves_what_they_started_where_that_is_said() {
+async fn an_initiator_cannot_approve_where_the_policy_forbids_it() {
     let (world, life, id, approval) = asked("{not_initiator: true}").await;
     let own = answer(&life, id, approval, Decision::Approve, "ada", &[]).await;
     assert_eq!(refusal(own), Refusal::SelfApproval("ada".to_owned()));
@@ -113,7 +113,7 @@ async fn nobody_approves_what_they_started_where_that_is_said() {
 }
 
 #[tokio::test]
-async fn nobody_approves_who_is_not_named() {
+async fn only_a_named_approver_can_approve() {
     let (world, life, id, approval) = asked("{approvers: [bob, lead]}").await;
     for (by, roles) in [("eve", &[][..]), ("eve", &["leads"]), ("Bob", &[]), ("bob ", &[])] {
         let spoofed = answer(&life, id, approval, Decision::Approve, by, roles).await;
@@ -127,14 +127,14 @@ async fn nobody_approves_who_is_not_named() {
 }
 
 #[tokio::test]
-async fn the_approvers_of_a_policy_are_asked_beside_those_of_the_step() {
+async fn the_approvers_of_a_policy_are_added_to_those_of_the_step() {
     let (world, life) = governed(MOCK, &[]).await;
     let text = "@id(\"ask\") @action(\"require_approval\") @approvers(\"security\") \
                 forbid (principal, action == Action::\"dispatch_step\", resource);";
     policy(&*life.store(), "ask.cedar", text).await;
     heard().await;
     let id = life.start(start(&flow("{approvers: [bob]}"))).await.unwrap().run;
-    let approval = question(&asks(&life, id).await);
+    let approval = open_approval(&asks(&life, id).await);
     answer(&life, id, approval, Decision::Approve, "bob", &[]).await.unwrap();
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert!(world.calls("a").is_empty(), "one of each must agree");
@@ -143,14 +143,14 @@ async fn the_approvers_of_a_policy_are_asked_beside_those_of_the_step() {
 }
 
 #[tokio::test]
-async fn a_policy_that_names_somebody_keeps_no_quorum_from_being_reached() {
+async fn a_policy_that_names_an_approver_does_not_prevent_a_quorum() {
     let (world, life) = governed(MOCK, &[]).await;
     let text = "@id(\"ask\") @action(\"require_approval\") @approvers(\"bob\") \
                 forbid (principal, action == Action::\"dispatch_step\", resource);";
     policy(&*life.store(), "ask.cedar", text).await;
     heard().await;
     let id = life.start(start(&flow("{quorum: 2}"))).await.unwrap().run;
-    let approval = question(&asks(&life, id).await);
+    let approval = open_approval(&asks(&life, id).await);
     for by in ["eve", "dan"] {
         answer(&life, id, approval, Decision::Approve, by, &[]).await.unwrap();
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -175,7 +175,7 @@ async fn one_person_is_no_quorum() {
 }
 
 #[tokio::test]
-async fn one_who_rejects_ends_it_whoever_agreed() {
+async fn one_rejection_ends_the_approval_whatever_the_other_votes() {
     let (world, life, id, approval) = asked("{quorum: 2}").await;
     answer(&life, id, approval, Decision::Approve, "bob", &[]).await.unwrap();
     answer(&life, id, approval, Decision::Reject, "eve", &[]).await.unwrap();
@@ -186,9 +186,9 @@ async fn one_who_rejects_ends_it_whoever_agreed() {
 }
 
 #[tokio::test]
-async fn a_question_that_has_expired_cannot_be_answered() {
+async fn an_expired_approval_cannot_be_resolved() {
     let (world, life, id, approval) = asked("{expires_in: 300ms}").await;
-    // Nobody looks after the run while its time runs out.
+    // The run has no owner when its timeout expires.
     life.crash().await;
     tokio::time::sleep(Duration::from_millis(350)).await;
     let life = world.boot_with(config()).await;
@@ -200,7 +200,7 @@ async fn a_question_that_has_expired_cannot_be_answered() {
 }
 
 #[tokio::test]
-async fn a_question_about_what_was_cancelled_cannot_be_answered() {
+async fn an_approval_of_a_cancelled_step_cannot_be_resolved() {
     let (world, life, id, approval) = asked("required").await;
     let cancel = Command::Cancel { by: "ada".to_owned(), reason: "enough".to_owned() };
     life.command(id, cancel, "cancel").await.unwrap();

@@ -1,8 +1,8 @@
-//! Death at the worst moments: what was taken is neither lost nor doubled.
+//! Crashes at the worst moments: a reservation is neither lost nor doubled.
 
 use super::{HELD, ONE, OVER, SPENT, envelope};
-use crate::gate::{Gate, Way, dispatches, settles};
-use crate::office::{CENT, Meter, count, metered, put};
+use crate::gate::{Gate, StoreOperation, dispatches, settles};
+use crate::operator::{CENT, Meter, count, metered, put};
 use crate::world::{config, ended, happens, memory, start};
 use serde_json::json;
 use sluice_core::port::store::Store;
@@ -37,7 +37,7 @@ async fn counters(store: &dyn Store) -> [i64; 4] {
 const TAKEN: [i64; 4] = [1_000_000, 0, 0, 1];
 const PAID: [i64; 4] = [1_000_000, 1_000_000, 0, 0];
 
-/// Another process takes the run up, and it ends well.
+/// Another process recovers the run, which then completes.
 async fn taken_up(store: &Arc<dyn Store>, meter: &Arc<Meter>, run: RunId) {
     let engine = metered(Arc::clone(store), meter, short()).await;
     let run = ended(&engine, run).await;
@@ -53,7 +53,7 @@ async fn a_crash_between_reserve_and_dispatch_neither_loses_nor_doubles() {
     let mut flow = start(ONE);
     flow.id = Some(id);
     let started = engine.start(flow);
-    // Nobody is ever told that it was started.
+    // The caller never learns that it was started.
     assert!(tokio::time::timeout(Duration::from_millis(200), started).await.is_err());
     assert!(gate.is_sprung());
     drop(engine);
@@ -71,7 +71,7 @@ async fn a_crash_before_an_answer_is_settled_keeps_what_is_reserved() {
     let engine = metered(Arc::clone(&gate) as _, &meter_slow, short()).await;
     let id = engine.start(start(ONE)).await.unwrap().run;
     happens("the call", || meter_slow.calls() == 1).await;
-    gate.close(Way::Write, "the disk is full");
+    gate.close(StoreOperation::Write, "the disk is full");
     tokio::time::sleep(Duration::from_millis(200)).await;
     drop(engine);
     assert_eq!(counters(&*store).await, TAKEN);
@@ -92,7 +92,7 @@ async fn a_crash_after_an_answer_is_settled_settles_it_once() {
 }
 
 #[tokio::test]
-async fn what_was_reserved_by_the_dead_leaves_no_room_for_others() {
+async fn reservations_of_a_dead_node_are_not_free() {
     let (store, gate, meter) = prepared().await;
     put(&*store, &[(Kind::Agent, "mock", json!({}))]).await;
     let engine = metered(Arc::clone(&gate) as _, &meter, Config { lease_ms: 60_000, ..config() });
@@ -101,7 +101,7 @@ async fn what_was_reserved_by_the_dead_leaves_no_room_for_others() {
     let started = engine.start(start(ONE));
     assert!(tokio::time::timeout(Duration::from_millis(200), started).await.is_err());
     drop(engine);
-    // The lease of the dead one runs on; its money is not there for others.
+    // The lease of the dead node is still valid; its reservation is not free.
     let engine = metered(Arc::clone(&store), &meter, config()).await;
     let id = engine.start(start(ONE)).await.unwrap().run;
     let run = ended(&engine, id).await;

@@ -1,11 +1,13 @@
-//! Rows that change just before a run is started: the run is decided under the new ones.
+//! Rows that change just before a run is started: the run is decided under the new rows.
 //!
-//! The sweep looks once when the engine opens, and then no more, so that nothing but
-//! the start itself can find out.
+//! The sweep runs once when the engine opens and then never, so that only the start itself
+//! can notice the change.
 
 use super::ONE;
 use crate::gate::Gate;
-use crate::office::{CENT, Meter, answer, events, metered, policy, put, puts, question, remove};
+use crate::operator::{
+    CENT, Meter, answer, events, metered, open_approval, policy, put, puts, remove,
+};
 use crate::world::{config, ended, happens, memory, start, step, until};
 use serde_json::json;
 use sluice_core::journal::event::Path;
@@ -66,13 +68,13 @@ async fn a_run_that_begins_with_an_approval_keeps_the_posture_set_just_before() 
     assert_eq!(posture(&engine, id).await, Posture::ApprovalRequired);
     let run =
         until(&engine, id, |run| step(run, "ask").status == StepStatus::AwaitingApproval).await;
-    answer(&engine, id, question(&run), Decision::Approve, "ada", &[]).await.unwrap();
+    answer(&engine, id, open_approval(&run), Decision::Approve, "ada", &[]).await.unwrap();
     until(&engine, id, |run| step(run, "a").status == StepStatus::AwaitingApproval).await;
     assert_eq!(meter.calls(), 0, "its step was done without a person");
 }
 
 #[tokio::test]
-async fn a_posture_tightened_between_decision_and_append_is_the_one_that_is_kept() {
+async fn a_posture_tightened_between_decision_and_append_is_used() {
     let gate = Arc::new(Gate::new(memory()));
     let (engine, _) = engine(Arc::clone(&gate) as _).await;
     for (name, words) in [("retrieval", Posture::Retrieval), ("advisory", Posture::Advisory)] {
@@ -107,7 +109,7 @@ async fn an_agent_added_just_before_is_known_and_one_removed_just_before_is_not(
 }
 
 #[tokio::test]
-async fn a_policy_about_starts_counts_from_its_change_on() {
+async fn a_policy_about_starts_takes_effect_with_its_change() {
     let store = memory();
     let (engine, _) = engine(Arc::clone(&store)).await;
     policy(&*store, "no.cedar", FORBID_START).await;
@@ -118,7 +120,7 @@ async fn a_policy_about_starts_counts_from_its_change_on() {
 }
 
 #[tokio::test]
-async fn what_was_resolved_under_rows_that_have_changed_is_resolved_again() {
+async fn a_request_resolved_under_outdated_rows_is_resolved_again() {
     let gate = Arc::new(Gate::new(memory()));
     let (engine, _) = engine(Arc::clone(&gate) as _).await;
     let text = |text: &str| json!({"text": text, "format": "lobsterx"});
@@ -127,7 +129,7 @@ async fn what_was_resolved_under_rows_that_have_changed_is_resolved_again() {
     let resolved = || resolved(&rows, "flow");
     engine.start(resolved()).await.unwrap();
     put(&*gate, &[(Kind::Deployment, "live", deployed("retrieval"))]).await;
-    // This engine has not heard of the change: the append is refused, then the start.
+    // This engine has not seen the change: the append is refused, then the start.
     let moved = engine.start(resolved()).await;
     assert!(matches!(moved, Err(StartError::Moved)), "{moved:?}");
 }
@@ -152,7 +154,7 @@ async fn a_scheduled_run_is_of_the_workflow_registered_just_before() {
 }
 
 #[tokio::test]
-async fn a_child_begins_under_the_rows_that_are_in_force_then() {
+async fn a_child_starts_under_the_current_rows() {
     let gate = Arc::new(Gate::new(memory()));
     let (engine, _) = engine(Arc::clone(&gate) as _).await;
     let text = |text: &str| json!({"text": text, "format": "lobsterx"});
@@ -177,7 +179,7 @@ async fn a_child_begins_under_the_rows_that_are_in_force_then() {
 }
 
 #[tokio::test]
-async fn a_step_that_the_old_rows_would_fail_is_judged_by_the_new_ones() {
+async fn a_step_that_the_old_rows_would_block_is_decided_under_the_new_ones() {
     let store = memory();
     put(&*store, &[(Kind::Agent, "mock", json!({"status": "terminated"}))]).await;
     let (engine, meter) = engine(Arc::clone(&store)).await;

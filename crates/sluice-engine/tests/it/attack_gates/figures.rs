@@ -1,7 +1,7 @@
-//! Lies about money.
+//! False reports of costs.
 
 use super::{HELD, ONE, OVER, SPENT, envelope, error};
-use crate::office::{CENT, Meter, count, events, heard, metered, put};
+use crate::operator::{CENT, Meter, count, events, heard, metered, put};
 use crate::world::{config, ended, memory, start};
 use serde_json::json;
 use sluice_core::limits::COST_MICRO_CENTS_MAX;
@@ -40,7 +40,7 @@ async fn an_absurd_cost_is_refused_and_the_work_is_kept() {
     }
 }
 
-/// What a call that was given up says it cost, later.
+/// A late cost report of an abandoned call.
 async fn late(cost: u64) -> (Arc<dyn Store>, Engine, sluice_core::run::state::Run) {
     let store = memory();
     put(&*store, &[(Kind::Envelope, "cap", envelope(10))]).await;
@@ -49,7 +49,7 @@ async fn late(cost: u64) -> (Arc<dyn Store>, Engine, sluice_core::run::state::Ru
     let flow = "name: flow\nsteps: [{id: a, command: go, timeout: 50ms}]";
     let id = engine.start(start(flow)).await.expect("it starts").run;
     let run = ended(&engine, id).await;
-    assert_eq!(count(&*store, HELD).await, signed(CENT), "nobody knows what it cost");
+    assert_eq!(count(&*store, HELD).await, signed(CENT), "its cost is unknown");
     let usage = Usage { cost: Money::from_micro_cents(cost), ..Usage::default() };
     let answer = Box::new(Answer { usage, ..Answer::default() });
     let at = run.find("a").expect("there is such a step");
@@ -88,10 +88,10 @@ async fn a_cost_above_what_was_reserved_is_booked_and_closes_the_cap() {
     assert_eq!(run.status, RunStatus::Completed);
     assert_eq!(count(&*store, SPENT).await, signed(3 * CENT));
     assert_eq!(count(&*store, OVER).await, signed(2 * CENT));
-    // There is room for 97 more, and yet: not before somebody has looked at it.
+    // 97 more would fit, but not before an operator has accepted the overrun.
     let id = engine.start(start(ONE)).await.unwrap().run;
     assert_eq!(error(&ended(&engine, id).await), "budget_exceeded");
-    // Nor through a process that has not heard of it.
+    // Nor through a process that has not seen it yet.
     let other = metered(Arc::clone(&store), &meter, config()).await;
     let id = other.start(start(ONE)).await.unwrap().run;
     assert_eq!(error(&ended(&other, id).await), "budget_exceeded");
@@ -105,7 +105,7 @@ async fn a_cost_above_what_was_reserved_is_booked_and_closes_the_cap() {
 }
 
 #[tokio::test]
-async fn a_threshold_is_told_by_a_process_that_has_not_heard_of_what_was_spent() {
+async fn a_threshold_is_reported_by_a_node_with_stale_counters() {
     let (store, meter, engine) = capped(4, CENT).await;
     let id = engine.start(start(ONE)).await.unwrap().run;
     ended(&engine, id).await;

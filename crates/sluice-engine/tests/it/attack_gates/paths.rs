@@ -1,11 +1,13 @@
-//! Every other way to a dispatch: each is asked about like the first.
+//! Every other path to a dispatch: each is decided like the first.
 //!
-//! The first dispatch is allowed; then a policy forbids them all. Whatever way
-//! is tried after that, no agent is called, and the journal says why.
+//! The first dispatch is allowed; then a policy forbids all. Whatever path is tried after
+//! that, no agent is called, and the journal has the reason.
 
 use super::error;
-use crate::office::{answer, events, governed, policy, question};
-use crate::world::{Life, World, config, ended, happens, start, start_family, step, stored, until};
+use crate::operator::{answer, events, governed, open_approval, policy};
+use crate::world::{
+    RunningEngine, World, config, ended, happens, start, start_family, step, stored, until,
+};
 use serde_json::{Map, json};
 use sluice_core::journal::event::Origin;
 use sluice_core::port::store::{Filter, Store as _};
@@ -19,12 +21,12 @@ use std::collections::{BTreeMap, BTreeSet};
 const FORBID: &str =
     "@id(\"no\") forbid (principal, action == Action::\"dispatch_step\", resource);";
 
-async fn forbid(life: &Life) {
+async fn forbid(life: &RunningEngine) {
     policy(&*life.store(), "no.cedar", FORBID).await;
 }
 
-/// The gates were asked, and said no.
-async fn refused(life: &Life, run: RunId) -> Run {
+/// Checks that the gates decided, and blocked.
+async fn refused(life: &RunningEngine, run: RunId) -> Run {
     let run = ended(life, run).await;
     assert_eq!(error(&run), "policy_blocked", "{:?}", run.end);
     let decided = events(life, &run, "governance.decided").await;
@@ -41,7 +43,7 @@ steps:
 ";
 
 #[tokio::test]
-async fn a_retry_is_asked_about_again() {
+async fn a_retry_is_decided_again() {
     let (world, life) = governed("a: {error: no, delay_ms: 20}", &[]).await;
     let flow = "name: flow\nsteps: [{id: a, command: go, retry: {attempts: 3, backoff_ms: 300}}]";
     let id = life.start(start(flow)).await.unwrap().run;
@@ -52,7 +54,7 @@ async fn a_retry_is_asked_about_again() {
 }
 
 #[tokio::test]
-async fn taking_up_a_failed_run_is_asked_about_again() {
+async fn the_recovery_of_a_failed_run_is_decided_again() {
     let (world, life) = governed("a: {error: no}", &[]).await;
     let id = life.start(start("name: flow\nsteps: [{id: a, command: go}]")).await.unwrap().run;
     assert_eq!(error(&ended(&life, id).await), "provider_error");
@@ -63,7 +65,7 @@ async fn taking_up_a_failed_run_is_asked_about_again() {
 }
 
 #[tokio::test]
-async fn a_rewind_is_asked_about_again() {
+async fn a_rewind_is_decided_again() {
     let (world, life) = governed("a: {outputs: {x: 1}}\nb: {text: done}", &[]).await;
     let id = life.start(start(TWO)).await.unwrap().run;
     assert_eq!(ended(&life, id).await.status, RunStatus::Completed);
@@ -74,8 +76,8 @@ async fn a_rewind_is_asked_about_again() {
     assert_eq!((world.calls("a").len(), world.calls("b").len()), (1, 1));
 }
 
-/// A run made from another.
-async fn renewed(life: &Life, source: &Run, kind: &str, carried: Carried) -> RunId {
+/// A run restarted from another.
+async fn renewed(life: &RunningEngine, source: &Run, kind: &str, carried: Carried) -> RunId {
     let mut start = start(TWO);
     start.origin = Some(Origin { kind: kind.to_owned(), run: source.id, event: source.version });
     start.carried = carried;
@@ -83,14 +85,14 @@ async fn renewed(life: &Life, source: &Run, kind: &str, carried: Carried) -> Run
 }
 
 #[tokio::test]
-async fn a_restart_and_a_branch_are_asked_about_again() {
+async fn a_restart_and_a_branch_are_decided_again() {
     let (world, life) = governed("a: {outputs: {x: 1}}\nb: {text: done}", &[]).await;
     let id = life.start(start(TWO)).await.unwrap().run;
     let source = ended(&life, id).await;
     forbid(&life).await;
     let restart = Carried::for_restart(&source, BTreeSet::from([1]));
     refused(&life, renewed(&life, &source, "restart", restart).await).await;
-    // As it was when only the first step was done.
+    // The state in which only the first step was done.
     let mut then = source.clone();
     while step(&then, "b").status != StepStatus::Pending {
         then = life.load_at(id, then.version - 1).await.unwrap();
@@ -102,7 +104,7 @@ async fn a_restart_and_a_branch_are_asked_about_again() {
 }
 
 #[tokio::test]
-async fn a_child_s_steps_are_asked_about() {
+async fn the_steps_of_a_child_are_decided() {
     let (world, life) = governed("'*': {text: done}", &[]).await;
     forbid(&life).await;
     let child = "name: other\nsteps: [{id: c, command: go}]";
@@ -116,7 +118,7 @@ async fn a_child_s_steps_are_asked_about() {
 }
 
 #[tokio::test]
-async fn a_child_itself_is_asked_about() {
+async fn the_start_of_a_child_is_decided() {
     let (world, life) = governed("'*': {text: done}", &[]).await;
     let text = "@id(\"no\") forbid (principal, action == Action::\"start_run\", \
                 resource == Workflow::\"other\") when { context has step };";
@@ -129,7 +131,7 @@ async fn a_child_itself_is_asked_about() {
 }
 
 #[tokio::test]
-async fn every_instance_of_a_batch_is_asked_about() {
+async fn every_instance_of_a_batch_is_decided() {
     let (world, life) = governed("each: {text: done, delay_ms: 100}", &[]).await;
     let flow = "
 name: flow
@@ -144,7 +146,7 @@ steps: [{id: each, command: go, for_each: {items: [1, 2, 3, 4], max_parallel: 1}
 }
 
 #[tokio::test]
-async fn what_is_sent_again_after_a_crash_is_asked_about_again() {
+async fn a_dispatch_repeated_after_a_crash_is_decided_again() {
     let world = World::new("a: {hang: true}");
     let life = world.boot_with(config()).await;
     let id = life.start(start("name: flow\nsteps: [{id: a, command: go}]")).await.unwrap().run;
@@ -157,23 +159,23 @@ async fn what_is_sent_again_after_a_crash_is_asked_about_again() {
 }
 
 #[tokio::test]
-async fn what_a_person_agreed_to_is_asked_about_again() {
+async fn an_approved_action_is_decided_again() {
     let (world, life) = governed("a: {text: done}", &[]).await;
     let flow = "name: flow\nsteps: [{id: a, command: go, approval: required}]";
     let id = life.start(start(flow)).await.unwrap().run;
     let run = until(&life, id, |run| run.status == RunStatus::Paused).await;
     forbid(&life).await;
-    answer(&life, id, question(&run), Decision::Approve, "ada", &[]).await.unwrap();
+    answer(&life, id, open_approval(&run), Decision::Approve, "ada", &[]).await.unwrap();
     refused(&life, id).await;
     assert!(world.calls("a").is_empty());
 }
 
 #[tokio::test]
-async fn a_run_that_may_not_begin_does_not() {
+async fn a_denied_run_does_not_start() {
     let (world, life) = governed("a: {text: done}", &[]).await;
     let text = "@id(\"no\") forbid (principal, action == Action::\"start_run\", resource);";
     policy(&*life.store(), "no.cedar", text).await;
-    // A process that has not heard of it yet hears of it in time.
+    // A process that has not seen the change notices it in time.
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     let flow = stored("name: flow\nsteps: [{id: a, command: go}]");
     let mut asked = sluice_engine::start::Start::new(flow, Map::new());

@@ -1,8 +1,8 @@
-//! Many at once, from several processes, against one limit.
+//! Many concurrent dispatches, from several processes, against one limit.
 
 use super::{HELD, SPENT, envelope};
 use crate::gate::Gate;
-use crate::office::{CENT, Meter, count, metered, put, until_count};
+use crate::operator::{CENT, Meter, count, metered, put, until_count};
 use crate::world::{config, ended, sqlite, start};
 use serde_json::json;
 use sluice_core::port::store::Store;
@@ -54,7 +54,7 @@ async fn two_processes_together_spend_no_more_than_the_cap() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_processes_together_do_no_more_at_once_than_an_agent_may() {
+async fn two_processes_together_respect_an_agents_concurrency() {
     let dir = tempfile::tempdir().expect("there is a place for temporary files");
     let meter = Meter::new(0, 0, |_| Duration::from_millis(3));
     let all = two(dir.path(), &meter).await;
@@ -82,7 +82,7 @@ async fn no_second_sees_more_dispatches_than_the_rate() {
     for (number, run) in runs.into_iter().enumerate() {
         assert_eq!(ended(&all[number % 2].1, run).await.status, RunStatus::Completed);
     }
-    let calls = meter.calls.lock().expect("nobody panics while holding it");
+    let calls = meter.calls.lock().expect("the lock is not poisoned");
     let mut times: Vec<_> = calls.iter().map(|(_, at)| *at).collect();
     times.sort_unstable();
     for pair in times.windows(LIMIT + 1) {
@@ -106,7 +106,7 @@ async fn spent_and_reserved_keep_to_the_cap_after_every_append() {
     }
     let cents = i64::try_from(5 * CENT).expect("small");
     assert!(gate.most() <= cents, "{} held", gate.most());
-    // What was not used was given back and used by others, while there was any.
+    // Unused reservations were released and used by other steps.
     assert!((5..=9).contains(&meter.calls()), "{} calls", meter.calls());
     assert_eq!(count(&*gate, HELD).await, count(&*gate, SPENT).await);
 }

@@ -1,8 +1,10 @@
-//! Rules that change under a decision, cannot be read, or are not there.
+//! Rules that change during a decision, cannot be parsed, or are missing.
 
 use super::{ONE, error};
-use crate::gate::{Gate, Way};
-use crate::office::{CENT, Meter, answer, events, metered, policy, put, puts, question, remove};
+use crate::gate::{Gate, StoreOperation};
+use crate::operator::{
+    CENT, Meter, answer, events, metered, open_approval, policy, put, puts, remove,
+};
 use crate::world::{config, ended, memory, start, step, until};
 use serde_json::json;
 use sluice_core::port::store::{Store, StoreError};
@@ -25,11 +27,11 @@ fn meter() -> Arc<Meter> {
     Meter::new(CENT, CENT, |_| Duration::ZERO)
 }
 
-/// It asks a person, then works.
+/// Waits for approval, then works.
 const ASKS: &str =
     "name: flow\nsteps: [{id: ask, approval: required}, {id: a, depends_on: [ask], command: go}]";
 
-/// Whether a start was put off: nothing was begun, and it can be tried again.
+/// Whether a start was deferred: nothing was written, and it can be retried.
 fn is_unavailable(started: &Result<StartedRun, StartError>) -> bool {
     matches!(started, Err(StartError::Store(StoreError::Unavailable(_))))
 }
@@ -40,11 +42,11 @@ async fn a_while() {
 }
 
 #[tokio::test]
-async fn an_allow_under_rules_that_have_changed_sends_nothing() {
+async fn an_allow_under_outdated_rules_dispatches_nothing() {
     let gate = Arc::new(Gate::new(memory()));
     let meter = meter();
     let engine = metered(Arc::clone(&gate) as _, &meter, config()).await;
-    // Decided, but not yet written, when the policy comes.
+    // Decided, but not yet written, when the policy arrives.
     let rows = [
         (Kind::Policy, DEFAULT.0, json!({"text": DEFAULT.1})),
         (Kind::Policy, "no.cedar", json!({"text": FORBID})),
@@ -60,7 +62,7 @@ async fn an_allow_under_rules_that_have_changed_sends_nothing() {
 }
 
 #[tokio::test]
-async fn a_cap_that_is_lowered_under_a_decision_counts() {
+async fn a_cap_lowered_during_a_decision_takes_effect() {
     let gate = Arc::new(Gate::new(memory()));
     let meter = meter();
     put(&*gate, &[(Kind::Envelope, "cap", super::envelope(5))]).await;
@@ -92,15 +94,15 @@ async fn an_engine_without_usable_rules_does_not_open() {
 }
 
 #[tokio::test]
-async fn rules_that_break_stop_everything_until_they_are_mended() {
+async fn broken_rules_stop_everything_until_they_are_fixed() {
     let store = memory();
     let meter = meter();
     let engine = metered(Arc::clone(&store), &meter, config()).await;
     let id = engine.start(start(ASKS)).await.unwrap().run;
     let asks = |run: &Run| step(run, "ask").status == StepStatus::AwaitingApproval;
-    let approval = question(&until(&engine, id, asks).await);
+    let approval = open_approval(&until(&engine, id, asks).await);
     policy(&*store, "broken.cedar", "forbid (").await;
-    // What a new run may do cannot be told: it does not begin.
+    // The rules for a new run are unknown, so it does not start.
     let refused = engine.start(start(ONE)).await;
     assert!(is_unavailable(&refused), "{refused:?}");
     answer(&engine, id, approval, Decision::Approve, "ada", &[]).await.unwrap();
@@ -115,7 +117,7 @@ async fn rules_that_break_stop_everything_until_they_are_mended() {
 }
 
 #[tokio::test]
-async fn what_a_crash_cut_off_waits_while_the_rules_cannot_be_read() {
+async fn interrupted_work_waits_while_the_rules_cannot_be_read() {
     let store = memory();
     let slow = Meter::new(CENT, CENT, |_| Duration::from_secs(3600));
     let short = || sluice_engine::config::Config { lease_ms: 300, ..config() };
@@ -130,17 +132,17 @@ async fn what_a_crash_cut_off_waits_while_the_rules_cannot_be_read() {
     assert_eq!(meter.calls(), 0, "it is not sent again without rules");
     remove(&*store, Kind::Policy, "broken.cedar").await;
     assert_eq!(ended(&other, id).await.status, RunStatus::Completed);
-    let calls = meter.calls.lock().expect("nobody panics while holding it");
-    let before = slow.calls.lock().expect("nobody panics while holding it");
+    let calls = meter.calls.lock().expect("the lock is not poisoned");
+    let before = slow.calls.lock().expect("the lock is not poisoned");
     assert_eq!(calls[0].0.idempotency_key, before[0].0.idempotency_key, "it is the same attempt");
 }
 
 #[tokio::test]
-async fn a_store_that_does_not_show_the_rules_lets_nothing_through() {
+async fn nothing_is_dispatched_while_the_rules_cannot_be_read() {
     let gate = Arc::new(Gate::new(memory()));
     let meter = meter();
     let engine = metered(Arc::clone(&gate) as _, &meter, config()).await;
-    gate.close(Way::Rules, "the disk does not answer");
+    gate.close(StoreOperation::Rules, "the disk does not answer");
     put(&*gate, &[(Kind::Envelope, "cap", super::envelope(9))]).await;
     let refused = engine.start(start(ONE)).await;
     assert!(is_unavailable(&refused), "{refused:?}");
@@ -152,7 +154,7 @@ async fn a_store_that_does_not_show_the_rules_lets_nothing_through() {
 }
 
 #[tokio::test]
-async fn an_agent_that_is_gone_does_nothing() {
+async fn a_removed_agent_does_nothing() {
     let store = memory();
     let meter = meter();
     let engine = metered(Arc::clone(&store), &meter, config()).await;
@@ -172,7 +174,7 @@ async fn an_agent_that_is_gone_does_nothing() {
 }
 
 #[tokio::test]
-async fn an_agent_in_no_state_to_work_does_nothing() {
+async fn a_disabled_agent_does_nothing() {
     for status in ["terminated", "error", "deprecated"] {
         let store = memory();
         let meter = meter();

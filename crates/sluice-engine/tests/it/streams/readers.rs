@@ -1,18 +1,18 @@
-//! Readers that never read, attempts that end, processes that die.
+//! Idle readers, ending attempts, crashing processes.
 
 use super::*;
-use crate::world::{Life, cancel, happens, step, until};
+use crate::world::{RunningEngine, cancel, happens, step, until};
 use sluice_engine::config::{Claims, Config};
 
-/// How long a choir takes while `idle` readers hold on and never read.
-async fn time_with(idle: usize, choir: &Choir) -> Duration {
+/// Duration of the streams while `idle` readers are connected and never read.
+async fn time_with(idle: usize, choir: &StreamingSteps) -> Duration {
     let engine = stage(memory(), choir).await;
     let run = engine.start(start(&choir.document())).await.expect("it starts").run;
     let began = Instant::now();
     let mut readers = Vec::new();
     for _ in 0..idle {
         let mut reader = engine.reader(run, 0).await.expect("the run exists");
-        // It has begun, and then stops.
+        // It reads once, and then stops.
         reader.read().await.expect("the journal can be read");
         readers.push(reader);
     }
@@ -22,16 +22,16 @@ async fn time_with(idle: usize, choir: &Choir) -> Duration {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readers_that_never_read_slow_nothing() {
-    let choir = Choir { steps: 20, chunks: 200, delay_ms: 2 };
+    let choir = StreamingSteps { steps: 20, chunks: 200, delay_ms: 2 };
     let alone = time_with(0, &choir).await;
     let watched = time_with(200, &choir).await;
-    // Both are a matter of the chunks' delays: a reader that held the run up
-    // would hold it for ever.
+    // Both durations depend on the delays of the chunks: a reader that blocked the
+    // run would block it for ever.
     assert!(watched < alone * 4 + Duration::from_secs(1), "{watched:?} instead of {alone:?}");
 }
 
-async fn heard(life: &Life, run: RunId) -> Heard {
-    let mut heard = Heard::default();
+async fn heard(life: &RunningEngine, run: RunId) -> ReceivedParts {
+    let mut heard = ReceivedParts::default();
     let mut reader = life.reader(run, 0).await.expect("the run exists");
     while let Some(page) = reader.next().await.expect("the journal can be read") {
         heard.page(&page);
@@ -40,7 +40,7 @@ async fn heard(life: &Life, run: RunId) -> Heard {
 }
 
 #[tokio::test]
-async fn after_a_crash_indexes_go_on_and_the_text_starts_anew() {
+async fn after_a_crash_indexes_continue_and_the_text_restarts() {
     let world = World::new(
         "a: [{chunks: [one, two, three], chunk_delay_ms: 80, hang_after: 2}, \
          {chunks: [one, two, three]}]",
@@ -67,7 +67,7 @@ async fn a_reader_follows_a_run_over_the_death_of_its_process() {
     let id = life.start(start(flow)).await.unwrap().run;
     until(&life, id, |run| step(run, "a").deltas == 1).await;
     let mut reader = life.reader(id, 0).await.unwrap();
-    let mut heard = Heard::default();
+    let mut heard = ReceivedParts::default();
     heard.page(&reader.read().await.unwrap());
     let cursor = reader.cursor();
     assert_eq!((heard.last, heard.deltas), (cursor, 1));
@@ -81,13 +81,13 @@ async fn a_reader_follows_a_run_over_the_death_of_its_process() {
     assert_eq!((heard.deltas, heard.text.len()), (2, 2));
 }
 
-/// A whole hour goes by before a part would be journalled by itself.
+/// No part would be journalled within an hour unless the attempt's end forced it.
 fn patient() -> Config {
     Config { delta_ms: 3_600_000, ..config() }
 }
 
 #[tokio::test]
-async fn what_an_attempt_said_is_journalled_before_its_end() {
+async fn streamed_parts_are_journalled_before_the_end_of_their_attempt() {
     let flows = [
         ("{id: a, command: go}", "a: {chunks: [so, far]}"),
         ("{id: a, command: go, timeout: 300ms}", "a: {chunks: [so, far, not], hang_after: 2}"),
@@ -108,7 +108,7 @@ async fn what_an_attempt_said_is_journalled_before_its_end() {
 }
 
 #[tokio::test]
-async fn what_was_said_before_a_cancel_is_kept() {
+async fn parts_before_a_cancel_are_kept() {
     let world = World::new("a: {chunks: [so, far, not], hang_after: 2}");
     let life = world.boot_with(patient()).await;
     let id = life.start(start("name: flow\nsteps: [{id: a, command: go}]")).await.unwrap().run;
@@ -121,7 +121,7 @@ async fn what_was_said_before_a_cancel_is_kept() {
 }
 
 #[tokio::test]
-async fn what_is_loaded_has_no_parts_in_it() {
+async fn a_loaded_run_contains_no_streamed_parts() {
     let world = World::new("a: {chunks: [a secret word]}");
     let life = world.boot().await;
     let id = life.start(start("name: flow\nsteps: [{id: a, command: go}]")).await.unwrap().run;
@@ -160,12 +160,12 @@ async fn a_run_of_another_process_is_followed_to_its_end() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reader_that_falls_behind_reads_on_from_the_store() {
-    let choir = Choir { steps: 40, chunks: 400, delay_ms: 1 };
+async fn a_slow_reader_continues_from_the_store() {
+    let choir = StreamingSteps { steps: 40, chunks: 400, delay_ms: 1 };
     let engine = stage(memory(), &choir).await;
     let id = engine.start(start(&choir.document())).await.unwrap().run;
     let mut slow = engine.reader(id, 0).await.unwrap();
-    let mut heard = Heard::default();
+    let mut heard = ReceivedParts::default();
     loop {
         let Some(page) = slow.next().await.unwrap() else { break };
         heard.page(&page);
@@ -179,7 +179,7 @@ async fn a_reader_that_falls_behind_reads_on_from_the_store() {
 }
 
 #[tokio::test]
-async fn there_is_no_reader_of_no_run() {
+async fn a_missing_run_has_no_reader() {
     let world = World::new("{}");
     let life = world.boot().await;
     assert!(life.reader(RunId(7), 0).await.is_err());

@@ -1,4 +1,4 @@
-//! What must hold of a dispatch at the moment it is admitted: caps, slots, rates.
+//! Invariants of a dispatch when it is admitted: caps, slots, rates.
 
 use super::ledger::{Ledger, signed};
 use sluice_core::journal::event::{Dispatch, StepAt, Terms};
@@ -10,18 +10,18 @@ use sluice_govern::registry::{Envelope, Fabric, Scope};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A dispatch, as an append admits it.
+/// A dispatch that an append admits.
 pub(super) struct Admitted {
     pub(super) run: RunId,
     pub(super) at: StepAt,
     pub(super) dispatch_no: u32,
     pub(super) terms: Arc<Terms>,
-    /// Whether it was in flight before.
+    /// Whether it was already in flight.
     pub(super) again: bool,
     agent: Option<String>,
     gateway: String,
     workflow: String,
-    /// Caps of the run and of those above it.
+    /// Caps of the run and its ancestors.
     family: Vec<(RunId, Money)>,
 }
 
@@ -41,15 +41,15 @@ impl Admitted {
     }
 }
 
-/// A cap as the rows have it: its account, the amount, overruns accepted.
+/// A cap: its account, the amount, accepted overruns.
 type Cap = (String, Money, Money);
 
-/// What was last admitted in each account, and when each agent was sent something.
+/// The last admission of each account, and the dispatch times of each agent.
 #[derive(Default)]
 pub(super) struct Limits {
-    /// The cap under which something was last admitted, and the overruns by then.
+    /// The cap at the last admission, and the overruns by then.
     admitted: BTreeMap<String, (i64, i64)>,
-    /// Times by the store's clock, which here never goes back.
+    /// Times of the store's clock, which never goes back in the simulation.
     sent: BTreeMap<String, Vec<u64>>,
 }
 
@@ -70,7 +70,7 @@ impl Limits {
     }
 }
 
-/// Looks at a dispatch, after everything of its append was counted.
+/// Checks a dispatch after its append was counted.
 pub(super) fn check(ledger: &mut Ledger, one: &Admitted, now_ms: u64) -> Result<(), String> {
     let Some(agent) = &one.agent else { return Ok(()) };
     let Some(row) = ledger.fabric.agents.get(agent).cloned() else {
@@ -84,7 +84,7 @@ pub(super) fn check(ledger: &mut Ledger, one: &Admitted, now_ms: u64) -> Result<
         let inside = sent.iter().rev().take_while(|then| *then + window_ms > at_ms).count();
         if inside > rate.limit as usize {
             let limit = rate.limit;
-            return Err(format!("no window holds more than the rate: {inside} of {limit}"));
+            return Err(format!("no window exceeds the rate: {inside} of {limit}"));
         }
     }
     if one.again {
@@ -95,7 +95,7 @@ pub(super) fn check(ledger: &mut Ledger, one: &Admitted, now_ms: u64) -> Result<
     }
     let busy = ledger.expected.get(&account::busy(agent)).copied().unwrap_or_default();
     if row.max_concurrent_steps.is_some_and(|max| busy > i64::from(max)) {
-        return Err(format!("an agent does so many steps at once: {agent} does {busy}"));
+        return Err(format!("an agent respects its concurrency limit: {agent} has {busy}"));
     }
     money(ledger, one, agent, now_ms)
 }
@@ -125,7 +125,7 @@ fn money(ledger: &mut Ledger, one: &Admitted, agent: &str, now_ms: u64) -> Resul
     Ok(())
 }
 
-/// The caps that a dispatch must keep to, by the rows in force.
+/// The caps that apply to a dispatch under the current rows.
 fn caps(fabric: &Fabric, one: &Admitted, agent: &str, now_ms: u64) -> Vec<Cap> {
     let mut caps = Vec::new();
     if let Some(amount) = fabric.agents.get(agent).and_then(|row| row.budget_monthly_cents) {
@@ -142,7 +142,7 @@ fn caps(fabric: &Fabric, one: &Admitted, agent: &str, now_ms: u64) -> Vec<Cap> {
                 Scope::Gateway => of.is_none_or(|of| of == one.gateway),
                 Scope::Agent => of.is_none_or(|of| of == agent),
                 Scope::Workflow => of.is_none_or(|of| of == one.workflow),
-                // None of the rows made here is of one run.
+                // No row of the simulation applies to a single run.
                 Scope::Run => false,
             }
     };

@@ -1,4 +1,4 @@
-//! What must hold of people's answers, and of what is done on the strength of them.
+//! Invariants of approvals, and of dispatches that rest on them.
 
 use crate::tally::Tally;
 use sluice_core::journal::event::{
@@ -9,15 +9,15 @@ use sluice_core::run::state::Run;
 use sluice_govern::decision::Known;
 use std::collections::BTreeMap;
 
-/// Grants and votes of one run.
+/// Approvals and votes of one run.
 #[derive(Default)]
 pub(super) struct Grants {
-    given: BTreeMap<StepAt, Vec<Given>>,
+    given: BTreeMap<StepAt, Vec<ApprovedAction>>,
     votes: BTreeMap<ApprovalId, Vec<(String, Vec<String>)>>,
 }
 
-/// An action that people have agreed to.
-struct Given {
+/// An approved action.
+struct ApprovedAction {
     digest: String,
     covers_retries: bool,
     /// The attempt it was used for.
@@ -25,7 +25,7 @@ struct Given {
 }
 
 impl Grants {
-    /// Looks at an event before it is folded. `before` is the one before it.
+    /// Checks an event before it is folded. `before` is the previous event.
     pub(super) fn event(
         &mut self,
         run: &Run,
@@ -56,16 +56,16 @@ impl Grants {
         tally: &mut Tally,
     ) -> Result<(), String> {
         let Some(asked) = run.approvals.get(&resolved.approval) else {
-            return Err("an answer is to a question".into());
+            return Err("a vote is on an open approval".into());
         };
         let agrees = matches!(resolved.resolution, Resolution::Pending | Resolution::Approved);
         let votes = self.votes.entry(resolved.approval).or_default();
         if let Some(by) = resolved.by.as_ref().filter(|_| agrees) {
             if votes.iter().any(|(voter, _)| voter == by) {
-                return Err(format!("nobody votes twice: {by}"));
+                return Err(format!("an approver votes once: {by}"));
             }
             if asked.not_initiator && *by == run.started.initiator {
-                return Err(format!("nobody approves their own: {by}"));
+                return Err(format!("an initiator does not approve: {by}"));
             }
             votes.push((by.clone(), resolved.roles.clone()));
         }
@@ -79,7 +79,7 @@ impl Grants {
             votes.iter().any(in_group)
         };
         if votes.len() < asked.quorum as usize || !asked.groups.iter().all(speaks) {
-            return Err(format!("a grant takes {} of {:?}", asked.quorum, asked.groups));
+            return Err(format!("an approval needs {} of {:?}", asked.quorum, asked.groups));
         }
         if votes.len() > 1 {
             tally.reach("quorum");
@@ -93,7 +93,7 @@ impl Grants {
         };
         let covers = run.step(at).approval.as_ref().is_some_and(|asked| asked.covers_retries);
         let digest = digest.ok_or("a grant is for an action")?;
-        let given = Given { digest, covers_retries: covers, used: None };
+        let given = ApprovedAction { digest, covers_retries: covers, used: None };
         self.given.entry(at).or_default().push(given);
         Ok(())
     }
@@ -114,19 +114,19 @@ impl Grants {
             return Ok(());
         }
         let Some(grant) = grant else {
-            return Err("what needs a person has a grant: none is there".into());
+            return Err("a step that needs approval has one: there is none".into());
         };
         if dispatch.digest.as_deref() != Some(grant.as_str()) {
-            return Err("a grant is for one action: another is sent".into());
+            return Err("an approval is for one action: another is dispatched".into());
         }
         let given = self.given.entry(at).or_default();
         let mut same = given.iter_mut().rev().filter(|one| one.digest == grant);
         let Some(found) = same.next() else {
-            return Err("a grant is for one action: nobody agreed to this one".into());
+            return Err("an approval is for one action: this one is not approved".into());
         };
         let again = found.used == Some(dispatch.attempt);
         if found.used.is_some() && !again && !found.covers_retries {
-            return Err(format!("a grant is for one attempt: {} follows", dispatch.attempt));
+            return Err(format!("an approval is for one attempt: {} follows", dispatch.attempt));
         }
         tally.reach(if policy_asks { "grant by policy" } else { "grant by step" });
         found.used = Some(dispatch.attempt);
@@ -134,7 +134,7 @@ impl Grants {
     }
 }
 
-/// The grant that a decision rests on.
+/// The approval that a decision rests on.
 fn granted(before: &Event) -> Option<String> {
     let Event::Node(_, NodeEvent::GovernanceDecided(record)) = before else { return None };
     let known =

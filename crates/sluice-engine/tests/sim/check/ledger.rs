@@ -1,9 +1,8 @@
-//! What must hold of counters and of everything that is admitted, looked at
-//! after every append.
+//! Invariants of counters and admissions, checked after every append.
 //!
-//! The checker counts by itself, from the events alone: what each dispatch took
-//! and what its end gave back. The store's counters must say the same, and at
-//! every dispatch they must keep to the rows in force at that moment.
+//! The checker counts on its own, from the events alone: what each dispatch reserved and
+//! what its end released. The store's counters must agree, and every dispatch must respect
+//! the rows in force at that moment.
 
 use super::caps::{self, Admitted};
 use crate::registry::{ASK, BROKEN};
@@ -23,28 +22,28 @@ use sluice_govern::registry::{Fabric, Kind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Everything that was taken and given back.
+/// Everything that was reserved and released.
 #[derive(Default)]
 pub(crate) struct Ledger {
     pub(super) fabric: Fabric,
-    /// Whether the policies in force can be read, and whether they ask.
+    /// Whether the current policies can be parsed, and whether they require approval.
     broken: bool,
     pub(super) asks: bool,
-    /// What counters must be, by the journals.
+    /// Expected counters, from the journals.
     pub(super) expected: BTreeMap<String, i64>,
-    /// What the store says they are.
+    /// Counters as the store reports them.
     counted: BTreeMap<String, i64>,
-    /// Counters that this append has to do with.
+    /// Counters that this append changes.
     touched: BTreeSet<String>,
     /// Dispatches in flight.
     out: BTreeMap<(RunId, StepAt), Out>,
-    /// Dispatches that were given up and whose cost nobody knows.
+    /// Abandoned dispatches with unknown cost.
     open: BTreeMap<(RunId, StepAt, u32), Arc<Terms>>,
-    /// Dispatches that adapters were asked to do, and those they said the cost of.
+    /// Dispatches that adapters received, and those whose cost they reported.
     begun: BTreeSet<(RunId, String, u32)>,
     costed: BTreeSet<(RunId, String, u32)>,
     told: BTreeSet<(String, u64)>,
-    /// Dispatches, not counting those of one that were sent again.
+    /// Dispatches, not counting repeated ones.
     pub(crate) admissions: u64,
     /// What this append admits and settles.
     admitted: Vec<Admitted>,
@@ -67,17 +66,17 @@ impl Ledger {
         self.asks = policy(ASK);
     }
 
-    /// An adapter is asked to do something.
+    /// An adapter was called.
     pub(super) fn begins(&mut self, request: &Request) {
         self.begun.insert((request.run, request.step.clone(), request.dispatch_no));
     }
 
-    /// An adapter says what something cost.
+    /// An adapter reported a cost.
     pub(crate) fn costs(&mut self, request: &Request) {
         self.costed.insert((request.run, request.step.clone(), request.dispatch_no));
     }
 
-    /// Looks at an event before it is folded. `before` is the one before it.
+    /// Checks an event before it is folded. `before` is the previous event.
     pub(super) fn event(
         &mut self,
         run: &Run,
@@ -151,7 +150,7 @@ impl Ledger {
         self.lands(run, at, usage, tally)
     }
 
-    /// A dispatch follows the gates' answer about that very action, directly.
+    /// A dispatch directly follows the gates' decision about the same action.
     fn decided(
         &self,
         at: StepAt,
@@ -159,7 +158,7 @@ impl Ledger {
         before: Option<&Event>,
     ) -> Result<(), String> {
         let Some(Event::Node(place, NodeEvent::GovernanceDecided(record))) = before else {
-            return Err("a dispatch follows a decision: none is there".into());
+            return Err("a dispatch follows a decision: there is none".into());
         };
         let record = record.value();
         let says = |key: &str| record[key].as_str();
@@ -169,7 +168,7 @@ impl Ledger {
         let epoch = record["registry"].as_u64();
         if epoch != Some(self.fabric.epoch) || self.broken {
             let now = self.fabric.epoch;
-            return Err(format!("a dispatch keeps to the rows in force: {epoch:?}, not {now}"));
+            return Err(format!("a dispatch respects the current rows: {epoch:?}, not {now}"));
         }
         Ok(())
     }
@@ -177,7 +176,7 @@ impl Ledger {
     fn started(&mut self, mut admitted: Admitted, tally: &mut Tally) -> Result<(), String> {
         let key = (admitted.run, admitted.at);
         if let Some(out) = self.out.get_mut(&key) {
-            // Sent again after a crash: it takes what it now needs for what it had.
+            // Sent again after a crash: its new reservation replaces the old one.
             tally.reach("sent again");
             out.numbers.push(admitted.dispatch_no);
             let had = std::mem::replace(&mut out.terms, Arc::clone(&admitted.terms));
@@ -195,7 +194,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// What a dispatch holds is taken, or given back.
+    /// Counts what a dispatch reserves or releases.
     fn holds(&mut self, terms: &Terms, times: i64) {
         if let Some(agent) = &terms.slot {
             self.add(account::busy(agent), times);
@@ -205,7 +204,7 @@ impl Ledger {
         }
     }
 
-    /// A dispatch comes to its end, if one is in flight.
+    /// Ends a dispatch, if one is in flight.
     fn lands(
         &mut self,
         run: &Run,
@@ -223,7 +222,7 @@ impl Ledger {
             let begun = numbers.iter().any(|number| self.begun.contains(&key(number)));
             let costed = numbers.iter().any(|number| self.costed.contains(&key(number)));
             if begun && !costed && !terms.accounts.is_empty() {
-                return Err("what may have begun keeps its reservation".into());
+                return Err("a step that may have started keeps its reservation".into());
             }
             self.settles(&terms, usage.cost);
         } else {
@@ -242,8 +241,8 @@ impl Ledger {
             self.add(account::held(&one.name), actual - reserved);
             self.add(account::spent(&one.name), actual);
             self.add(account::over(&one.name), (actual - reserved).max(0));
-            // What costs nothing reaches no threshold: a process that has not heard yet
-            // of what others spent need not look.
+            // Free work reaches no threshold: a node with stale counters need not
+            // report one.
             if actual > 0 {
                 self.settled.push(one.clone());
             }
@@ -260,7 +259,7 @@ impl Ledger {
         let percent = figures["percent"].as_u64().unwrap_or_default();
         self.add(format!("told:{percent}:{account}"), 1);
         if !self.told.insert((account, percent)) {
-            return Err("a threshold is told once".into());
+            return Err("a threshold is reported once".into());
         }
         Ok(())
     }
@@ -270,7 +269,7 @@ impl Ledger {
         *self.expected.entry(counter).or_default() += delta;
     }
 
-    /// The append is written, at `now_ms` by the store's clock.
+    /// The append is written, at `now_ms` of the store's clock.
     pub(super) fn appended(
         &mut self,
         guards: &[Guard],
@@ -283,14 +282,14 @@ impl Ledger {
             caps::check(self, one, now_ms)?;
         }
         self.limits.hold(&self.expected)?;
-        // Of one account only the last settlement saw all that was spent.
+        // Only the last settlement of an account saw everything that was spent.
         let settled: BTreeMap<String, Account> =
             settled.into_iter().map(|one| (one.name.to_string(), one)).collect();
         for one in settled.values() {
             self.thresholds(one)?;
         }
         for (guard, count) in guards.iter().zip(counts) {
-            // What work costs is held against the runs when all have ended.
+            // Spend is compared with the runs when all have ended.
             let kept = guard.counter == account::REGISTRY || is_spend(&guard.counter);
             if guard.window_ms.is_none() && !kept {
                 self.touched.insert(guard.counter.whole());
@@ -309,27 +308,27 @@ impl Ledger {
         if expected == counted {
             return Ok(());
         }
-        Err(format!("counters are what the journals say: {counter} is {counted}, not {expected}"))
+        Err(format!("counters agree with the journals: {counter} is {counted}, not {expected}"))
     }
 
-    /// Every share of a cap that is reached has been told of.
+    /// Every reached threshold of a cap was reported.
     fn thresholds(&self, one: &Account) -> Result<(), String> {
         let spent = self.expected.get(&account::spent(&one.name)).copied().unwrap_or_default();
         let (spent, cap) = (i128::from(spent), i128::from(one.cap.micro_cents()));
         for percent in [50, 80, 100] {
             let reached = spent > 0 && spent * 100 >= cap * i128::from(percent);
             if reached && !self.told.contains(&(one.name.to_string(), percent)) {
-                return Err(format!("a threshold is told: {percent} of {}", one.name));
+                return Err(format!("a threshold is reported: {percent} of {}", one.name));
             }
         }
         Ok(())
     }
 
-    /// When every run has ended: nothing is taken but what is spent or open.
+    /// When every run has ended, only spent and unsettled amounts remain.
     pub(crate) fn rests(&self) -> Result<(), String> {
         for (counter, count) in &self.expected {
             if counter.starts_with("busy:") && *count != 0 {
-                return Err(format!("every slot comes back: {counter} is {count}"));
+                return Err(format!("every slot is released: {counter} is {count}"));
             }
             let Some(name) = counter.strip_prefix("held:") else { continue };
             let spent = self.expected.get(&account::spent(name)).copied().unwrap_or_default();
@@ -339,13 +338,13 @@ impl Ledger {
                 .filter(|terms| terms.accounts.iter().any(|account| *account.name == *name));
             let open: i64 = open.map(|terms| signed(terms.reserved)).sum();
             if *count != spent + open {
-                return Err(format!("what is not spent comes back: {counter} is {count}"));
+                return Err(format!("every unspent reservation is released: {counter} is {count}"));
             }
         }
         Ok(())
     }
 
-    /// Every counter there should be, with what it should be.
+    /// Every expected counter with its value.
     pub(crate) fn counters(&self) -> Vec<(String, i64)> {
         self.expected.iter().map(|(name, count)| (name.clone(), *count)).collect()
     }

@@ -1,4 +1,4 @@
-//! What must hold of each step.
+//! Invariants of each step.
 
 use crate::adapter::text_of;
 use sluice_core::journal::event::{Dispatch, NodeEvent, Path, Resolution, StepAt};
@@ -6,26 +6,26 @@ use sluice_core::plan::step::Work;
 use sluice_core::run::state::Run;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is known of the steps of one run.
+/// State of the steps of one run.
 #[derive(Default)]
 pub(super) struct Steps {
-    /// The last dispatch of each step.
+    /// Last dispatch of each step.
     dispatches: BTreeMap<StepAt, u32>,
     deltas: BTreeMap<StepAt, u64>,
-    /// Steps that completed, by generation.
+    /// Completed steps, by generation.
     completed: BTreeSet<(StepAt, u32)>,
-    /// Attempts a person let a step make, and those it made.
+    /// Attempts that an operator allowed, and attempts made.
     grants: BTreeMap<StepAt, u32>,
     attempts: BTreeMap<StepAt, BTreeSet<u32>>,
 }
 
 impl Steps {
-    /// The number of the step's last dispatch.
+    /// Number of the step's last dispatch.
     pub(super) fn dispatched(&self, at: StepAt) -> u32 {
         self.dispatches.get(&at).copied().unwrap_or_default()
     }
 
-    /// Looks at an event before it is folded.
+    /// Checks an event before it is folded.
     pub(super) fn before(
         &mut self,
         run: &Run,
@@ -34,10 +34,10 @@ impl Steps {
     ) -> Result<(), String> {
         let Some(state) = run.get(at) else {
             if matches!(event, NodeEvent::Reconciled { .. }) {
-                // What it cost became known after it was gone.
+                // The cost became known after the step was removed.
                 return Ok(());
             }
-            return Err(format!("it is about an instance that does not exist: {at:?}"));
+            return Err(format!("the event is about a missing instance: {at:?}"));
         };
         let generation = run.steps[at.step as usize].generation;
         match event {
@@ -59,7 +59,7 @@ impl Steps {
             NodeEvent::Delta(delta) => {
                 let next = self.deltas.entry(at).or_default();
                 if delta.index != *next {
-                    return Err(format!("parts are counted: {} is not {next}", delta.index));
+                    return Err(format!("parts are numbered: {} is not {next}", delta.index));
                 }
                 *next += 1;
             }
@@ -89,12 +89,12 @@ impl Steps {
         let last = self.dispatches.entry(at).or_default();
         if dispatch.dispatch_no <= *last {
             let number = dispatch.dispatch_no;
-            return Err(format!("dispatches are counted: {number} after {last}"));
+            return Err(format!("dispatches are numbered: {number} after {last}"));
         }
         *last = dispatch.dispatch_no;
         if dispatch.attempt < state.attempt || dispatch.attempt > state.attempt + 1 {
             let (now, then) = (dispatch.attempt, state.attempt);
-            return Err(format!("attempts are counted: {now} after {then}"));
+            return Err(format!("attempts are numbered: {now} after {then}"));
         }
         let covers = run.step(at).approval.as_ref().map(|asked| asked.covers_retries);
         if covers == Some(false)
@@ -102,23 +102,23 @@ impl Steps {
             && dispatch.attempt > state.attempt
         {
             let made = self.attempts.entry(at).or_default();
-            // One that a crash cut off is the same when it is sent again.
+            // An attempt that a crash interrupted keeps its number when sent again.
             made.insert(dispatch.attempt);
             let made = made.len();
             let granted = self.grants.get(&at).copied().unwrap_or_default();
             if made > granted as usize {
-                return Err(format!("a grant is for one attempt: {made} of {granted}"));
+                return Err(format!("an approval is for one attempt: {made} of {granted}"));
             }
         }
         Ok(())
     }
 
-    /// Looks at the run after an event was folded.
+    /// Checks the run after an event was folded.
     pub(super) fn after(&self, run: &Run, at: StepAt, event: &NodeEvent) -> Result<(), String> {
         let state = run.state(at);
         let dispatched = self.dispatched(at);
         if at.item.is_none() && state.dispatch_no < dispatched {
-            return Err(format!("`{}` forgets its dispatches", run.name(at)));
+            return Err(format!("`{}` lost its dispatch number", run.name(at)));
         }
         if matches!(event, NodeEvent::Queued { .. }) && state.status.is_settled() {
             return Err("a queued step is not settled".into());

@@ -1,4 +1,4 @@
-//! Which changes of status there are.
+//! Allowed changes of step status.
 
 use sluice_core::run::status::{RunStatus, StepStatus};
 
@@ -18,7 +18,7 @@ pub(super) fn step_may(from: StepStatus, to: StepStatus) -> bool {
     use StepStatus as S;
     match from {
         S::Pending => matches!(to, S::Queued | S::Skipped | S::Failed | S::Cancelled),
-        // A question that is granted queues the step; if that was all it does, it is done.
+        // A granted approval queues the step; a pure approval step is then complete.
         S::Queued => matches!(
             to,
             S::Completed

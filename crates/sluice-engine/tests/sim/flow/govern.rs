@@ -1,11 +1,11 @@
-//! What governance adds to the workflows of a seed.
+//! Governance of the workflows of a seed.
 
-use crate::chance::Chance;
+use crate::random::SeededRandom;
 use serde_json::{Value, json};
 
-/// Adds budgets, recovery, ceilings, a moderator, and questions that more than one
-/// person must answer.
-pub(super) fn govern(chance: &mut Chance, document: &mut Value) {
+/// Adds budgets, recovery, ceilings, moderation, and approvals with more than one
+/// approver.
+pub(super) fn govern(chance: &mut SeededRandom, document: &mut Value) {
     if chance.permille(300) {
         document["budget"] = json!({"max_cost_cents": chance.between(2, 60)});
     }

@@ -1,8 +1,8 @@
-//! Those who use the engine: they start runs, answer questions, and interfere.
+//! Clients: they start runs, resolve approvals, and send commands.
 
 use super::Scene;
-use crate::chance::{Chance, halves};
 use crate::fault::Fault;
+use crate::random::{SeededRandom, halves};
 use crate::world::Rule;
 use serde_json::Map;
 use sluice_core::journal::event::ApprovalSource;
@@ -18,17 +18,17 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-/// Who answers questions in a governed seed, and in which role.
+/// Approvers of a governed seed, with their roles.
 const PEOPLE: [(&str, Option<&str>); 4] =
     [("ada", Some("lead")), ("dan", Some("lead")), ("bob", None), ("eve", None)];
-/// Fewest runs of a seed, children not counted.
+/// Fewest runs of a seed, without children.
 const RUNS_MIN: u64 = 20;
 
 impl Scene {
-    /// Starts everybody. What is returned are those who start runs.
+    /// Spawns all clients. Returns those that start runs.
     pub(crate) fn clients(
         self: &Arc<Self>,
-        chance: &mut Chance,
+        chance: &mut SeededRandom,
         faults_ms: u64,
     ) -> Vec<JoinHandle<()>> {
         tokio::spawn(Arc::clone(self).people());
@@ -38,14 +38,14 @@ impl Scene {
         let runs = chance.between(RUNS_MIN, RUNS_MIN + 5);
         let runs = if self.world.rule == Rule::Thousand { RUNS_MIN } else { runs };
         let starts = (0..runs).map(|number| {
-            let chance = Chance::of(&[chance.next()]);
+            let chance = SeededRandom::of(&[chance.next()]);
             tokio::spawn(Arc::clone(self).starter(chance, number, faults_ms))
         });
         starts.collect()
     }
 
-    /// Starts one run, twice if it is not sure, and interferes with it.
-    async fn starter(self: Arc<Self>, mut chance: Chance, number: u64, faults_ms: u64) {
+    /// Starts one run, perhaps twice, and sends commands to it.
+    async fn starter(self: Arc<Self>, mut chance: SeededRandom, number: u64, faults_ms: u64) {
         let wait_ms = chance.below(faults_ms / 2);
         tokio::time::sleep(Duration::from_millis(wait_ms)).await;
         let flow = chance.pick(&self.flows).clone();
@@ -70,7 +70,7 @@ impl Scene {
         }
     }
 
-    /// Starts a run through whichever process answers, until one does.
+    /// Starts a run through any node, retrying until one succeeds.
     async fn start(&self, start: Start) -> Option<RunId> {
         loop {
             if let Some((engine, dead)) = self.world.anyone() {
@@ -100,7 +100,7 @@ impl Scene {
         }
     }
 
-    async fn interfere(self: &Arc<Self>, chance: &mut Chance, run: RunId) {
+    async fn interfere(self: &Arc<Self>, chance: &mut SeededRandom, run: RunId) {
         let by = "operator".to_owned();
         let number = self.world.number();
         let key = format!("op-{number}");
@@ -112,7 +112,7 @@ impl Scene {
             7 => {
                 if self.world.strikes(Fault::LetterUnreadable) {
                     let letter = Letter { run, key, body: b"{\"v\":99}".to_vec() };
-                    // Whether it came is for the checkers to see.
+                    // The checkers see whether it arrived.
                     drop(self.store.post(letter).await);
                 }
                 return;
@@ -126,8 +126,8 @@ impl Scene {
         self.world.command(run, command, &key).await;
     }
 
-    /// The steps that were done at some earlier time.
-    fn keep(&self, chance: &mut Chance, run: RunId) -> BTreeSet<u32> {
+    /// Steps that were done at some earlier time.
+    fn keep(&self, chance: &mut SeededRandom, run: RunId) -> BTreeSet<u32> {
         let journal = self.world.journal();
         let Some(track) = journal.tracks.get(&run) else { return BTreeSet::new() };
         let then = track.at(chance.below(track.run.version + 1));
@@ -136,15 +136,15 @@ impl Scene {
         steps.map(|(step, _)| step).collect()
     }
 
-    /// People answer questions: some late, some never until the end.
+    /// Resolves approvals: some late, some only at the end.
     async fn people(self: Arc<Self>) {
         let mut seen = BTreeSet::new();
         loop {
             tokio::time::sleep(Duration::from_millis(700)).await;
             let calm = !self.world.is_faulty();
-            for (run, approval, source) in self.questions() {
+            for (run, approval, source) in self.open_approvals() {
                 let [high, low] = halves(approval.0);
-                let mut chance = Chance::of(&[self.world.seed, 5, high, low]);
+                let mut chance = SeededRandom::of(&[self.world.seed, 5, high, low]);
                 let never = chance.permille(250);
                 if (never && !calm) || !seen.insert((approval, calm)) {
                     continue;
@@ -184,7 +184,7 @@ impl Scene {
         self.world.command(run, command, &key).await;
     }
 
-    fn questions(&self) -> Vec<(RunId, ApprovalId, ApprovalSource)> {
+    fn open_approvals(&self) -> Vec<(RunId, ApprovalId, ApprovalSource)> {
         let journal = self.world.journal();
         let open = journal.open().flat_map(|run| {
             let open = run.approvals.iter().filter(|(_, one)| one.resolution.is_none());
@@ -201,7 +201,7 @@ impl Scene {
         paused.map(|run| run.id).collect()
     }
 
-    /// Looks at runs now and then: what is loaded must be what was written.
+    /// Loads runs at random times: they must equal what was written.
     async fn readers(self: Arc<Self>) {
         while self.world.is_faulty() {
             let pause_ms = self.world.chance().between(500, 3000);
@@ -225,7 +225,7 @@ impl Scene {
     }
 }
 
-fn resolve(chance: &mut Chance, approval: ApprovalId, source: ApprovalSource) -> Resolve {
+fn resolve(chance: &mut SeededRandom, approval: ApprovalId, source: ApprovalSource) -> Resolve {
     let decision = match source {
         ApprovalSource::Escalation => {
             *chance.pick(&[Decision::Retry, Decision::Skip, Decision::Abort])

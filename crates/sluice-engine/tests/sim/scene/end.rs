@@ -1,7 +1,7 @@
-//! After the faults: everything must come to an end, and leave nothing behind.
+//! After the faults: every run must end, and nothing may be left behind.
 
 use super::{FIT, SEAL_KEY, Scene};
-use crate::chance::Chance;
+use crate::random::SeededRandom;
 use crate::world::Rule;
 use sluice_core::cost::{self, Part, Spend};
 use sluice_core::evidence::key::Signer;
@@ -20,19 +20,19 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-/// How long everything may take to end once faults have stopped.
+/// How long all runs may take to end once faults have stopped.
 const CALM_MS: u64 = 20 * 60 * 1000;
-/// How late a timer may be, beyond lease and sweep: calls that do not listen
-/// and a full house delay it too.
+/// How late a timer may be, beyond lease and sweep: calls that ignore cancellation, and a
+/// lack of permits, delay it too.
 const SLACK_MS: u64 = 45_000;
 
 impl Scene {
-    /// Ends all faults; every process is there again.
-    pub(crate) async fn stop_faults(&self, chance: &mut Chance) {
+    /// Ends all faults, and restarts every node.
+    pub(crate) async fn stop_faults(&self, chance: &mut SeededRandom) {
         self.world.calm();
         self.reopen().await;
         for process in 0..self.configs.len() {
-            // One that crashed comes back by itself.
+            // The crash handler restarts a crashed node.
             while self.world.slots()[process].engine.is_none() {
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
@@ -42,7 +42,7 @@ impl Scene {
         }
     }
 
-    /// Waits until every run has ended, and looks at what is left.
+    /// Waits until every run has ended, and checks what is left.
     pub(crate) async fn settle(&self, mut starts: Vec<JoinHandle<()>>) {
         let began_ms = self.world.elapsed_ms();
         let lease_ms = self.configs.iter().map(|one| one.lease_ms + one.sweep_ms).max();
@@ -62,7 +62,7 @@ impl Scene {
                 return self.stuck(&open).await;
             }
         }
-        // Whatever was said to runs that had ended is read by then.
+        // Messages to ended runs have been read by then.
         let rest_ms = patience_ms.max(15_000);
         tokio::time::sleep(Duration::from_millis(rest_ms)).await;
         self.rest().await;
@@ -88,12 +88,12 @@ impl Scene {
         self.world.fails(format!("{id} comes to an end\n{about}"));
     }
 
-    /// What there is to know of a run, for people.
+    /// Details of a run, for failure reports.
     pub(crate) async fn about(&self, run: RunId) -> String {
         let filter = Filter { run: Some(run), limit: 1, ..Filter::default() };
         let rows = self.store.list(filter).await.expect("memory answers");
-        let letters = self.store.letters(Inbox::Run(run)).await.expect("memory answers");
-        let keys: Vec<&str> = letters.iter().map(|one| one.letter.key.as_str()).collect();
+        let messages = self.store.letters(Inbox::Run(run)).await.expect("memory answers");
+        let keys: Vec<&str> = messages.iter().map(|one| one.letter.key.as_str()).collect();
         let nodes: Vec<String> = (self.world.slots().iter().zip(&self.configs))
             .map(|(slot, config)| match &slot.engine {
                 Some(engine) => format!("{} {} {config:?}", engine.node(), engine.residents()),
@@ -110,7 +110,7 @@ impl Scene {
         format!("{rows:?}\nunread: {keys:?}\n{nodes}\n{tail}")
     }
 
-    /// Nothing is left in memory or in the inbox, and what is stored is right.
+    /// Nothing is left in memory or in mailboxes, and the stored state is right.
     async fn rest(&self) {
         let engines: Vec<_> = self.world.slots().iter().map(|slot| slot.engine.clone()).collect();
         for engine in engines.into_iter().flatten() {
@@ -152,7 +152,7 @@ impl Scene {
         self.evidence().await;
     }
 
-    /// Every hash and every seal holds, whatever crashed, every row follows from the
+    /// All hashes and seals are valid after all crashes, every row follows from the
     /// journals, and everything is sealed.
     async fn evidence(&self) {
         let verifier = Verifier::new([Signer::new(&SEAL_KEY).public()]);
@@ -192,7 +192,7 @@ impl Scene {
         }
     }
 
-    /// The store's counters are what the journals come to.
+    /// The store's counters agree with the journals.
     async fn counters(&self) {
         let expected = self.world.journal().ledger.counters();
         let names = expected.iter().map(|(name, _)| Counter::plain(name.clone())).collect();
@@ -200,13 +200,13 @@ impl Scene {
         for ((name, expected), count) in expected.into_iter().zip(counts) {
             if expected != count {
                 let what = format!("{name} is {count}, not {expected}");
-                self.world.fails(format!("counters are what the journals say: {what}"));
+                self.world.fails(format!("counters agree with the journals: {what}"));
             }
         }
         self.booked().await;
     }
 
-    /// What was counted for whoever asks what work costs is what the runs say.
+    /// The recorded spend agrees with the runs.
     async fn booked(&self) {
         let (from, to) = cost::range(0, u64::MAX / 2);
         let counters = self.store.counters(from, to, usize::MAX).await.expect("memory answers");
@@ -220,7 +220,7 @@ impl Scene {
         };
         if u64::try_from(booked) != Ok(own) {
             let what = format!("what work costs is {booked}, not {own}");
-            self.world.fails(format!("counters are what the journals say: {what}"));
+            self.world.fails(format!("counters agree with the journals: {what}"));
         }
     }
 
@@ -234,17 +234,17 @@ impl Scene {
         if rows.len() != statuses.len() {
             self.world.fails("every run is listed".to_owned());
         }
-        // One that has ended may have an owner who was never told: it does not matter.
+        // An ended run may still have an owner that missed its answer: harmless.
         let right = |row: &RunRow| statuses.get(&row.run) == Some(&row.status);
         if let Some(row) = rows.iter().find(|row| !right(row)) {
             let about = self.about(row.run).await;
             self.world.fails(format!("{} is listed as it is\n{about}", row.run));
         }
         for run in statuses.into_keys() {
-            let letters = self.store.letters(Inbox::Run(run)).await.expect("memory answers");
-            if let Some(letter) = letters.first() {
-                let key = &letter.letter.key;
-                self.world.fails(format!("{run}: a letter is read: {key}"));
+            let messages = self.store.letters(Inbox::Run(run)).await.expect("memory answers");
+            if let Some(message) = messages.first() {
+                let key = &message.letter.key;
+                self.world.fails(format!("{run}: a message is read: {key}"));
             }
         }
     }

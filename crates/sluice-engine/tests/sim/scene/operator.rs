@@ -1,4 +1,4 @@
-//! An operator who changes the registry while runs are under way.
+//! An operator that changes the registry while runs are in flight.
 
 use super::Scene;
 use crate::fault::Fault;
@@ -11,10 +11,10 @@ use sluice_govern::registry::Kind;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Of a thousand steps, those that fit the cap.
+/// How many of a thousand steps the cap admits.
 pub(crate) const FIT: u64 = 137;
 
-/// The operator of a governed seed, with the rows as it left them.
+/// The operator of a governed seed, with the current rows.
 pub(crate) struct Operator(Mutex<Registry>);
 
 impl Operator {
@@ -28,19 +28,19 @@ impl Operator {
     }
 
     fn registry(&self) -> std::sync::MutexGuard<'_, Registry> {
-        self.0.lock().expect("nobody panics while holding it")
+        self.0.lock().expect("the lock is not poisoned")
     }
 }
 
 impl Scene {
-    /// Writes down what the seed begins with.
+    /// Writes the initial rows of the seed.
     pub(crate) async fn set_up(&self) {
         let Some(operator) = &self.operator else { return };
         let rows = operator.registry().all();
         self.change((rows, Vec::new())).await;
     }
 
-    /// Changes something now and then.
+    /// Makes changes at random times.
     pub(crate) async fn operate(self: Arc<Self>) {
         let Some(operator) = &self.operator else { return };
         while self.world.is_faulty() && self.world.rule == Rule::Governed {
@@ -53,14 +53,14 @@ impl Scene {
         }
     }
 
-    /// Whatever an operator stopped goes on.
+    /// Resumes whatever the operator has stopped.
     pub(crate) async fn reopen(&self) {
         let Some(operator) = &self.operator else { return };
         let edit = operator.registry().reopen();
         self.change(edit).await;
     }
 
-    /// The store answers at once, so that the checkers always know the rows in force.
+    /// The store answers at once, so that the checkers always know the current rows.
     async fn change(&self, (put, remove): Edit) {
         let before = self.store.registry(None).await.expect("memory answers").rows;
         let after = rows::with(&before, &put, &remove);

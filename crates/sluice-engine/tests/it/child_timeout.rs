@@ -1,7 +1,7 @@
-//! A sub-workflow that waits for a person does not use up the time of its step, also
-//! when the process dies meanwhile.
+//! The time that a sub-workflow waits for approval is not charged to its step's timeout,
+//! even across a crash.
 
-use crate::world::{Life, World, config, ended, start_family, step, until};
+use crate::world::{RunningEngine, World, config, ended, start_family, step, until};
 use sluice_core::journal::event::Path;
 use sluice_core::run::id::RunId;
 use sluice_core::run::state::Run;
@@ -17,8 +17,8 @@ fn child(run: &Run) -> RunId {
     child
 }
 
-/// Waits until a child run is there, and as wanted.
-async fn child_until(life: &Life, child: RunId, wanted: fn(&Run) -> bool) -> Run {
+/// Waits until a child run exists and fulfils a condition.
+async fn child_until(life: &RunningEngine, child: RunId, wanted: fn(&Run) -> bool) -> Run {
     for _ in 0..2000 {
         if life.load(child).await.is_ok() {
             return until(life, child, wanted).await;
@@ -32,8 +32,8 @@ fn asks(run: &Run) -> bool {
     step(run, "ask").status == StepStatus::AwaitingApproval
 }
 
-/// A parent and a child that asks; and the time of the step passes, more than once.
-async fn waiting(life: &Life, agent: &str) -> (RunId, RunId) {
+/// A parent and a child that waits for approval, for several timeouts of the step.
+async fn waiting(life: &RunningEngine, agent: &str) -> (RunId, RunId) {
     let start = start_family(PARENT, "child", &ASKS.replace("AGENT", agent));
     let id = life.start(start).await.expect("it starts").run;
     let parent = until(life, id, |run| step(run, "sub").path.is_some()).await;
@@ -44,17 +44,17 @@ async fn waiting(life: &Life, agent: &str) -> (RunId, RunId) {
     (id, child)
 }
 
-async fn approve(life: &Life, child: RunId) {
+async fn approve(life: &RunningEngine, child: RunId) {
     let run = life.load(child).await.expect("the run can be read");
-    let approval = crate::office::question(&run);
+    let approval = crate::operator::open_approval(&run);
     let decision = sluice_core::run::command::Decision::Approve;
-    crate::office::answer(life, child, approval, decision, "ada", &[])
+    crate::operator::answer(life, child, approval, decision, "ada", &[])
         .await
         .expect("the answer is taken");
 }
 
 #[tokio::test]
-async fn a_child_may_wait_for_a_person_longer_than_its_step_has_time() {
+async fn a_child_may_wait_for_approval_longer_than_its_steps_timeout() {
     let world = World::new("'*': {text: done}");
     let life = world.boot_with(config()).await;
     let (id, child) = waiting(&life, "mock").await;
@@ -65,7 +65,7 @@ async fn a_child_may_wait_for_a_person_longer_than_its_step_has_time() {
 }
 
 #[tokio::test]
-async fn the_wait_outlives_a_crash_and_what_is_left_of_the_time_counts_after_it() {
+async fn the_wait_survives_a_crash_and_the_remaining_time_applies() {
     let world = World::new("'*': {text: done}");
     let life = world.boot_with(config()).await;
     let (id, child) = waiting(&life, "deaf").await;
@@ -74,7 +74,7 @@ async fn the_wait_outlives_a_crash_and_what_is_left_of_the_time_counts_after_it(
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(step(&life.load(id).await.unwrap(), "sub").status, StepStatus::Running);
     approve(&life, child).await;
-    // The child works now, and never ends.
+    // Now the child works, and never ends.
     let run = ended(&life, id).await;
     assert_eq!(step(&run, "sub").status, StepStatus::TimedOut);
     assert_eq!(ended(&life, child).await.status, RunStatus::Cancelled);
@@ -82,7 +82,7 @@ async fn the_wait_outlives_a_crash_and_what_is_left_of_the_time_counts_after_it(
 }
 
 #[tokio::test]
-async fn a_grandchild_may_wait_for_a_person_too() {
+async fn a_grandchild_may_wait_for_approval_too() {
     let world = World::new("'*': {text: done}");
     let life = world.boot_with(config()).await;
     let asks_mock = ASKS.replace("AGENT", "mock");

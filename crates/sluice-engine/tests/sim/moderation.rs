@@ -1,8 +1,8 @@
-//! A moderator whose verdicts a seed decides, and what must hold of them.
+//! A moderator whose verdicts are derived from the seed, and the moderation checker.
 //!
-//! INVARIANT: nothing is sent, shown or taken for a result that was not cleared.
+//! INVARIANT: no text is sent, shown or accepted as a result before it was cleared.
 
-use crate::chance::{Chance, halves};
+use crate::random::{SeededRandom, halves};
 use crate::world::World;
 use serde_json::{Value, json};
 use sluice_core::journal::envelope::Seen;
@@ -17,10 +17,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Judges texts, now and then late or not at all.
-pub(crate) struct Censor(pub(crate) Arc<World>);
+/// Checks texts, sometimes late or not at all.
+pub(crate) struct SeededModerator(pub(crate) Arc<World>);
 
-impl Moderator for Censor {
+impl Moderator for SeededModerator {
     fn check<'a>(&'a self, subject: &'a Subject) -> Later<'a, Verdict> {
         Box::pin(async move {
             let (luck, pause_ms) = {
@@ -43,24 +43,24 @@ impl Moderator for Censor {
 }
 
 impl World {
-    /// As a function of the text alone, so that asking again changes nothing.
+    /// Depends on the text alone, so that repeated checks agree.
     fn is_flagged(&self, subject: &Subject) -> bool {
         let [high, low] = halves(subject.run.0);
         let text = subject
             .text
             .bytes()
             .fold(7u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
-        Chance::of(&[self.seed, 11, high, low, text]).permille(100)
+        SeededRandom::of(&[self.seed, 11, high, low, text]).permille(100)
     }
 }
 
-/// What was cleared, by run and step.
+/// Cleared texts, by run and step.
 #[derive(Default)]
-pub(crate) struct Judged {
+pub(crate) struct ModerationChecker {
     cleared: BTreeMap<(RunId, String, Phase), BTreeSet<String>>,
 }
 
-impl Judged {
+impl ModerationChecker {
     fn clears(&mut self, subject: &Subject) {
         let key = (subject.run, subject.step.clone(), subject.phase);
         self.cleared.entry(key).or_default().insert(subject.text.clone());
@@ -71,17 +71,17 @@ impl Judged {
         cleared.is_some_and(|texts| texts.iter().any(|one| one.contains(text)))
     }
 
-    /// An adapter is asked to do something.
+    /// An adapter was called.
     pub(crate) fn executes(&self, run: &Run, at: StepAt, request: &Request) -> Result<(), String> {
         let moderated = run.step(at).moderation.covers(Phase::Input);
         let (name, message) = (&request.step, &request.message);
         if moderated && !self.is_cleared(run.id, name, Phase::Input, message) {
-            return Err(format!("nothing unchecked is sent: {message:?}"));
+            return Err(format!("no unchecked text is sent: {message:?}"));
         }
         Ok(())
     }
 
-    /// Something happened to a step.
+    /// An event was appended for a step.
     pub(crate) fn event(&self, run: &Run, event: &Event) -> Result<(), String> {
         let Event::Node(at, NodeEvent::Completed(completed)) = event else { return Ok(()) };
         let agent = matches!(run.step(*at).work, Work::Command { .. } | Work::Lens(_));
@@ -91,11 +91,11 @@ impl Judged {
         let text = completed.outcome.stdout.as_deref().unwrap_or_default();
         match self.is_cleared(run.id, &run.name(*at), Phase::Output, text) {
             true => Ok(()),
-            false => Err(format!("nothing unchecked counts: {text:?}")),
+            false => Err(format!("no unchecked result is accepted: {text:?}")),
         }
     }
 
-    /// Readers are shown what came of an append.
+    /// Readers see the events of an append.
     pub(crate) fn shown(&self, run: &Run, seen: Vec<Seen>) -> Result<(), String> {
         let deltas = seen.into_iter().filter_map(Seen::event);
         for delta in deltas.filter(|one| one.kind == "node.stream.delta") {
@@ -106,19 +106,19 @@ impl Judged {
             if !run.find(name).is_some_and(|at| is_moderated(run, at)) {
                 continue;
             }
-            // Parts that came together may have been cleared apart.
+            // Parts that were appended together may have been cleared separately.
             let mut parts = text.split_inclusive(|c: char| c.is_ascii_digit());
             if let Some(part) =
                 parts.find(|part| !self.is_cleared(run.id, name, Phase::Output, part))
             {
-                return Err(format!("nothing unchecked is shown: {part:?}"));
+                return Err(format!("no unchecked text is shown: {part:?}"));
             }
         }
         Ok(())
     }
 }
 
-/// Whether what comes out of a step or instance is judged.
+/// Whether the output of a step or instance is moderated.
 fn is_moderated(run: &Run, at: StepAt) -> bool {
     let whole = run.step(at).for_each.is_some() && at.item.is_none();
     !whole && run.step(at).moderation.covers(Phase::Output)

@@ -1,4 +1,4 @@
-//! Commands that outlive the engine that started them.
+//! Processes that outlive the engine that started them.
 
 use crate::victim::Victim;
 use crate::world::{World, cancel, config, ended, happens, until};
@@ -9,7 +9,7 @@ use sluice_engine::config::{Claims, Config};
 use std::path::Path;
 use std::time::Duration;
 
-/// Says when it begins and ends, and that it takes its time the first time only.
+/// Reports start and end, and is slow the first time only.
 const SLOW: &str = "
 name: slow
 steps:
@@ -37,7 +37,7 @@ async fn a_command_that_survives_a_crash_is_killed_before_it_is_sent_again() {
     let life = world.boot().await;
     let run = ended(&life, id).await;
     assert_eq!(run.status, RunStatus::Completed, "{:?}", run.end);
-    // Long enough for the survivor to have ended, had it lived.
+    // Long enough for a surviving process to have ended.
     tokio::time::sleep(Duration::from_millis(1100)).await;
     let log = log(world.path());
     let words: Vec<Vec<&str>> = log.iter().map(|line| line.split(' ').collect()).collect();
@@ -49,7 +49,7 @@ async fn a_command_that_survives_a_crash_is_killed_before_it_is_sent_again() {
 }
 
 #[tokio::test]
-async fn a_cancel_after_a_crash_kills_what_survived() {
+async fn a_cancel_after_a_crash_kills_surviving_processes() {
     let world = World::new("{}");
     let mut victim = Victim::start(world.path(), "{}");
     let id = victim.run(SLOW).await;
@@ -65,7 +65,7 @@ async fn a_cancel_after_a_crash_kills_what_survived() {
     assert_eq!(log.len(), 1, "{log:?}");
 }
 
-/// However often it is killed, the work is done once and in order.
+/// However often the engine is killed, the work is done once and in order.
 #[tokio::test]
 async fn a_run_is_killed_again_and_again_and_ends() {
     let world = World::new("{}");
@@ -86,17 +86,17 @@ steps:
     }
     assert_eq!(victim.ask(&format!("ended {id}")).await, "completed");
     let mut log = log(world.path());
-    // One that had done its work when it was killed may do it once more.
+    // A process that was killed after its work may do it once more.
     log.dedup();
     assert_eq!(log, ["a", "b", "c"]);
 }
 
-/// Does no work, and so stops nothing.
+/// Dispatches nothing, and so stops nothing.
 fn clerk() -> Config {
     Config { claims: Claims::None, ..config() }
 }
 
-/// Whether the process that the run tells of is still there.
+/// Whether the process that the run has recorded is alive.
 fn lives(run: &Run) -> bool {
     let (_, process) = run.processes().next().expect("a process is on record");
     let group = i32::try_from(process.group).ok().and_then(Pid::from_raw);

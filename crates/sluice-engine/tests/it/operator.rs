@@ -1,6 +1,6 @@
-//! What an operator and the people who approve do, and an agent that costs money.
+//! Actions of operators and approvers, and an agent with costs.
 
-use crate::world::{Life, World, config};
+use crate::world::{RunningEngine, World, config};
 use serde_json::{Map, Value};
 use sluice_core::journal::envelope::Seen;
 use sluice_core::money::Money;
@@ -50,24 +50,24 @@ pub(crate) async fn remove(store: &dyn Store, kind: Kind, name: &str) {
     store.change(change).await.expect("the store answers");
 }
 
-/// A policy file beside those that ship.
+/// A policy file in addition to the built-in ones.
 pub(crate) async fn policy(store: &dyn Store, name: &str, text: &str) {
     let row = |text: &str| serde_json::json!({"text": text});
     put(store, &[(Kind::Policy, DEFAULT.0, row(DEFAULT.1)), (Kind::Policy, name, row(text))]).await;
 }
 
-/// Long enough for every engine here to hear of a change.
+/// Long enough for every engine to notice a change.
 pub(crate) async fn heard() {
     tokio::time::sleep(Duration::from_millis(250)).await;
 }
 
-/// What a counter is.
+/// Value of a counter.
 pub(crate) async fn count(store: &dyn Store, name: &str) -> i64 {
     let counts = store.counts(vec![Counter::plain(name)]).await;
     counts.expect("the store answers")[0]
 }
 
-/// Waits until a counter is as wanted.
+/// Waits until a counter has a value.
 pub(crate) async fn until_count(store: &dyn Store, name: &str, wanted: i64) {
     for _ in 0..2000 {
         if count(store, name).await == wanted {
@@ -78,13 +78,13 @@ pub(crate) async fn until_count(store: &dyn Store, name: &str, wanted: i64) {
     panic!("{name} is {}, not {wanted}", count(store, name).await);
 }
 
-/// The question of a run that is open.
-pub(crate) fn question(run: &Run) -> ApprovalId {
+/// The open approval request of a run.
+pub(crate) fn open_approval(run: &Run) -> ApprovalId {
     let mut open = run.approvals.iter().filter(|(_, one)| one.resolution.is_none());
     *open.next().expect("something is asked").0
 }
 
-/// Somebody answers a question.
+/// Votes on an approval request.
 pub(crate) async fn answer(
     engine: &Engine,
     run: RunId,
@@ -113,7 +113,7 @@ pub(crate) async fn events(engine: &Engine, run: &Run, name: &str) -> Vec<Value>
     named.map(|one| serde_json::from_str(&one.json).expect("an envelope is JSON")).collect()
 }
 
-/// An agent whose work takes time and money, and that knows how much it did at once.
+/// An agent that takes time and money, and counts its concurrent calls.
 pub(crate) struct Meter {
     pub(crate) worst: Money,
     pub(crate) cost: Money,
@@ -136,10 +136,10 @@ impl Meter {
     }
 
     pub(crate) fn calls(&self) -> usize {
-        self.calls.lock().expect("nobody panics while holding it").len()
+        self.calls.lock().expect("the lock is not poisoned").len()
     }
 
-    /// The most that was under way at once.
+    /// The largest number of concurrent calls.
     pub(crate) fn most(&self) -> usize {
         self.most.load(Ordering::SeqCst)
     }
@@ -165,7 +165,7 @@ impl Adapter for Meter {
     fn execute<'a>(&'a self, request: &'a Request, _: &'a dyn Call) -> Later<'a, Execution> {
         Box::pin(async move {
             let call = (request.clone(), Instant::now());
-            self.calls.lock().expect("nobody panics while holding it").push(call);
+            self.calls.lock().expect("the lock is not poisoned").push(call);
             let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
             self.most.fetch_max(now, Ordering::SeqCst);
             tokio::time::sleep((self.delay)(request)).await;
@@ -194,7 +194,7 @@ pub(crate) async fn metered(store: Arc<dyn Store>, meter: &Arc<Meter>, config: C
 }
 
 /// A world and an engine in it, with rows.
-pub(crate) async fn governed(mock: &str, rows: &[(Kind, &str, Value)]) -> (World, Life) {
+pub(crate) async fn governed(mock: &str, rows: &[(Kind, &str, Value)]) -> (World, RunningEngine) {
     let world = World::new(mock);
     let life = world.boot_with(config()).await;
     put(&*life.store(), rows).await;

@@ -1,4 +1,4 @@
-//! Runs that are left behind on purpose, or forgotten.
+//! Runs without an owner, released on purpose or forgotten.
 
 use crate::world::{World, cancel, config, ended, happens, start, step, until};
 use sluice_core::port::store::{Filter, RunRow, Store as _};
@@ -15,13 +15,13 @@ steps:
   - {id: s, agent: shell, command: '[ $SLUICE_DISPATCH_NO = 2 ] || sleep 30'}
 ";
 
-async fn row(life: &crate::world::Life, run: RunId) -> RunRow {
+async fn row(life: &crate::world::RunningEngine, run: RunId) -> RunRow {
     let filter = Filter { run: Some(run), ..Filter::default() };
     life.store().list(filter).await.expect("it can be listed").remove(0)
 }
 
 #[tokio::test]
-async fn an_engine_that_stops_leaves_its_runs_to_the_next() {
+async fn an_engine_that_stops_releases_its_runs_to_the_next() {
     let world = World::new("a: [{hang: true}, {text: done}]");
     let life = world.boot().await;
     let reader = world.boot_with(Config { claims: Claims::None, ..config() }).await;
@@ -61,7 +61,7 @@ async fn an_engine_that_stops_hands_over_to_one_that_runs() {
 }
 
 #[tokio::test]
-async fn a_run_that_nobody_owns_and_nothing_wakes_is_found() {
+async fn a_run_without_an_owner_or_due_time_is_found() {
     let world = World::new("a: [{error: broke}, {text: done}]");
     let flow = "
 name: flow
@@ -86,7 +86,7 @@ steps: [{id: a, command: go, retry: {attempts: 2, backoff_ms: 100}}]
     assert_eq!(world.calls("a").len(), 2);
 }
 
-/// `sluice run` looks after its own runs only, and their timers are among that.
+/// `sluice run` wakes only its own runs, including their timers.
 #[tokio::test]
 async fn a_process_that_claims_nothing_else_wakes_its_own_parked_runs() {
     let flow = "

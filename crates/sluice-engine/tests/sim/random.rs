@@ -1,15 +1,15 @@
-//! Chance that a seed decides.
+//! Random numbers derived from the seed.
 
 use sluice_core::port::Entropy;
 
 /// A stream of random numbers (splitmix64).
 #[derive(Debug, Clone)]
-pub(crate) struct Chance(u64);
+pub(crate) struct SeededRandom(u64);
 
-impl Chance {
-    /// The stream that these numbers name.
-    pub(crate) fn of(parts: &[u64]) -> Chance {
-        let mut chance = Chance(0);
+impl SeededRandom {
+    /// The stream identified by these numbers.
+    pub(crate) fn of(parts: &[u64]) -> SeededRandom {
+        let mut chance = SeededRandom(0);
         for part in parts {
             chance.0 = chance.next() ^ *part;
         }
@@ -24,17 +24,17 @@ impl Chance {
         bits ^ (bits >> 31)
     }
 
-    /// Less than `bound`.
+    /// A number below `bound`.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound.max(1)
     }
 
-    /// From `low` to `high`, both included.
+    /// From `low` to `high`, inclusive.
     pub(crate) fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high - low + 1)
     }
 
-    /// Whether something happens that does `share` times in a thousand.
+    /// True with a probability of `share` in a thousand.
     pub(crate) fn permille(&mut self, share: u64) -> bool {
         self.below(1000) < share
     }
@@ -45,13 +45,13 @@ impl Chance {
     }
 }
 
-impl Entropy for Chance {
+impl Entropy for SeededRandom {
     fn bits(&mut self) -> u64 {
         self.next()
     }
 }
 
-/// A number as two halves of it name a stream.
+/// A 128-bit number as two stream ids.
 pub(crate) fn halves(number: u128) -> [u64; 2] {
     let low = number & u128::from(u64::MAX);
     [

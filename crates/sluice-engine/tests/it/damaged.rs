@@ -1,4 +1,4 @@
-//! Runs whose journals are damaged.
+//! Runs with damaged journals.
 
 use crate::world::{World, cancel, ended, happens, start};
 use rusqlite::Connection;
@@ -12,11 +12,11 @@ steps: [{id: a, command: go}, {id: b, command: go, depends_on: [a]}]
 ";
 const MOCK: &str = "a: {text: done}\nb: [{hang: true}, {text: done}]";
 
-/// The number of a run in the file.
+/// Row id of a run in the file.
 const NUM: &str = "(SELECT num FROM run WHERE id = ?1)";
 
 #[tokio::test]
-async fn a_damaged_run_is_left_alone_and_hurts_no_other() {
+async fn a_damaged_run_is_quarantined_and_affects_no_other() {
     let world = World::new(MOCK);
     let life = world.boot().await;
     let mut runs = Vec::new();
@@ -55,7 +55,7 @@ async fn a_damaged_run_is_left_alone_and_hurts_no_other() {
 }
 
 #[tokio::test]
-async fn a_run_without_its_definition_is_left_alone() {
+async fn a_run_without_its_definition_is_quarantined() {
     let world = World::new(MOCK);
     let life = world.boot().await;
     let id = life.start(start(FLOW)).await.unwrap().run;
@@ -75,9 +75,9 @@ async fn a_run_without_its_definition_is_left_alone() {
     }
 }
 
-/// A snapshot only saves time: a bad one is as good as none.
+/// A snapshot is only a cache: a bad one is ignored.
 #[tokio::test]
-async fn a_damaged_snapshot_is_passed_over() {
+async fn a_damaged_snapshot_is_ignored() {
     let world = World::new("each: {text: done}\nb: [{hang: true}, {text: done}]");
     let items: Vec<u32> = (0..200).collect();
     let flow = format!(

@@ -1,6 +1,6 @@
-//! More runs than there is room for.
+//! More runs than permits.
 
-use crate::world::{Life, PATIENCE, World, config, happens, start, start_family};
+use crate::world::{PATIENCE, RunningEngine, World, config, happens, start, start_family};
 use sluice_core::port::store::{Filter, Store as _};
 use sluice_core::run::status::RunStatus;
 use sluice_engine::config::Config;
@@ -18,8 +18,8 @@ fn small() -> Config {
     Config { residents_max: ROOM, ..config() }
 }
 
-/// Starts runs all at once, and answers with the most that were in memory.
-async fn start_many(life: &Life, count: usize) -> usize {
+/// Starts runs concurrently; returns the largest number loaded at once.
+async fn start_many(life: &RunningEngine, count: usize) -> usize {
     let flow = start(FLOW);
     let most = AtomicUsize::new(0);
     let watched = async {
@@ -38,7 +38,7 @@ async fn start_many(life: &Life, count: usize) -> usize {
     most.into_inner()
 }
 
-async fn all_complete(life: &Life, count: usize) {
+async fn all_complete(life: &RunningEngine, count: usize) {
     happens("everything leaves memory", || life.residents() == 0).await;
     let statuses = vec![RunStatus::Completed];
     let filter = Filter { statuses, limit: 1000, ..Filter::default() };
@@ -51,7 +51,7 @@ async fn all_complete(life: &Life, count: usize) {
 }
 
 #[tokio::test]
-async fn starts_wait_for_room_and_all_runs_end() {
+async fn starts_wait_for_permits_and_all_runs_end() {
     let world = World::new(MOCK);
     let life = world.boot_with(small()).await;
     let most = start_many(&life, 200).await;
@@ -60,7 +60,7 @@ async fn starts_wait_for_room_and_all_runs_end() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn more_runs_than_room_are_taken_over_a_few_at_a_time() {
+async fn more_runs_than_permits_are_recovered_a_few_at_a_time() {
     let world = World::new("a: {delay_ms: 600, text: done}\nb: {text: done}");
     let life = world.boot().await;
     start_many(&life, 100).await;
@@ -85,9 +85,9 @@ async fn a_thousand_runs_at_once_all_end() {
     assert_eq!((world.calls("a").len(), world.calls("b").len()), (1000, 1000));
 }
 
-/// A parent waits for its child to exist, and the child for room.
+/// A parent waits for its child to exist, and the child for a permit.
 #[tokio::test]
-async fn families_end_however_little_room_there_is() {
+async fn nested_runs_end_with_few_permits() {
     let parent = "
 name: parent
 steps: [{id: p, workflow_ref: other, timeout: 15s}, {id: b, command: go}]
