@@ -1,15 +1,14 @@
-//! What an adapter costs beside the request it makes, and how much memory a bridge
-//! needs for many streams at once.
+//! Overhead of an adapter compared with its HTTP request, and memory of a bridge with
+//! many concurrent streams.
 //!
-//! Providers are sockets of this process that answer at once, or slowly. The bare
-//! client is the HTTP library by itself: it sends the same request and reads the
-//! answer to its end, without a look at it. A socket that does the same without any
-//! library stands beside both.
+//! Providers are sockets of this process that answer at once, or slowly. The bare client
+//! is the HTTP library alone: it sends the same request and reads the answer without
+//! parsing it. A plain socket without a library is measured as well.
 
 mod bridge;
 mod provider;
 
-use crate::ground::brief;
+use crate::fixture::brief;
 use anyhow::Context as _;
 use clap::Args;
 use provider::Provider;
@@ -31,21 +30,21 @@ use std::time::{Duration, Instant};
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Calls of each kind in all.
+    /// Calls of each kind in all
     #[arg(long, default_value_t = 3000)]
     calls: usize,
-    /// How often what is compared takes turns.
+    /// Rounds in which the compared clients alternate
     #[arg(long, default_value_t = 10)]
     rounds: usize,
-    /// Streams at once in one bridge.
+    /// Concurrent streams in one bridge
     #[arg(long, default_value_t = 1000)]
     streams: usize,
-    /// Be the bridge: a directory, a provider and a server of callbacks are named.
+    /// Run as the bridge: directory, provider and callback server
     #[arg(long, hide = true, num_args = 3)]
     be: Option<Vec<String>>,
 }
 
-/// An engine's end of a call that takes everything and says nothing.
+/// A call that accepts all emissions and reports nothing.
 pub(super) struct Quiet;
 
 impl Call for Quiet {
@@ -62,7 +61,7 @@ impl Call for Quiet {
     }
 }
 
-/// What a step asks a model.
+/// A typical model request.
 pub(super) fn request() -> Request {
     Request {
         run: RunId(1),
@@ -93,7 +92,7 @@ pub(super) fn request() -> Request {
     }
 }
 
-/// An adapter that speaks to a provider here.
+/// An adapter for a provider in this process.
 pub(super) fn adapter(provider: &str, at: SocketAddr) -> anyhow::Result<Arc<dyn Adapter>> {
     let allow = AllowList::parse([at.to_string().as_str()])?;
     let kit = Kit {
@@ -116,8 +115,8 @@ async fn overhead(options: &Options, provider: &str) -> anyhow::Result<Value> {
     let adapter = adapter(provider, at.address)?;
     let (request, quiet) = (request(), Quiet);
     let per_round = options.calls.div_ceil(options.rounds);
-    let mut socket = provider::Bare::new(at.address)?;
-    // Whoever calls first says which cryptography there is, and the adapter does.
+    let mut socket = provider::BareClient::new(at.address)?;
+    // The first call installs the TLS library, so the adapter must come first.
     adapter.execute(&request, &quiet).await;
     let client = reqwest::Client::builder().no_proxy().build()?;
     let [mut ours, mut bare, mut raw] = [Duration::ZERO; 3];
@@ -134,14 +133,14 @@ async fn overhead(options: &Options, provider: &str) -> anyhow::Result<Value> {
         let sent = at.last_request();
         let begun = Instant::now();
         for _ in 0..per_round {
-            provider::ask(&client, at.address, &sent).await?;
+            provider::send(&client, at.address, &sent).await?;
         }
         let theirs = begun.elapsed();
         let begun = Instant::now();
         for _ in 0..per_round {
-            socket.ask(&sent).await?;
+            socket.send(&sent).await?;
         }
-        // The first round opens connections and warms everything up.
+        // The first round only opens connections and warms up.
         if round > 0 {
             ours += own;
             bare += theirs;

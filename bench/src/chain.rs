@@ -1,6 +1,8 @@
-//! Many runs of a chain of steps that do nothing: what a step costs.
+//! Many runs of a chain of no-op steps: the cost of a step.
 
-use crate::ground::{Plant, Tally, Where, Work, brief, chain, per_s, quantile_ms, stored};
+use crate::fixture::{
+    BenchEngine, StoreOptions, Tally, Work, brief, chain, per_s, quantile_ms, stored,
+};
 use clap::Args;
 use serde_json::{Value, json};
 use sluice_engine::definition::Stored;
@@ -10,34 +12,34 @@ use std::time::{Duration, Instant};
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// How many runs in all.
+    /// Number of runs in all
     #[arg(long, default_value_t = 2000)]
     runs: usize,
-    /// Steps of each.
+    /// Steps of each run
     #[arg(long, default_value_t = 10)]
     steps: usize,
-    /// Runs at the same time; with several nodes, for each of them.
+    /// Concurrent runs; with several nodes, for each node
     #[arg(long, default_value_t = 64)]
     concurrency: usize,
-    /// How often engine and yardstick take turns.
+    /// Rounds in which engine and baseline alternate
     #[arg(long, default_value_t = 5)]
     rounds: usize,
     #[command(flatten)]
-    place: Where,
-    /// So many nodes together, beside one, on a database that they share.
+    place: StoreOptions,
+    /// Compare this many nodes on a shared database with one node
     #[arg(long, default_value_t = 1)]
     nodes: usize,
 }
 
-/// What one round of runs came to.
+/// Result of one round.
 pub(crate) struct Round {
     pub(crate) took: Duration,
     pub(crate) times: Vec<Duration>,
 }
 
-/// Runs `runs` runs, `concurrency` of them at a time.
+/// Executes `runs` runs, `concurrency` at a time.
 pub(crate) async fn round(
-    plant: &Arc<Plant>,
+    plant: &Arc<BenchEngine>,
     stored: &Stored,
     runs: usize,
     concurrency: usize,
@@ -65,20 +67,24 @@ pub(crate) async fn round(
     Ok(Round { took: begun.elapsed(), times })
 }
 
-/// How agents answer.
+/// Script of the mock adapter.
 const MOCK: &str = "'*': {text: done}";
 
-/// Some nodes share the runs of a round, beside a round of one node alone. What
-/// counts is the median of the rounds.
-async fn together(options: &Options, one: Arc<Plant>, stored: &Stored) -> anyhow::Result<Value> {
+/// Compares rounds shared by several nodes with rounds of one node. Reports the median of
+/// the rounds.
+async fn together(
+    options: &Options,
+    one: Arc<BenchEngine>,
+    stored: &Stored,
+) -> anyhow::Result<Value> {
     let place = one.shared(&options.place);
     let mut nodes = vec![one];
     while nodes.len() < options.nodes {
-        nodes.push(Arc::new(Plant::open(&place, MOCK).await?));
+        nodes.push(Arc::new(BenchEngine::open(&place, MOCK).await?));
     }
     let per_round = options.runs.div_ceil(options.rounds);
     let share = per_round.div_ceil(nodes.len());
-    // As many are in flight on both sides: batches are as large as that makes them.
+    // The same number in flight on both sides, so that batches are equally large.
     let in_flight = options.concurrency * nodes.len();
     let (mut alone, mut all, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for turn in 0..=options.rounds {
@@ -87,7 +93,7 @@ async fn together(options: &Options, one: Arc<Plant>, stored: &Stored) -> anyhow
         let rounds = nodes.iter().map(|node| round(node, stored, share, options.concurrency));
         futures_util::future::try_join_all(rounds).await?;
         let took = begun.elapsed();
-        // The first turn warms everything.
+        // The first round only warms up.
         if turn > 0 {
             let steps = (per_round * options.steps, share * nodes.len() * options.steps);
             alone.push(per_s(steps.0, single.took));
@@ -110,7 +116,7 @@ async fn together(options: &Options, one: Arc<Plant>, stored: &Stored) -> anyhow
 }
 
 pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
-    let plant = Arc::new(Plant::open(&options.place, MOCK).await?);
+    let plant = Arc::new(BenchEngine::open(&options.place, MOCK).await?);
     let stored = stored(&chain(options.steps))?;
     if options.nodes > 1 {
         anyhow::ensure!(options.place.is_shared(), "nodes share a database: `--store postgres`");

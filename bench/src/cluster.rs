@@ -1,9 +1,8 @@
-//! Nodes on one database while things go wrong: nodes are killed with -9 and held
-//! still, the database goes away, connections are cut.
+//! Several nodes on one database under faults: nodes are killed with -9 and paused, the
+//! database is killed, connections are cut.
 //!
-//! Real processes, a real PostgreSQL, real HTTP, all on loopback. What happened is
-//! told as a table; in the end everything that must hold is checked, and what does
-//! not is an error.
+//! Real processes, a real PostgreSQL, real HTTP, all on loopback. The faults are printed
+//! as a table; at the end all guarantees are checked, and a violation is an error.
 
 mod api;
 mod check;
@@ -15,60 +14,60 @@ mod node;
 use anyhow::Context as _;
 use api::Api;
 use clap::Args;
-use faults::Fate;
-use node::{Crew, Setup};
+use faults::FaultResults;
+use node::{Cluster, Setup};
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long what is left may take to end when nothing goes wrong any more.
+/// Time for the remaining runs to end after the last fault.
 const CALM_S: u64 = 180;
 
 #[derive(Args, Clone)]
 pub(crate) struct Options {
-    /// Nodes at the same time.
+    /// Nodes at the same time
     #[arg(long, default_value_t = 3)]
     nodes: usize,
-    /// Runs in all.
+    /// Runs in all
     #[arg(long, default_value_t = 600)]
     runs: usize,
-    /// How long a node counts as alive after it last said so.
+    /// Lease of a node, in milliseconds
     #[arg(long, default_value_t = 2000)]
     lease_ms: u64,
-    /// Nodes that are killed with -9, one after the other.
+    /// Number of nodes to kill with -9, one after the other
     #[arg(long, default_value_t = 4)]
     kills: usize,
-    /// How far kills are apart, at least.
+    /// Shortest time between kills, in seconds
     #[arg(long, default_value_t = 6000)]
     apart_ms: u64,
-    /// How often the database is killed with -9 and started again.
+    /// How often the database is killed with -9 and restarted
     #[arg(long, default_value_t = 2)]
     restarts: usize,
-    /// How often all connections to it are cut.
+    /// How often all connections to the database are cut
     #[arg(long, default_value_t = 4)]
     cuts: usize,
-    /// How often a node is held still for longer than its lease.
+    /// How often a node is paused for longer than its lease
     #[arg(long, default_value_t = 1)]
     pauses: usize,
-    /// How often a node is told to stop and started again, as upgrades do.
+    /// How often a node is stopped gracefully and restarted, as in an upgrade
     #[arg(long, default_value_t = 2)]
     stops: usize,
-    /// How often a node is cut off from the database for longer than its lease.
+    /// How often a node is cut off from the database for longer than its lease
     #[arg(long, default_value_t = 1)]
     parts: usize,
-    /// Whether the database has a replica, and is killed for it to take its place: 0 or 1.
+    /// Whether the database has a replica that is promoted after it is killed: 0 or 1
     #[arg(long, default_value_t = 0)]
     failovers: usize,
-    /// What chance goes by.
+    /// Seed of the random choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Show what nodes log.
+    /// Show the logs of the nodes
     #[arg(long)]
     loud: bool,
 }
 
-/// Chance that can be had again.
+/// Reproducible random numbers.
 pub(crate) struct Dice(u64);
 
 impl Dice {
@@ -85,47 +84,47 @@ impl Dice {
     }
 }
 
-/// A row of the table.
-fn told([when, what, taken, p50, max]: [&str; 5]) -> std::io::Result<()> {
+/// Prints a row of the table.
+fn print_row([when, what, taken, p50, max]: [&str; 5]) -> std::io::Result<()> {
     writeln!(std::io::stdout(), "{when:>8}  {what:<52} {taken:>10} {p50:>8} {max:>8}")
 }
 
 pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
     let setup = Setup::new(options)?;
-    let crew = Arc::new(Crew::start(setup, options).await?);
-    let api = Arc::new(Api::new(Arc::clone(&crew))?);
-    told(["s", "what happened", "taken over", "p50 s", "max s"])?;
+    let cluster = Arc::new(Cluster::start(setup, options).await?);
+    let api = Arc::new(Api::new(Arc::clone(&cluster))?);
+    print_row(["s", "fault", "recovered", "p50 s", "max s"])?;
     let begun = Instant::now();
-    // Runs are started all the while, and questions answered.
-    let pace = load::Pace::over(options.runs, faults::lasts(options));
-    let starting = tokio::spawn(load::start(Arc::clone(&api), options.runs, pace, options.seed));
+    // Meanwhile runs are started and approvals are resolved.
+    let rate = load::StartRate::over(options.runs, faults::lasts(options));
+    let starting = tokio::spawn(load::start(Arc::clone(&api), options.runs, rate, options.seed));
     let answered = load::Answered::default();
     let answering = tokio::spawn(load::answer(Arc::clone(&api), Arc::clone(&answered)));
     let watching = tokio::spawn(check::watch_budget(Arc::clone(&api)));
-    let fates = faults::play(&crew, options, begun).await?;
+    let fates = faults::play(&cluster, options, begun).await?;
     let acknowledged = starting.await??;
     let all = acknowledged.runs.len();
-    crew.ask(&["schedules", "disable", "clock"])?;
-    check::until_ended(&crew, Duration::from_secs(CALM_S)).await.context("runs did not end")?;
+    cluster.sluice(&["schedules", "disable", "clock"])?;
+    check::until_ended(&cluster, Duration::from_secs(CALM_S)).await.context("runs did not end")?;
     let took = begun.elapsed();
     answering.abort();
     watching.abort();
     if let Err(error) = watching.await
         && !error.is_cancelled()
     {
-        anyhow::bail!("a budget was passed: {error}");
+        anyhow::bail!("a budget was exceeded: {error}");
     }
-    let answered = std::mem::take(&mut *answered.lock().expect("nobody panics with it"));
-    let seen = check::everything(&api, &crew, &acknowledged, &answered).await?;
+    let answered = std::mem::take(&mut *answered.lock().expect("the lock is not poisoned"));
+    let seen = check::everything(&api, &cluster, &acknowledged, &answered).await?;
     let mut times: Vec<Duration> =
-        fates.iter().flat_map(|fate: &Fate| fate.times.clone()).collect();
+        fates.iter().flat_map(|fate: &FaultResults| fate.times.clone()).collect();
     times.sort_unstable();
     let p99_s = times.get(times.len().saturating_sub(1) * 99 / 100).map(Duration::as_secs_f64);
     let bound_s = Duration::from_millis(options.lease_ms + 2000).as_secs_f64();
     let p99_s = p99_s.unwrap_or_default();
-    anyhow::ensure!(p99_s < bound_s, "taking over took {p99_s:.2} s, more than {bound_s:.2} s");
+    anyhow::ensure!(p99_s < bound_s, "recovery took {p99_s:.2} s, more than {bound_s:.2} s");
     let (runs, took_s) = (seen.runs, took.as_secs_f64());
-    let line = format!("{all} runs, {runs} with those they started: all ended, {took_s:.1} s");
+    let line = format!("{all} runs, {runs} with child runs: all ended, {took_s:.1} s");
     writeln!(std::io::stdout(), "{line}")?;
     Ok(json!({
         "bench": "cluster",
@@ -140,7 +139,7 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
         "steps_done": seen.steps,
         "spent_cents": seen.spent_cents,
         "taken_over": times.len(),
-        "take_over_p99_s": crate::ground::brief(p99_s),
-        "took_s": crate::ground::brief(took.as_secs_f64()),
+        "take_over_p99_s": crate::fixture::brief(p99_s),
+        "took_s": crate::fixture::brief(took.as_secs_f64()),
     }))
 }

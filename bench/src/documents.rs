@@ -1,4 +1,4 @@
-//! From text to plan: against the bare YAML event pass over the same text.
+//! From text to plan, compared with a bare YAML event pass over the same text.
 
 use anyhow::{Context as _, ensure};
 use clap::Args;
@@ -14,13 +14,12 @@ use std::hint::black_box;
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
-/// What to measure, and how often.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Steps of the document.
+    /// Steps of the document
     #[arg(long, default_value_t = 10_000)]
     steps: usize,
-    /// Rounds; the best counts.
+    /// Rounds; the best is reported
     #[arg(long, default_value_t = 15)]
     rounds: usize,
 }
@@ -59,7 +58,7 @@ fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
 }
 
-/// A document as people write them, as large as one may be.
+/// A realistic document of the maximum size.
 fn document(steps: usize) -> String {
     let mut text = String::from("name: large\nsteps:\n");
     for at in 0..steps {
@@ -82,7 +81,7 @@ fn document(steps: usize) -> String {
     text
 }
 
-/// The best time of the bare event pass and of the whole way, in turn.
+/// Best times of the bare event pass and of the complete check, measured alternately.
 fn parse(text: &str, rounds: usize) -> anyhow::Result<(Duration, Duration)> {
     let registry = Registry::default();
     let (mut events, mut planned) = (Duration::MAX, Duration::MAX);
@@ -102,7 +101,7 @@ fn parse(text: &str, rounds: usize) -> anyhow::Result<(Duration, Duration)> {
     Ok((events, planned))
 }
 
-/// The best time to sort a graph of `count` steps, each with up to three dependencies.
+/// Best time to sort a graph of `count` steps, each with up to three dependencies.
 fn layer(count: u32, rounds: usize) -> anyhow::Result<Duration> {
     let ids: Vec<String> = (0..count).map(|at| format!("step_{at}")).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();

@@ -1,20 +1,20 @@
-//! One step, then many at once, then one that waits for all of them.
+//! One step, then many in parallel, then one that joins them.
 
-use crate::ground::{Plant, Tally, Where, Work, stored};
+use crate::fixture::{BenchEngine, StoreOptions, Tally, Work, stored};
 use clap::Args;
 use serde_json::Value;
 use std::time::Duration;
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// How many at once.
+    /// Parallel steps
     #[arg(long, default_value_t = 1000)]
     width: usize,
-    /// How many runs, one after the other.
+    /// Number of runs, one after the other
     #[arg(long, default_value_t = 10)]
     runs: usize,
     #[command(flatten)]
-    place: Where,
+    place: StoreOptions,
 }
 
 fn document(width: usize) -> String {
@@ -30,7 +30,7 @@ fn document(width: usize) -> String {
 }
 
 pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
-    let plant = Plant::open(&options.place, "'*': {text: done}").await?;
+    let plant = BenchEngine::open(&options.place, "'*': {text: done}").await?;
     let stored = stored(&document(options.width))?;
     plant.run(&stored).await?;
     let mut tally = Tally::new(&plant, ROWS)?;
@@ -45,5 +45,5 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
     Ok(Value::Object(tally.json("fanout", &plant, work)))
 }
 
-/// Rows of each turn of the yardstick.
+/// Rows of each baseline measurement.
 const ROWS: usize = 6400;

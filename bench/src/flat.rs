@@ -1,7 +1,7 @@
-//! Whether a file full of finished runs slows new ones down.
+//! Whether a store full of finished runs slows new runs down.
 
 use crate::chain::round;
-use crate::ground::{Plant, Where, brief, chain, per_s, stored};
+use crate::fixture::{BenchEngine, StoreOptions, brief, chain, per_s, stored};
 use clap::Args;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -9,17 +9,17 @@ use std::time::Duration;
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Finished three-step runs in the full file.
+    /// Finished three-step runs in the full store
     #[arg(long, default_value_t = 200_000)]
     finished: usize,
-    /// Runs measured in each file.
+    /// Runs measured in each store
     #[arg(long, default_value_t = 2000)]
     runs: usize,
-    /// How often the two files take turns.
+    /// Rounds in which the two stores alternate
     #[arg(long, default_value_t = 5)]
     rounds: usize,
     #[command(flatten)]
-    place: Where,
+    place: StoreOptions,
 }
 
 pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
@@ -27,8 +27,8 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
     let own = tempfile::tempdir()?;
     let full = options.place.within(&own.path().join("full"));
     let empty = options.place.within(&own.path().join("empty"));
-    let full = Arc::new(Plant::open(&full, "'*': {text: done}").await?);
-    let empty = Arc::new(Plant::open(&empty, "'*': {text: done}").await?);
+    let full = Arc::new(BenchEngine::open(&full, "'*': {text: done}").await?);
+    let empty = Arc::new(BenchEngine::open(&empty, "'*': {text: done}").await?);
     let three = stored(&chain(3))?;
     let seeded = round(&full, &three, options.finished, 256).await?;
     let ten = stored(&chain(10))?;

@@ -15,13 +15,13 @@ use std::time::Instant;
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// How many decisions.
+    /// Number of decisions
     #[arg(long, default_value_t = 100_000)]
     decisions: usize,
-    /// How many policies beside the default set; a tenth of them applies.
+    /// Number of policies in addition to the default set; a tenth of them applies
     #[arg(long, default_value_t = 100)]
     policies: usize,
-    /// How many caps.
+    /// Number of cost caps
     #[arg(long, default_value_t = 20)]
     caps: usize,
 }
@@ -57,8 +57,8 @@ fn caps(count: usize) -> Vec<Cap<'static>> {
     (0..count).map(cap).collect()
 }
 
-fn facts<'a>(asked: &'a Asked, caps: Vec<Cap<'a>>) -> Facts<'a> {
-    let Asked { agent, gateway, .. } = asked;
+fn facts<'a>(step_inputs: &'a StepInputs, caps: Vec<Cap<'a>>) -> Facts<'a> {
+    let StepInputs { agent, gateway, .. } = step_inputs;
     Facts {
         now_ms: 1_794_700_800_000,
         verb: Verb::DispatchStep,
@@ -96,15 +96,15 @@ fn facts<'a>(asked: &'a Asked, caps: Vec<Cap<'a>>) -> Facts<'a> {
             gateway: "local",
             workflow: "vendor-review",
             step: "assess",
-            command: &asked.command,
+            command: &step_inputs.command,
             stdin: None,
             env: &[],
             cwd: None,
-            inputs: &asked.inputs,
+            inputs: &step_inputs.inputs,
             memory: None,
             model: Some("small"),
             system_prompt: None,
-            tools: &asked.tools,
+            tools: &step_inputs.tools,
             constraints: Constraints::default(),
             cost_ceiling: None,
             policies: "".into(),
@@ -114,8 +114,8 @@ fn facts<'a>(asked: &'a Asked, caps: Vec<Cap<'a>>) -> Facts<'a> {
     }
 }
 
-/// What a step is asked.
-struct Asked {
+/// Inputs of the step that is decided about.
+struct StepInputs {
     agent: Agent,
     gateway: Gateway,
     command: String,
@@ -123,9 +123,9 @@ struct Asked {
     tools: Vec<String>,
 }
 
-fn asked() -> Asked {
+fn step_inputs() -> StepInputs {
     let inputs = [("vendor", "Northwind Paper"), ("country", "NO")];
-    Asked {
+    StepInputs {
         agent: Agent::default(),
         gateway: Gateway::default(),
         command: "Assess the risk of Northwind Paper and say why. ".repeat(8),
@@ -134,15 +134,15 @@ fn asked() -> Asked {
     }
 }
 
-/// A decision that allows.
+/// A decision that allows the step.
 pub(crate) fn decision() -> anyhow::Result<Decision> {
-    Ok(evaluate(&facts(&asked(), Vec::new()), &policies(0)?).decision)
+    Ok(evaluate(&facts(&step_inputs(), Vec::new()), &policies(0)?).decision)
 }
 
 pub(crate) fn run(options: &Options) -> anyhow::Result<Value> {
     let policies = policies(options.policies)?;
-    let asked = asked();
-    let facts = facts(&asked, caps(options.caps));
+    let step_inputs = step_inputs();
+    let facts = facts(&step_inputs, caps(options.caps));
     let mut times = Vec::with_capacity(options.decisions);
     let mut written = 0;
     for _ in 0..options.decisions {
@@ -159,10 +159,10 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Value> {
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             clippy::cast_precision_loss,
-            reason = "a place in a list"
+            reason = "an index into a list"
         )]
         let at = ((times.len() - 1) as f64 * share) as usize;
-        crate::ground::brief(times[at].as_secs_f64() * 1e6)
+        crate::fixture::brief(times[at].as_secs_f64() * 1e6)
     };
     Ok(json!({
         "bench": "gates", "decisions": times.len(), "policies": options.policies,

@@ -1,8 +1,8 @@
-//! A chain of steps under full governance, beside one that writes as much but
-//! takes a constant allow for the gates' answer, and one that writes none of it.
+//! A chain of steps under full governance, compared with a chain that writes as much but
+//! skips the gates, and with one that writes no decisions at all.
 
 use crate::chain::round;
-use crate::ground::{Plant, Where, brief, chain, cpu_s, sealer, stored};
+use crate::fixture::{BenchEngine, StoreOptions, brief, chain, cpu_s, sealer, stored};
 use clap::Args;
 use serde_json::{Value, json};
 use sluice_core::journal::event::{Event, NodeEvent, Record};
@@ -19,27 +19,27 @@ pub(crate) const MOCK: &str = "'*': {text: done, cost: 0.0001}";
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// How many runs in all, of each kind. A round of a thousand is long enough for
-    /// the log to be folded in every one, as often as that kind has to.
+    /// Runs in all, of each kind. A round of a thousand is long enough to include the
+    /// checkpoints of the write-ahead log
     #[arg(long, default_value_t = 20_000)]
     runs: usize,
-    /// Steps of each.
+    /// Steps of each run
     #[arg(long, default_value_t = 10)]
     steps: usize,
-    /// Runs at the same time.
+    /// Concurrent runs
     #[arg(long, default_value_t = 64)]
     concurrency: usize,
-    /// How often the kinds take turns.
+    /// Rounds in which the kinds alternate
     #[arg(long, default_value_t = 20)]
     rounds: usize,
-    /// Only one kind, for a profiler: 0 full, 1 the same rows, 2 no rows.
+    /// Measure one kind only, for a profiler: 0 full, 1 same rows, 2 no rows
     #[arg(long)]
     only: Option<usize>,
     #[command(flatten)]
-    place: Where,
+    place: StoreOptions,
 }
 
-/// The default set, ten policies that look, three envelopes, an agent.
+/// The default policies, ten more that apply, three budgets, and an agent.
 pub(crate) fn rows() -> Vec<Row> {
     let envelope = |name: &str, scope: &str, of: Option<&str>| {
         let body = json!({"scope": scope, "of": of, "period": "daily", "amount_cents": 1e9});
@@ -70,10 +70,10 @@ pub(crate) fn rows() -> Vec<Row> {
     ]
 }
 
-/// A decision as full governance writes it, to be written by one that asks nobody.
+/// A decision as full governance writes it, for the chain that skips the gates.
 async fn sample(options: &Options) -> anyhow::Result<Record> {
     let config = Config::default();
-    let plant = Plant::governed(&options.place, MOCK, rows(), config, None).await?;
+    let plant = BenchEngine::governed(&options.place, MOCK, rows(), config, None).await?;
     let run = plant.start(&stored(&chain(1))?).await?;
     plant.ended(run).await?;
     let loaded = plant.engine.load(run).await?;
@@ -85,12 +85,12 @@ async fn sample(options: &Options) -> anyhow::Result<Record> {
             }
         }
     }
-    anyhow::bail!("nothing was decided")
+    anyhow::bail!("no decision was journalled")
 }
 
 fn unasked(unasked: Unasked) -> Config {
     let mut config = Config::default();
-    // The measurement ends with the process.
+    // Leaked: the measurement lasts as long as the process.
     config.sabotage.unasked = Some(Box::leak(Box::new(unasked)));
     config
 }
@@ -98,12 +98,13 @@ fn unasked(unasked: Unasked) -> Config {
 pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
     let record = sample(options).await?;
     let bytes = record.text().len();
-    let full = Plant::governed(&options.place, MOCK, rows(), Config::default(), Some(sealer()));
+    let full =
+        BenchEngine::governed(&options.place, MOCK, rows(), Config::default(), Some(sealer()));
     let decision = crate::gates::decision()?;
     let noted = unasked(Unasked::Noted(Box::new(decision), record));
-    let noted = Plant::governed(&options.place, MOCK, rows(), noted, Some(sealer()));
+    let noted = BenchEngine::governed(&options.place, MOCK, rows(), noted, Some(sealer()));
     let silent = unasked(Unasked::Silent);
-    let silent = Plant::governed(&options.place, MOCK, Vec::new(), silent, None);
+    let silent = BenchEngine::governed(&options.place, MOCK, Vec::new(), silent, None);
     let plants = [Arc::new(full.await?), Arc::new(noted.await?), Arc::new(silent.await?)];
     let stored = stored(&chain(options.steps))?;
     for plant in &plants {
@@ -142,8 +143,8 @@ fn seconds(took: &[Duration]) -> f64 {
     took.iter().sum::<Duration>().as_secs_f64()
 }
 
-/// How fast one kind is beside another: the median of the rounds. A round in which
-/// the machine did something else says nothing of either.
+/// Speed of one kind relative to another: the median of the rounds, so that a round
+/// disturbed by the machine does not matter.
 fn share(base: &[Duration], took: &[Duration]) -> f64 {
     let ratio = |(base, took): (&Duration, &Duration)| base.as_secs_f64() / took.as_secs_f64();
     let mut ratios: Vec<f64> = base.iter().zip(took).map(ratio).collect();

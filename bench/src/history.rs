@@ -1,20 +1,20 @@
-//! A run that grows: what an append and a load cost early and late.
+//! A run that grows: the cost of an append and of a load, early and late.
 
-use crate::ground::{Plant, Tally, Where, Work, brief, per_s, stored};
+use crate::fixture::{BenchEngine, StoreOptions, Tally, Work, brief, per_s, stored};
 use clap::Args;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Items of each of the run's parts; three events each.
+    /// Items of each step; each item has three events
     #[arg(long, default_value_t = 8500)]
     items: usize,
-    /// Parts, one after the other.
+    /// Steps, one after the other
     #[arg(long, default_value_t = 4)]
     parts: usize,
     #[command(flatten)]
-    place: Where,
+    place: StoreOptions,
 }
 
 fn document(options: &Options) -> String {
@@ -31,13 +31,13 @@ fn document(options: &Options) -> String {
 }
 
 pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
-    let plant = Plant::open(&options.place, "'*': {text: done}").await?;
+    let plant = BenchEngine::open(&options.place, "'*': {text: done}").await?;
     let stored = stored(&document(options))?;
     let mut tally = Tally::new(&plant, ROWS)?;
     let begun = Instant::now();
     let run = plant.start(&stored).await?;
     let mut tips = plant.engine.follow(run);
-    // The time at which each part was done.
+    // When each step was done.
     let mut done = Vec::new();
     let per_part = u64::try_from(options.items)? * 3;
     let mut version = 0;
@@ -82,5 +82,5 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
     Ok(Value::Object(figures))
 }
 
-/// Rows of each turn of the yardstick.
+/// Rows of each baseline measurement.
 const ROWS: usize = 64_000;

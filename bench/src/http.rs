@@ -1,8 +1,8 @@
-//! The server over loopback: runs, starts, live streams, and too much of it all.
+//! The server over loopback: runs, starts, live streams, overload.
 //!
-//! Clients and server share this process and its cores, so each figure is held
-//! against something bare that has the same clients: a chain without HTTP, a
-//! handler that does one grouped commit, a broadcast of the same frames.
+//! Clients and server share this process and its cores, so each figure is compared with a
+//! bare counterpart under the same clients: a chain without HTTP, a handler that does one
+//! grouped commit, a broadcast of the same frames.
 
 mod bare;
 mod client;
@@ -10,8 +10,8 @@ mod flood;
 mod streams;
 
 use crate::chain::round;
+use crate::fixture::{BenchEngine, StoreOptions, brief, chain, sealer, stored};
 use crate::governed::{MOCK, rows};
-use crate::ground::{Plant, Where, brief, chain, sealer, stored};
 use anyhow::Context as _;
 use clap::Args;
 use client::{Client, post};
@@ -36,46 +36,46 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 
-/// A token that everybody here knows.
+/// Token of all clients.
 pub(crate) const TOKEN: &str = "slk_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
-/// How long anything may take before the measurement is given up.
+/// Timeout of a measurement.
 const PATIENCE_S: u64 = 120;
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Runs of ten steps in all.
+    /// Runs of ten steps in all
     #[arg(long, default_value_t = 2000)]
     runs: usize,
-    /// Starts in all.
+    /// Starts in all
     #[arg(long, default_value_t = 6000)]
     starts: usize,
-    /// Connections at the same time.
+    /// Concurrent connections
     #[arg(long, default_value_t = 64)]
     concurrency: usize,
-    /// How often what is compared takes turns.
+    /// Rounds in which the compared servers alternate
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// Readers of live streams.
+    /// Readers of live streams
     #[arg(long, default_value_t = 2000)]
     readers: usize,
-    /// Live runs that they read.
+    /// Live runs that they read
     #[arg(long, default_value_t = 20)]
     live: usize,
-    /// Only one part: runs, starts, streams or flood.
+    /// Measure one part only: runs, starts, streams or flood
     #[arg(long)]
     only: Option<String>,
     #[command(flatten)]
-    place: Where,
+    place: StoreOptions,
 }
 
 /// A server in this process.
 pub(crate) struct Served {
-    pub(crate) plant: Plant,
+    pub(crate) plant: BenchEngine,
     pub(crate) app: App,
     pub(crate) address: SocketAddr,
 }
 
-/// A workflow that runs to its end, and one that waits for a person at once.
+/// A workflow that completes, one that waits for an approval, and one that streams.
 fn documents() -> Vec<Row> {
     let workflow = |name: &str, text: String| Row {
         kind: Kind::Workflow,
@@ -87,8 +87,8 @@ fn documents() -> Vec<Row> {
     vec![workflow("chain", chain(10)), workflow("parked", parked), workflow("live", live)]
 }
 
-/// Serves a plant.
-pub(crate) async fn serve(plant: Plant, settings: Settings) -> anyhow::Result<Served> {
+/// Serves an engine.
+pub(crate) async fn serve(plant: BenchEngine, settings: Settings) -> anyhow::Result<Served> {
     let token = Token {
         principal: "bench".to_owned(),
         sha256: hash(TOKEN),
@@ -117,7 +117,7 @@ pub(crate) async fn serve(plant: Plant, settings: Settings) -> anyhow::Result<Se
     Ok(Served { plant, app, address })
 }
 
-/// Bounds that do not get into the way of a measurement.
+/// Limits that do not affect a measurement.
 pub(crate) fn wide() -> Settings {
     Settings {
         rate_per_second: 1_000_000,
@@ -130,11 +130,11 @@ pub(crate) fn wide() -> Settings {
     }
 }
 
-async fn governed(options: &Options, mock: &str) -> anyhow::Result<Plant> {
-    Plant::governed(&options.place, mock, rows(), Config::default(), Some(sealer())).await
+async fn governed(options: &Options, mock: &str) -> anyhow::Result<BenchEngine> {
+    BenchEngine::governed(&options.place, mock, rows(), Config::default(), Some(sealer())).await
 }
 
-/// Sends the same request again and again over some connections.
+/// Repeats a request over some connections.
 async fn hammer(
     address: SocketAddr,
     request: &Arc<Vec<u8>>,
@@ -152,7 +152,7 @@ async fn hammer(
                 .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1))
                 .is_ok()
             {
-                let (status, body) = client.ask(&request).await?;
+                let (status, body) = client.send(&request).await?;
                 anyhow::ensure!(status == expect, "{status}: {}", String::from_utf8_lossy(&body));
             }
             anyhow::Ok(())
@@ -165,7 +165,7 @@ async fn hammer(
 }
 
 /// Starts runs over some connections; each waits for the end of its run before it
-/// starts the next, as whoever starts them without HTTP does.
+/// starts the next, as the chain without HTTP does.
 async fn started(
     served: &Arc<Served>,
     request: &Arc<Vec<u8>>,
@@ -183,10 +183,10 @@ async fn started(
                 .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1))
                 .is_ok()
             {
-                let (status, body) = client.ask(&request).await?;
+                let (status, body) = client.send(&request).await?;
                 anyhow::ensure!(status == 202, "{status}: {}", String::from_utf8_lossy(&body));
-                let told: Value = serde_json::from_slice(&body)?;
-                let run = told["data"]["run_id"].as_str().and_then(RunId::parse);
+                let answer: Value = serde_json::from_slice(&body)?;
+                let run = answer["data"]["run_id"].as_str().and_then(RunId::parse);
                 served.plant.ended(run.context("no run was started")?).await?;
             }
             anyhow::Ok(())
@@ -198,7 +198,7 @@ async fn started(
     Ok(begun.elapsed())
 }
 
-/// Whole runs through HTTP, beside the same chain without it.
+/// Complete runs through HTTP, compared with the same chain without it.
 async fn runs(options: &Options) -> anyhow::Result<Value> {
     let served = Arc::new(serve(governed(options, MOCK).await?, wide()).await?);
     let beside = Arc::new(governed(options, MOCK).await?);
@@ -222,8 +222,7 @@ async fn runs(options: &Options) -> anyhow::Result<Value> {
     }))
 }
 
-/// Starts that are durable before they are answered, beside a handler that does
-/// one grouped commit.
+/// Durable starts, compared with a handler that does one grouped commit.
 async fn starts(options: &Options) -> anyhow::Result<Value> {
     let served = serve(governed(options, MOCK).await?, wide()).await?;
     let bare = bare::commits().await?;

@@ -1,4 +1,4 @@
-//! The yardstick: what the database alone does on this disk.
+//! The baseline: what the database alone achieves on this disk.
 
 use rusqlite::Connection;
 use std::path::Path;
@@ -6,29 +6,29 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio_postgres::{Client, NoTls};
 
-/// Rows of one step each.
+/// Size of the rows of one step.
 const ROW_BYTES: usize = 350;
-/// Rows in one commit of SQLite.
+/// Rows per commit in SQLite.
 const GROUP: usize = 64;
 
 /// A bare table, and a connection that commits durably.
-pub(crate) enum Bare {
+pub(crate) enum BareDatabase {
     Sqlite(Connection),
     Postgres(Client),
 }
 
-impl Bare {
-    pub(crate) fn open(dir: &Path) -> anyhow::Result<Bare> {
+impl BareDatabase {
+    pub(crate) fn open(dir: &Path) -> anyhow::Result<BareDatabase> {
         let connection = Connection::open(dir.join("bare.db"))?;
         connection.pragma_update(None, "journal_mode", "wal")?;
         connection.pragma_update(None, "synchronous", "full")?;
         connection
             .execute_batch("CREATE TABLE IF NOT EXISTS row (id INTEGER PRIMARY KEY, body BLOB)")?;
-        Ok(Bare::Sqlite(connection))
+        Ok(BareDatabase::Sqlite(connection))
     }
 
-    /// The same in a database that nodes share.
-    pub(crate) fn connect(url: &str) -> anyhow::Result<Bare> {
+    /// The same on PostgreSQL.
+    pub(crate) fn connect(url: &str) -> anyhow::Result<BareDatabase> {
         let client = wait(async {
             let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
             tokio::spawn(connection);
@@ -37,21 +37,21 @@ impl Bare {
             client.batch_execute(sql).await?;
             anyhow::Ok(client)
         })?;
-        Ok(Bare::Postgres(client))
+        Ok(BareDatabase::Postgres(client))
     }
 
-    /// The time that so many rows take: 64 in a commit, or as many as are appended
-    /// together where that is by `unnest`.
+    /// Time to insert `rows` rows: 64 per commit in SQLite, `group` per statement in
+    /// PostgreSQL.
     pub(crate) fn rows(&mut self, rows: usize, group: usize) -> anyhow::Result<Duration> {
         match self {
-            Bare::Sqlite(connection) => {
+            BareDatabase::Sqlite(connection) => {
                 let begun = Instant::now();
                 for _ in 0..rows.div_ceil(GROUP) {
                     insert(connection, GROUP)?;
                 }
                 Ok(begun.elapsed())
             }
-            Bare::Postgres(client) => wait(async {
+            BareDatabase::Postgres(client) => wait(async {
                 let statement = client.prepare(UNNEST).await?;
                 let begun = Instant::now();
                 for _ in 0..rows.div_ceil(group) {
@@ -62,12 +62,12 @@ impl Bare {
         }
     }
 
-    /// The time of one commit of one row.
+    /// Time of one commit of one row.
     pub(crate) fn commit(&mut self) -> anyhow::Result<Duration> {
         let begun = Instant::now();
         match self {
-            Bare::Sqlite(connection) => insert(connection, 1)?,
-            Bare::Postgres(client) => wait(async {
+            BareDatabase::Sqlite(connection) => insert(connection, 1)?,
+            BareDatabase::Postgres(client) => wait(async {
                 client.execute(UNNEST, &[&vec![vec![7u8; ROW_BYTES]]]).await?;
                 anyhow::Ok(())
             })?,
@@ -78,7 +78,7 @@ impl Bare {
 
 const UNNEST: &str = "INSERT INTO bare (body) SELECT body FROM unnest($1::bytea[]) AS new (body)";
 
-/// One commit of some rows.
+/// Inserts some rows in one commit.
 fn insert(connection: &mut Connection, rows: usize) -> anyhow::Result<()> {
     let body = vec![7u8; ROW_BYTES];
     let transaction = connection.transaction()?;
@@ -92,7 +92,7 @@ fn insert(connection: &mut Connection, rows: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits within the runtime.
+/// Blocks within the runtime.
 fn wait<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     tokio::task::block_in_place(|| Handle::current().block_on(work))
 }

@@ -1,17 +1,17 @@
-//! The benchmarks. Each prints its figures for people and, last, one JSON object.
+//! Benchmarks. Each prints its figures for people and, last, one JSON object.
 //!
-//! Machines are noisy, so every figure that matters is a ratio of two things
-//! measured in turn in the same run, and the best of several rounds counts.
+//! Machines are noisy, so every figure that matters is a ratio of two measurements taken
+//! alternately in the same run, and the best of several rounds is reported.
 
 mod adapter;
 mod chain;
 mod cluster;
 mod documents;
 mod fanout;
+mod fixture;
 mod flat;
 mod gates;
 mod governed;
-mod ground;
 mod history;
 mod http;
 mod limit;
@@ -28,34 +28,34 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[command(about = "Measures the hot paths of Sluice")]
 struct Bench {
     #[command(subcommand)]
-    what: What,
+    what: Benchmark,
 }
 
 #[derive(Subcommand)]
-enum What {
-    /// Documents to plans, layers and expressions.
+enum Benchmark {
+    /// Parsing documents into plans, layers and expressions.
     Documents(documents::Options),
-    /// Many runs of a chain of steps that do nothing.
+    /// Many runs of a chain of no-op steps.
     Chain(chain::Options),
-    /// The same under full governance, beside two that ask nobody.
+    /// The same chain under full governance, compared with two that skip the gates.
     Governed(governed::Options),
     /// One decision: ten gates, policies, caps.
     Gates(gates::Options),
-    /// One step, many at once, one that waits for all.
+    /// One step, then many in parallel, then one that joins them.
     Fanout(fanout::Options),
-    /// Runs that wait for people.
+    /// Runs that wait for approvals.
     Parked(parked::Options),
-    /// Runs in flight when a process is killed.
+    /// Recovery of runs in flight after a process was killed.
     Recover(recover::Options),
     /// A run that grows to many events.
     History(history::Options),
     /// The server over loopback.
     Http(http::Options),
-    /// What an adapter adds to a request, and a bridge with many streams.
+    /// Overhead of an adapter, and a bridge with many streams.
     Adapter(adapter::Options),
-    /// Nodes on one database while things go wrong.
+    /// Several nodes on one database under faults.
     Cluster(cluster::Options),
-    /// New runs beside many finished ones.
+    /// New runs in a store full of finished ones.
     Flat(flat::Options),
 }
 
@@ -64,18 +64,18 @@ fn main() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let figures = runtime.block_on(async {
         match &what {
-            What::Documents(options) => documents::run(options),
-            What::Chain(options) => chain::run(options).await,
-            What::Governed(options) => governed::run(options).await,
-            What::Gates(options) => gates::run(options),
-            What::Fanout(options) => fanout::run(options).await,
-            What::Parked(options) => parked::run(options).await,
-            What::Recover(options) => recover::run(options).await,
-            What::History(options) => history::run(options).await,
-            What::Http(options) => http::run(options).await,
-            What::Adapter(options) => adapter::run(options).await,
-            What::Cluster(options) => cluster::run(options).await,
-            What::Flat(options) => flat::run(options).await,
+            Benchmark::Documents(options) => documents::run(options),
+            Benchmark::Chain(options) => chain::run(options).await,
+            Benchmark::Governed(options) => governed::run(options).await,
+            Benchmark::Gates(options) => gates::run(options),
+            Benchmark::Fanout(options) => fanout::run(options).await,
+            Benchmark::Parked(options) => parked::run(options).await,
+            Benchmark::Recover(options) => recover::run(options).await,
+            Benchmark::History(options) => history::run(options).await,
+            Benchmark::Http(options) => http::run(options).await,
+            Benchmark::Adapter(options) => adapter::run(options).await,
+            Benchmark::Cluster(options) => cluster::run(options).await,
+            Benchmark::Flat(options) => flat::run(options).await,
         }
     })?;
     writeln!(std::io::stdout(), "{figures}")?;

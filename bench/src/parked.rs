@@ -1,6 +1,6 @@
-//! Runs that wait for people: what they cost while nothing happens.
+//! Runs that wait for approvals: their cost while nothing happens.
 
-use crate::ground::{Plant, Tally, Where, Work, brief, stored};
+use crate::fixture::{BenchEngine, StoreOptions, Tally, Work, brief, stored};
 use anyhow::Context as _;
 use clap::Args;
 use serde_json::Value;
@@ -14,17 +14,17 @@ use std::time::{Duration, Instant};
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// How many.
+    /// Number of runs
     #[arg(long, default_value_t = 100_000)]
     runs: usize,
-    /// Started at the same time.
+    /// Concurrent starts
     #[arg(long, default_value_t = 64)]
     concurrency: usize,
-    /// Nodes that look after them, where the database is shared.
+    /// Nodes that serve the runs, if the database is shared
     #[arg(long, default_value_t = 3)]
     nodes: usize,
     #[command(flatten)]
-    place: Where,
+    place: StoreOptions,
 }
 
 const DOCUMENT: &str = "
@@ -36,7 +36,7 @@ steps:
 ";
 
 pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
-    let plant = Arc::new(Plant::open(&options.place, MOCK).await?);
+    let plant = Arc::new(BenchEngine::open(&options.place, MOCK).await?);
     let stored = stored(DOCUMENT)?;
     let mut tally = Tally::new(&plant, ROWS)?;
     let left = Arc::new(AtomicUsize::new(options.runs));
@@ -72,8 +72,8 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
     Ok(Value::Object(figures))
 }
 
-/// Statements a second that nodes put on a database while nothing happens.
-async fn idle(options: &Options, plant: &Plant, server: &Server) -> anyhow::Result<f64> {
+/// Statements per second that idle nodes send to the database.
+async fn idle(options: &Options, plant: &BenchEngine, server: &Server) -> anyhow::Result<f64> {
     const CALM: Duration = Duration::from_secs(5);
     const LOOK: Duration = Duration::from_secs(30);
     plant.engine.shutdown().await;
@@ -86,39 +86,40 @@ async fn idle(options: &Options, plant: &Plant, server: &Server) -> anyhow::Resu
     tokio::time::sleep(CALM).await;
     server.psql("SELECT pg_stat_statements_reset()");
     tokio::time::sleep(LOOK).await;
-    let told = server.psql("SELECT calls, left(query, 60) FROM pg_stat_statements ORDER BY 1 DESC");
-    writeln!(std::io::stdout(), "{told}")?;
+    let output =
+        server.psql("SELECT calls, left(query, 60) FROM pg_stat_statements ORDER BY 1 DESC");
+    writeln!(std::io::stdout(), "{output}")?;
     let calls = server.psql("SELECT sum(calls) FROM pg_stat_statements");
     Ok(calls.parse::<f64>()? / LOOK.as_secs_f64())
 }
 
-/// A node, which ends with this value.
-struct Node(Child);
+/// A node process, killed on drop.
+struct NodeProcess(Child);
 
-fn node(dir: &Path, url: &str) -> anyhow::Result<Node> {
+fn node(dir: &Path, url: &str) -> anyhow::Result<NodeProcess> {
     let program = std::env::current_exe()?.with_file_name("sluice");
     let mut command = Command::new(program);
     command.args(["serve", "--listen", "127.0.0.1:0", "--database-url", url, "--data"]).arg(dir);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn()?;
-    let told = child.stdout.take().context("its output is piped")?;
-    let node = Node(child);
+    let output = child.stdout.take().context("its output is piped")?;
+    let node = NodeProcess(child);
     let mut line = String::new();
-    BufReader::new(told).read_line(&mut line)?;
+    BufReader::new(output).read_line(&mut line)?;
     anyhow::ensure!(line.contains("http://"), "a node did not start: {line}");
     Ok(node)
 }
 
-impl Drop for Node {
+impl Drop for NodeProcess {
     fn drop(&mut self) {
-        // It may have ended.
+        // The process may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// How agents answer.
+/// Script of the mock adapter.
 const MOCK: &str = "'*': {text: done}";
 
-/// Rows of each turn of the yardstick.
+/// Rows of each baseline measurement.
 const ROWS: usize = 64_000;

@@ -1,6 +1,6 @@
-//! A process dies with many runs in flight: how long until another has them all.
+//! A process is killed with many runs in flight: time until another has recovered them.
 
-use crate::ground::{Plant, Tally, Where, Work, brief, stored};
+use crate::fixture::{BenchEngine, StoreOptions, Tally, Work, brief, stored};
 use anyhow::Context as _;
 use clap::Args;
 use serde_json::Value;
@@ -15,14 +15,14 @@ use std::time::{Duration, Instant};
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// How many runs are in flight.
+    /// Runs in flight
     #[arg(long, default_value_t = 10_000)]
     runs: usize,
-    /// Be the process that dies: start the runs, say so, wait.
+    /// Run as the process that is killed: start the runs, report, wait
     #[arg(long, hide = true)]
     victim: bool,
     #[command(flatten)]
-    place: Where,
+    place: StoreOptions,
 }
 
 const DOCUMENT: &str = "
@@ -32,7 +32,7 @@ steps:
   - {id: two, command: nothing, depends_on: [one]}
 ";
 
-/// Takes work, counts it, and never finishes.
+/// Accepts work, counts it, and never finishes.
 #[derive(Default)]
 struct Hanging(AtomicUsize);
 
@@ -78,14 +78,14 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
     let adapter = Arc::new(Hanging::default());
     let begun = Instant::now();
     let agent: Arc<dyn Adapter> = Arc::clone(&adapter) as Arc<dyn Adapter>;
-    let plant = Plant::open_with(&place, agent, Config::default()).await?;
+    let plant = BenchEngine::open_with(&place, agent, Config::default()).await?;
     while adapter.0.load(Ordering::Relaxed) < options.runs {
         anyhow::ensure!(begun.elapsed() < Duration::from_secs(120), "not recovered in 120 s");
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let took = begun.elapsed();
     anyhow::ensure!(plant.engine.residents() == options.runs, "every run is in memory");
-    // Nothing was counted before the store was open: it did nothing else.
+    // Counting starts with the process: it has only opened the store so far.
     let mut tally = Tally::new(&plant, ROWS)?;
     tally.since_the_beginning();
     let work = Work { steps: options.runs, runs: options.runs, took, times: vec![took] };
@@ -95,14 +95,14 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
     Ok(Value::Object(figures))
 }
 
-/// Rows of the yardstick's turn.
+/// Rows of the baseline measurement.
 const ROWS: usize = 64_000;
 
-/// Starts the runs, says when all are in flight, and waits to be killed.
+/// Starts the runs, reports when all are in flight, and waits to be killed.
 async fn die(options: &Options) -> anyhow::Result<Value> {
     let adapter = Arc::new(Hanging::default());
     let agent: Arc<dyn Adapter> = Arc::clone(&adapter) as Arc<dyn Adapter>;
-    let plant = Arc::new(Plant::open_with(&options.place, agent, Config::default()).await?);
+    let plant = Arc::new(BenchEngine::open_with(&options.place, agent, Config::default()).await?);
     let stored = stored(DOCUMENT)?;
     let mut starts = tokio::task::JoinSet::new();
     for _ in 0..options.runs {
@@ -117,5 +117,5 @@ async fn die(options: &Options) -> anyhow::Result<Value> {
     }
     writeln!(std::io::stdout(), "ready")?;
     tokio::time::sleep(Duration::from_secs(300)).await;
-    anyhow::bail!("nobody killed this process")
+    anyhow::bail!("this process was not killed")
 }

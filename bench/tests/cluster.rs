@@ -1,19 +1,19 @@
-//! Three nodes on one database while they are killed, held still and cut off, for a
-//! bounded time: `make chaos` goes on for longer.
+//! Three nodes on one database that are killed, paused and cut off, for a bounded time:
+//! `make chaos` runs longer.
 
 use std::process::Command;
 use std::sync::Mutex;
 
-/// One at a time: what is measured is how soon runs are taken over.
+/// One test at a time, since recovery time is measured.
 static TURN: Mutex<()> = Mutex::new(());
 
 fn play(options: &[&str]) {
     let _turn = TURN.lock();
     let output = Command::new(env!("CARGO_BIN_EXE_bench")).arg("cluster").args(options).output();
     let output = output.expect("it is built");
-    let told = String::from_utf8_lossy(&output.stdout);
+    let answer = String::from_utf8_lossy(&output.stdout);
     let why = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}{why}");
+    assert!(output.status.success(), "{answer}{why}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
-//! Many streams at once in one bridge, which is a process of its own.
+//! Many concurrent streams in one bridge, which is a separate process.
 
 use super::provider::{Provider, read};
-use crate::ground::brief;
+use crate::fixture::brief;
 use anyhow::Context as _;
 use serde_json::{Value, json};
 use sluice_bridge::outbound::Outbound;
@@ -20,14 +20,14 @@ use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 
-/// What engine and bridge know each other by.
+/// Token of the gateway.
 const TOKEN: &str = "gwt_bench";
-/// How long everything may take.
+/// Timeout of the measurement.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Between the pieces of an answer.
+/// Pause between the chunks of an answer.
 const PAUSE: Duration = Duration::from_millis(1500);
 
-/// The bridge: prints where it listens, and serves until it is killed.
+/// Runs the bridge: prints its address, and serves until it is killed.
 pub(super) async fn be(named: &[String]) -> anyhow::Result<Value> {
     let [spool, provider, server] = named else { anyhow::bail!("three are named") };
     let (provider, server): (SocketAddr, SocketAddr) = (provider.parse()?, server.parse()?);
@@ -51,18 +51,18 @@ pub(super) async fn be(named: &[String]) -> anyhow::Result<Value> {
     Ok(json!({}))
 }
 
-/// A process that ends with the measurement.
+/// The bridge process, killed on drop.
 struct Bridge(Child);
 
 impl Drop for Bridge {
     fn drop(&mut self) {
-        // It may have ended.
+        // The process may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Memory of a process, in MiB: as it is, and the most it ever was.
+/// Current and peak memory of a process, in MiB.
 fn memory(pid: u32) -> (f64, f64) {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let of = |name: &str| -> f64 {
@@ -73,7 +73,7 @@ fn memory(pid: u32) -> (f64, f64) {
     (of("VmRSS:"), of("VmHWM:"))
 }
 
-/// Takes callbacks, and counts them.
+/// Accepts callbacks, and counts them.
 async fn callbacks() -> anyhow::Result<(SocketAddr, Arc<AtomicUsize>)> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;

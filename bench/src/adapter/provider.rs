@@ -1,4 +1,4 @@
-//! Providers on this machine, and a client that does no more than it must.
+//! Fake providers on this machine, and a minimal client.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -6,24 +6,24 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What models answer here.
+/// The answer of every model.
 pub(super) const TEXT: &str = "Water goes where it is let.";
-/// Pieces of the answer.
+/// Chunks of the answer.
 const PIECES: [&str; 3] = ["Water goes ", "where it ", "is let."];
 
-/// A provider.
+/// A fake provider.
 pub(super) struct Provider {
     pub(super) address: SocketAddr,
     last: Arc<Mutex<Vec<u8>>>,
 }
 
 impl Provider {
-    /// One that answers at once.
+    /// Answers at once.
     pub(super) async fn instant(kind: &str) -> anyhow::Result<Provider> {
         Provider::serve(kind.to_owned(), None).await
     }
 
-    /// One that takes its time between the pieces of an answer.
+    /// Pauses between the chunks of an answer.
     pub(super) async fn slow(kind: &str, pause: Duration) -> anyhow::Result<Provider> {
         Provider::serve(kind.to_owned(), Some(pause)).await
     }
@@ -37,7 +37,7 @@ impl Provider {
             while let Ok((stream, _)) = listener.accept().await {
                 let (kind, kept) = (kind.clone(), Arc::clone(&kept));
                 tokio::spawn(async move {
-                    // Whoever asks may go away.
+                    // The client may disconnect.
                     let _ = answer(stream, &kind, pause, &kept).await;
                 });
             }
@@ -45,13 +45,13 @@ impl Provider {
         Ok(Provider { address, last })
     }
 
-    /// The request that came last, as it came.
+    /// The last request, byte for byte.
     pub(super) fn last_request(&self) -> Vec<u8> {
-        self.last.lock().expect("nobody panics while holding it").clone()
+        self.last.lock().expect("the lock is not poisoned").clone()
     }
 }
 
-/// The pieces of an answer as a provider sends them.
+/// The stream events of an answer, in the provider's format.
 fn events(kind: &str) -> Vec<String> {
     let mut all = Vec::new();
     match kind {
@@ -123,7 +123,7 @@ async fn answer(
     let mut stream = BufReader::new(stream);
     loop {
         let Some(request) = read(&mut stream).await? else { return Ok(()) };
-        *last.lock().expect("nobody panics while holding it") = request;
+        *last.lock().expect("the lock is not poisoned") = request;
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
                     transfer-encoding: chunked\r\n\r\n";
         let mut out = head.as_bytes().to_vec();
@@ -140,7 +140,7 @@ async fn answer(
     }
 }
 
-/// A request, head and body.
+/// Reads a request, head and body.
 pub(super) async fn read(stream: &mut BufReader<TcpStream>) -> std::io::Result<Option<Vec<u8>>> {
     let (mut request, mut length) = (Vec::new(), 0);
     loop {
@@ -162,18 +162,18 @@ pub(super) async fn read(stream: &mut BufReader<TcpStream>) -> std::io::Result<O
     Ok(Some(request))
 }
 
-/// A client that sends a request as it is, and reads the answer to its end.
-pub(super) struct Bare {
+/// A client that sends raw bytes and reads the response to its end.
+pub(super) struct BareClient {
     address: SocketAddr,
     stream: Option<BufReader<TcpStream>>,
 }
 
-impl Bare {
-    pub(super) fn new(address: SocketAddr) -> anyhow::Result<Bare> {
-        Ok(Bare { address, stream: None })
+impl BareClient {
+    pub(super) fn new(address: SocketAddr) -> anyhow::Result<BareClient> {
+        Ok(BareClient { address, stream: None })
     }
 
-    pub(super) async fn ask(&mut self, request: &[u8]) -> anyhow::Result<()> {
+    pub(super) async fn send(&mut self, request: &[u8]) -> anyhow::Result<()> {
         let stream = match &mut self.stream {
             Some(stream) => stream,
             none => {
@@ -194,9 +194,9 @@ impl Bare {
     }
 }
 
-/// Sends a request, as it came before, by the HTTP library alone, and reads the answer
-/// to its end.
-pub(super) async fn ask(
+/// Sends a recorded request with the HTTP library alone, and reads the response to its
+/// end.
+pub(super) async fn send(
     client: &reqwest::Client,
     address: SocketAddr,
     request: &[u8],

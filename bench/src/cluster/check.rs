@@ -1,24 +1,24 @@
-//! What must hold, whatever went wrong.
+//! Guarantees that must hold under all faults.
 
 use super::api::Api;
 use super::load::Acknowledged;
-use super::node::Crew;
+use super::node::Cluster;
 use anyhow::Context as _;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often one looks whether runs have ended, in milliseconds.
+/// Poll interval, in milliseconds.
 const LOOK_MS: u64 = 500;
-/// Runs that are read at the same time.
+/// Runs read concurrently.
 const READERS: usize = 8;
-/// The budget that is held against what was done.
+/// The budget that is checked.
 const BUDGET: &str = "purse";
-/// What a step costs that this budget is for, in cents.
+/// Cost of a step that is charged to this budget, in cents.
 const COST_CENTS: i64 = 2;
 
-/// What was seen.
+/// Counts over all runs.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub(super) runs: usize,
@@ -27,21 +27,21 @@ pub(super) struct Seen {
     pub(super) events: usize,
     pub(super) steps: usize,
     pub(super) spent_cents: i64,
-    /// Times of the schedule.
+    /// Slots of the schedule.
     pub(super) slots: usize,
-    /// How many events each run has.
+    /// Number of events of each run.
     lengths: BTreeMap<String, u64>,
-    /// How often each question was resolved.
+    /// How often each approval was resolved.
     resolved: BTreeMap<String, usize>,
 }
 
 /// Waits until every run has ended.
-pub(super) async fn until_ended(crew: &Crew, patience: Duration) -> anyhow::Result<()> {
+pub(super) async fn until_ended(cluster: &Cluster, patience: Duration) -> anyhow::Result<()> {
     let begun = Instant::now();
     loop {
         let sql = "SELECT count(*) FROM run WHERE ended_at IS NULL";
         let left = tokio::task::block_in_place(|| {
-            crew.setup.lock().expect("nobody panics with it").server.psql(sql)
+            cluster.setup.lock().expect("the lock is not poisoned").server.psql(sql)
         });
         if left == "0" {
             return Ok(());
@@ -51,10 +51,10 @@ pub(super) async fn until_ended(crew: &Crew, patience: Duration) -> anyhow::Resu
     }
 }
 
-/// Looks all the while whether more is spent and reserved than there is.
+/// Checks continuously that the budget is never exceeded.
 pub(super) async fn watch_budget(api: Arc<Api>) {
     loop {
-        // Nodes may all be away for a while.
+        // All nodes may be down for a while.
         if let Ok(budget) = api.get(&format!("/api/v1/budgets/{BUDGET}")).await {
             let (used, cap) = used(&budget).expect("a budget has figures");
             assert!(used <= cap, "{used} of {cap} cents are spent or reserved: {budget}");
@@ -63,7 +63,7 @@ pub(super) async fn watch_budget(api: Arc<Api>) {
     }
 }
 
-/// What is spent and reserved of a budget, and what there is, in cents.
+/// ProcessUsage and total amount of a budget, in cents.
 fn used(budget: &Value) -> anyhow::Result<(i64, i64)> {
     let cents = |name: &str| {
         let text = budget[name].as_str().context("a budget says what is used")?;
@@ -74,10 +74,10 @@ fn used(budget: &Value) -> anyhow::Result<(i64, i64)> {
     Ok((cents("spent")? + cents("reserved")?, cap))
 }
 
-/// Reads every journal, the budget and the audit.
+/// Checks every journal, the budget and the audit.
 pub(super) async fn everything(
     api: &Arc<Api>,
-    crew: &Crew,
+    cluster: &Cluster,
     acknowledged: &Acknowledged,
     answered: &BTreeSet<String>,
 ) -> anyhow::Result<Seen> {
@@ -85,7 +85,7 @@ pub(super) async fn everything(
     let ids: BTreeSet<&str> = all.iter().filter_map(|run| run["run_id"].as_str()).collect();
     let started = &acknowledged.runs;
     for (key, run) in started {
-        anyhow::ensure!(ids.contains(run.as_str()), "{key}, {run}, was acknowledged and is lost");
+        anyhow::ensure!(ids.contains(run.as_str()), "{key}, {run}, was acknowledged but is lost");
     }
     let ticks = all.iter().filter(|run| run["workflow"] == "tick").count();
     let slots = slots(api, ticks).await?;
@@ -113,37 +113,40 @@ pub(super) async fn everything(
         seen.steps += part.steps;
         seen.spent_cents += part.spent_cents;
         seen.lengths.extend(part.lengths);
-        for (question, times) in part.resolved {
-            *seen.resolved.entry(question).or_default() += times;
+        for (approval, times) in part.resolved {
+            *seen.resolved.entry(approval).or_default() += times;
         }
     }
     for (run, end) in &acknowledged.ends {
         let length = seen.lengths.get(run).copied().unwrap_or_default();
-        anyhow::ensure!(length == *end, "{run} was seen to end with {end}, and has {length}");
+        anyhow::ensure!(
+            length == *end,
+            "{run} ended with event {end} when followed, but has {length}"
+        );
     }
-    for question in answered {
-        let times = seen.resolved.get(question).copied().unwrap_or_default();
-        anyhow::ensure!(times == 1, "{question} was approved, and resolved {times} times");
+    for approval in answered {
+        let times = seen.resolved.get(approval).copied().unwrap_or_default();
+        anyhow::ensure!(times == 1, "approval {approval} was resolved {times} times");
     }
     let budget = api.get(&format!("/api/v1/budgets/{BUDGET}")).await?;
     let (used, cap) = used(&budget)?;
-    anyhow::ensure!(used <= cap, "the budget is passed: {budget}");
+    anyhow::ensure!(used <= cap, "the budget is exceeded: {budget}");
     anyhow::ensure!(used == seen.spent_cents, "{} cents were spent: {budget}", seen.spent_cents);
-    crew.ask(&["audit", "verify"]).context("the audit does not verify")?;
+    cluster.sluice(&["audit", "verify"]).context("the audit does not verify")?;
     Ok(seen)
 }
 
-/// The times of the schedule: each was one run, and there are no others.
+/// Checks the schedule: one run for each slot, and no other runs.
 async fn slots(api: &Api, ticks: usize) -> anyhow::Result<usize> {
     let slots = api.all("/api/v1/schedules/clock/slots").await?;
     let runs: Vec<&str> = slots.iter().filter_map(|slot| slot["run_id"].as_str()).collect();
     let distinct: BTreeSet<&&str> = runs.iter().collect();
-    anyhow::ensure!(distinct.len() == runs.len(), "a run stands for two times of the schedule");
-    anyhow::ensure!(runs.len() == ticks, "{ticks} runs for {} times: {slots:?}", runs.len());
+    anyhow::ensure!(distinct.len() == runs.len(), "two slots have the same run");
+    anyhow::ensure!(runs.len() == ticks, "{ticks} runs for {} slots: {slots:?}", runs.len());
     Ok(slots.len())
 }
 
-/// One run: its events are dense, and each step ended once.
+/// Checks one run: its event ids have no gap, and each step ended once.
 async fn journal(api: &Api, run: &Value, seen: &mut Seen) -> anyhow::Result<()> {
     let id = run["run_id"].as_str().context("a run has an id")?;
     let events = api.all(&format!("/api/v1/runs/{id}/journal")).await?;
@@ -154,8 +157,8 @@ async fn journal(api: &Api, run: &Value, seen: &mut Seen) -> anyhow::Result<()> 
             "{id}: no event {number}: {event}"
         );
         if event["type"] == "approval.resolved" {
-            let question = event["payload"]["approvalId"].as_str().context("it has an id")?;
-            *seen.resolved.entry(question.to_owned()).or_default() += 1;
+            let approval = event["payload"]["approvalId"].as_str().context("it has an id")?;
+            *seen.resolved.entry(approval.to_owned()).or_default() += 1;
         }
         if event["type"] != "node.completed" {
             continue;

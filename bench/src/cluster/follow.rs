@@ -1,16 +1,16 @@
-//! Somebody who follows a run live, from whichever node there is.
+//! A client that follows a run live, from any node.
 
 use super::api::Api;
 use anyhow::Context as _;
 use std::time::{Duration, Instant};
 
-/// How long a run may take to its end.
+/// Longest duration of a run.
 const PATIENCE_S: u64 = 240;
-/// How long one waits before following at another node.
+/// Delay before another node is tried.
 const AGAIN_MS: u64 = 100;
 
-/// Follows a run from one node to the next until it ends. Answers its events,
-/// none of which was missing and none there twice.
+/// Follows a run across nodes until it ends. Returns the number of its events, after
+/// checking that none was missing or repeated.
 pub(super) async fn to_end(api: &Api, run: &str) -> anyhow::Result<u64> {
     let begun = Instant::now();
     let mut last = 0;
@@ -25,10 +25,10 @@ pub(super) async fn to_end(api: &Api, run: &str) -> anyhow::Result<u64> {
     anyhow::bail!("{run} was followed to event {last} and did not end")
 }
 
-/// Reads until the connection ends. Answers whether the run did.
+/// Reads until the connection ends. Returns whether the run has ended.
 async fn read(mut answer: reqwest::Response, run: &str, last: &mut u64) -> anyhow::Result<bool> {
     let mut text = Vec::new();
-    // A node that is killed ends it too.
+    // A killed node ends the connection as well.
     while let Ok(Some(part)) = answer.chunk().await {
         text.extend_from_slice(&part);
         while let Some(end) = text.iter().position(|byte| *byte == b'\n') {

@@ -1,4 +1,4 @@
-//! The load: runs of several workflows, and somebody who answers questions.
+//! The load: starts runs of several workflows, and resolves their approvals.
 
 use super::Dice;
 use super::api::Api;
@@ -11,46 +11,46 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// How often questions are looked for, in milliseconds.
+/// Interval between polls for approvals, in milliseconds.
 const LOOK_MS: u64 = 300;
-/// Starts at the same time.
+/// Concurrent starts.
 const STARTERS: usize = 16;
 
-/// One run of so many is followed live.
+/// One run of this many is followed live.
 const FOLLOWED: usize = 20;
 
-/// How fast runs are started.
+/// Rate of starts.
 #[derive(Clone, Copy)]
-pub(super) struct Pace {
+pub(super) struct StartRate {
     each: Duration,
 }
 
-impl Pace {
-    /// So many, spread over a time.
-    pub(super) fn over(runs: usize, time: Duration) -> Pace {
+impl StartRate {
+    /// Spreads the runs over a time.
+    pub(super) fn over(runs: usize, time: Duration) -> StartRate {
         let starters = u32::try_from(STARTERS).unwrap_or(1);
         let runs = u32::try_from(runs.max(1)).unwrap_or(u32::MAX);
-        Pace { each: time * starters / runs }
+        StartRate { each: time * starters / runs }
     }
 }
 
-/// What was acknowledged.
+/// What the nodes acknowledged.
 #[derive(Default)]
 pub(super) struct Acknowledged {
-    /// Runs, by the keys they were started with.
+    /// Runs, by idempotency key.
     pub(super) runs: BTreeMap<String, String>,
-    /// Runs that were seen to end, and with which event.
+    /// Followed runs, each with its last event id.
     pub(super) ends: BTreeMap<String, u64>,
 }
 
-/// Questions whose answers were acknowledged.
+/// Ids of approvals whose resolution was acknowledged.
 pub(super) type Answered = Arc<Mutex<BTreeSet<String>>>;
 
-/// Starts runs, a few at a time, until all are acknowledged.
+/// Starts runs, some at a time, until all are acknowledged.
 pub(super) async fn start(
     api: Arc<Api>,
     runs: usize,
-    pace: Pace,
+    rate: StartRate,
     seed: u64,
 ) -> anyhow::Result<Acknowledged> {
     let mut starters = Vec::new();
@@ -63,7 +63,7 @@ pub(super) async fn start(
                 let key = format!("run-{number}");
                 let run = one(&api, number, &key).await?;
                 if dice.below(10) == 0 {
-                    // Who sends the same again gets the same run, from whichever node.
+                    // The same key returns the same run, from any node.
                     let again = one(&api, number, &key).await?;
                     anyhow::ensure!(again == run, "{key} was started twice: {run}, {again}");
                 }
@@ -73,7 +73,7 @@ pub(super) async fn start(
                     followers.push((run.clone(), following));
                 }
                 acknowledged.runs.insert(key, run);
-                tokio::time::sleep(pace.each).await;
+                tokio::time::sleep(rate.each).await;
             }
             for (run, following) in followers {
                 acknowledged.ends.insert(run, following.await??);
@@ -94,32 +94,32 @@ async fn one(api: &Api, number: usize, key: &str) -> anyhow::Result<String> {
     let (name, _) = WORKFLOWS[number % WORKFLOWS.len()];
     let body = json!({"default_agent": "worker", "idempotency_key": key});
     let path = format!("/api/v1/workflows/{name}/runs");
-    let (status, told) = api.ask(Method::POST, &path, Some(&body)).await?;
-    anyhow::ensure!(status.is_success(), "{key} of {name}: {status}: {told}");
-    Ok(told["data"]["run_id"].as_str().context("a run has an id")?.to_owned())
+    let (status, answer) = api.send(Method::POST, &path, Some(&body)).await?;
+    anyhow::ensure!(status.is_success(), "{key} of {name}: {status}: {answer}");
+    Ok(answer["data"]["run_id"].as_str().context("a run has an id")?.to_owned())
 }
 
-/// Approves whatever is asked, until it is told to stop.
+/// Approves every open approval until it is aborted.
 pub(super) async fn answer(api: Arc<Api>, answered: Answered) -> anyhow::Result<()> {
     loop {
         let open = api.get("/api/v1/approvals").await?;
-        for question in open.as_array().into_iter().flatten() {
-            let Some(id) = question["approval_id"].as_str() else { continue };
+        for approval in open.as_array().into_iter().flatten() {
+            let Some(id) = approval["approval_id"].as_str() else { continue };
             if approve(&api, id).await? {
-                answered.lock().expect("nobody panics with it").insert(id.to_owned());
+                answered.lock().expect("the lock is not poisoned").insert(id.to_owned());
             }
         }
         tokio::time::sleep(Duration::from_millis(LOOK_MS)).await;
     }
 }
 
-/// Whether it was acknowledged.
+/// Approves a request; returns whether that was acknowledged.
 async fn approve(api: &Api, id: &str) -> anyhow::Result<bool> {
     let path = format!("/api/v1/approvals/{id}/resolve");
     let body: Value = json!({"decision": "approve"});
-    let (status, told) = api.ask(Method::POST, &path, Some(&body)).await?;
-    // An answer whose acknowledgement was lost is there already.
+    let (status, answer) = api.send(Method::POST, &path, Some(&body)).await?;
+    // If an acknowledgement was lost, the approval is already resolved.
     let known = [StatusCode::CONFLICT, StatusCode::NOT_FOUND];
-    anyhow::ensure!(status.is_success() || known.contains(&status), "{id}: {status}: {told}");
+    anyhow::ensure!(status.is_success() || known.contains(&status), "{id}: {status}: {answer}");
     Ok(status.is_success())
 }

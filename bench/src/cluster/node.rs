@@ -1,4 +1,4 @@
-//! The processes: a database of our own, and nodes that serve it.
+//! The processes: a PostgreSQL server, and nodes that serve it.
 
 use super::Options;
 use anyhow::Context as _;
@@ -9,14 +9,14 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// How long a node may take to be there.
+/// How long a node may take to start.
 const START_S: u64 = 60;
 
-/// What agents, budgets and workflows there are.
+/// Agents, budgets and workflows.
 const CONFIG: &str = include_str!("config.yaml");
-/// How agents answer.
+/// Script of the mock adapter.
 const ANSWERS: &str = include_str!("answers.yaml");
-/// The workflows, by name.
+/// Workflows by name.
 pub(super) const WORKFLOWS: [(&str, &str); 6] = [
     ("chain", include_str!("chain.yaml")),
     ("fan", include_str!("fan.yaml")),
@@ -26,32 +26,31 @@ pub(super) const WORKFLOWS: [(&str, &str); 6] = [
     ("waits", include_str!("waits.yaml")),
 ];
 
-/// What all nodes have in common.
+/// What all nodes share.
 pub(super) struct Setup {
-    /// The program.
+    /// The `sluice` program.
     sluice: PathBuf,
     dir: tempfile::TempDir,
     pub(super) server: Server,
-    /// What the database is copied to before a commit is answered, if anything.
+    /// Synchronous replica of the database, if any.
     pub(super) replica: Option<Server>,
-    /// How each node reaches the database, and its replica.
+    /// Each node's proxies to the database and its replica.
     pub(super) proxies: Vec<Vec<Proxy>>,
     lease_ms: u64,
     loud: bool,
 }
 
-/// A node.
-pub(super) struct Node {
+pub(super) struct ClusterNode {
     child: Child,
     address: String,
-    /// Its id in the database, as a uuid.
+    /// ClusterNode id in the database, as a UUID.
     id: String,
 }
 
-/// The nodes, by place. One that is dead has none.
-pub(super) struct Crew {
+/// The nodes, by index; `None` for a dead one.
+pub(super) struct Cluster {
     pub(super) setup: Mutex<Setup>,
-    nodes: Vec<Mutex<Option<Node>>>,
+    nodes: Vec<Mutex<Option<ClusterNode>>>,
 }
 
 impl Setup {
@@ -75,7 +74,7 @@ impl Setup {
         let (lease_ms, loud) = (options.lease_ms, options.loud);
         let setup = Setup { sluice, dir, server, replica, proxies, lease_ms, loud };
         let config = setup.dir.path().join("config.yaml");
-        setup.ask(&["apply", "-f", &config.to_string_lossy()])?;
+        setup.sluice(&["apply", "-f", &config.to_string_lossy()])?;
         Ok(setup)
     }
 
@@ -91,18 +90,18 @@ impl Setup {
         command
     }
 
-    /// What a command prints; its failure is ours.
-    pub(super) fn ask(&self, args: &[&str]) -> anyhow::Result<String> {
+    /// Runs a command and returns its output; fails if it does.
+    pub(super) fn sluice(&self, args: &[&str]) -> anyhow::Result<String> {
         let output =
             self.command(args, &self.server.url()).output().context("the program cannot be run")?;
-        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        let answer = String::from_utf8_lossy(&output.stdout).into_owned();
         let why = String::from_utf8_lossy(&output.stderr);
-        anyhow::ensure!(output.status.success(), "{args:?}: {told}{why}");
-        Ok(told)
+        anyhow::ensure!(output.status.success(), "{args:?}: {answer}{why}");
+        Ok(answer)
     }
 
     /// Starts a node, and waits until it serves.
-    fn start(&self, at: usize) -> anyhow::Result<Node> {
+    fn start(&self, at: usize) -> anyhow::Result<ClusterNode> {
         let before = self.ids();
         let ports: Vec<u16> = self.proxies[at].iter().map(Proxy::port).collect();
         let serve = ["serve", "--listen", "127.0.0.1:0", "--mock", "answers.yaml"];
@@ -117,98 +116,97 @@ impl Setup {
         let address = line.trim().rsplit(' ').next().unwrap_or_default().to_owned();
         anyhow::ensure!(address.starts_with("http://"), "a node did not start: {line}");
         let id = self.ids().into_iter().find(|id| !before.contains(id));
-        Ok(Node { child, address, id: id.context("a node says that it lives")? })
+        Ok(ClusterNode { child, address, id: id.context("the node did not register")? })
     }
 
-    /// The nodes that the database knows.
+    /// Ids of the nodes in the database.
     fn ids(&self) -> Vec<String> {
-        let told = self.server.psql("SELECT id FROM node");
-        told.lines().map(str::to_owned).collect()
+        let answer = self.server.psql("SELECT id FROM node");
+        answer.lines().map(str::to_owned).collect()
     }
 }
 
-impl Crew {
+impl Cluster {
     /// Starts all nodes.
-    pub(super) async fn start(setup: Setup, options: &Options) -> anyhow::Result<Crew> {
+    pub(super) async fn start(setup: Setup, options: &Options) -> anyhow::Result<Cluster> {
         let mut nodes = Vec::new();
         for at in 0..options.nodes {
             nodes.push(Mutex::new(Some(setup.start(at)?)));
         }
-        Ok(Crew { setup: Mutex::new(setup), nodes })
+        Ok(Cluster { setup: Mutex::new(setup), nodes })
     }
 
     pub(super) fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Where a node is reached; none while it is dead.
+    /// URL of a node; `None` while it is dead.
     pub(super) fn address(&self, at: usize) -> Option<String> {
-        let node = self.nodes[at].lock().expect("nobody panics with it");
+        let node = self.nodes[at].lock().expect("the lock is not poisoned");
         node.as_ref().map(|node| node.address.clone())
     }
 
-    /// Runs that a node owns, as the database knows it.
+    /// Number of runs that a node owns in the database.
     pub(super) fn owned(&self, id: &str) -> usize {
-        let setup = self.setup.lock().expect("nobody panics with it");
-        let told = setup.server.psql(&format!("SELECT count(*) FROM run WHERE owner = '{id}'"));
-        told.parse().unwrap_or_default()
+        let setup = self.setup.lock().expect("the lock is not poisoned");
+        let answer = setup.server.psql(&format!("SELECT count(*) FROM run WHERE owner = '{id}'"));
+        answer.parse().unwrap_or_default()
     }
 
-    /// Kills a node with -9. Answers its id.
+    /// Kills a node with -9. Returns its id.
     pub(super) fn kill(&self, at: usize) -> anyhow::Result<String> {
-        let mut node = self.nodes[at].lock().expect("nobody panics with it");
+        let mut node = self.nodes[at].lock().expect("the lock is not poisoned");
         let mut node = node.take().context("it lives")?;
         node.child.kill()?;
         node.child.wait()?;
         Ok(node.id)
     }
 
-    /// Tells a node to stop, and waits until it has. Answers its id.
+    /// Stops a node gracefully, and waits for it. Returns its id.
     pub(super) fn stop(&self, at: usize) -> anyhow::Result<String> {
         let id = self.signal(at, "-TERM")?;
-        let mut node = self.nodes[at].lock().expect("nobody panics with it");
+        let mut node = self.nodes[at].lock().expect("the lock is not poisoned");
         let mut node = node.take().context("it lives")?;
         let ended = node.child.wait()?;
-        anyhow::ensure!(ended.success(), "a node that was told to stop ended with {ended}");
+        anyhow::ensure!(ended.success(), "a gracefully stopped node ended with {ended}");
         Ok(id)
     }
 
-    /// What a command prints; its failure is ours.
-    pub(super) fn ask(&self, args: &[&str]) -> anyhow::Result<String> {
-        let setup = self.setup.lock().expect("nobody panics with it");
-        tokio::task::block_in_place(|| setup.ask(args))
+    /// Runs a command and returns its output; fails if it does.
+    pub(super) fn sluice(&self, args: &[&str]) -> anyhow::Result<String> {
+        let setup = self.setup.lock().expect("the lock is not poisoned");
+        tokio::task::block_in_place(|| setup.sluice(args))
     }
 
-    /// Starts a node where one was killed.
+    /// Starts a node in place of a dead one.
     pub(super) fn revive(&self, at: usize) -> anyhow::Result<()> {
-        let node = self.setup.lock().expect("nobody panics with it").start(at)?;
-        *self.nodes[at].lock().expect("nobody panics with it") = Some(node);
+        let node = self.setup.lock().expect("the lock is not poisoned").start(at)?;
+        *self.nodes[at].lock().expect("the lock is not poisoned") = Some(node);
         Ok(())
     }
 
-    /// A node's id.
     pub(super) fn id(&self, at: usize) -> anyhow::Result<String> {
-        let node = self.nodes[at].lock().expect("nobody panics with it");
+        let node = self.nodes[at].lock().expect("the lock is not poisoned");
         Ok(node.as_ref().context("it lives")?.id.clone())
     }
 
-    /// Sends a signal to a node. Answers its id.
+    /// Sends a signal to a node. Returns its id.
     pub(super) fn signal(&self, at: usize, signal: &str) -> anyhow::Result<String> {
-        let node = self.nodes[at].lock().expect("nobody panics with it");
+        let node = self.nodes[at].lock().expect("the lock is not poisoned");
         let node = node.as_ref().context("it lives")?;
-        let told = Command::new("kill").args([signal, &node.child.id().to_string()]).status()?;
-        anyhow::ensure!(told.success(), "the signal was not sent");
+        let answer = Command::new("kill").args([signal, &node.child.id().to_string()]).status()?;
+        anyhow::ensure!(answer.success(), "the signal was not sent");
         Ok(node.id.clone())
     }
 
-    /// The token of the admin that the first node made.
+    /// The admin token that the first node created.
     pub(super) fn token(&self) -> anyhow::Result<String> {
-        let file = self.setup.lock().expect("nobody panics with it").data().join("admin.token");
+        let file = self.setup.lock().expect("the lock is not poisoned").data().join("admin.token");
         until(|| std::fs::read_to_string(Path::new(&file)).ok()).context("there is a token")
     }
 }
 
-/// Looks again and again, for as long as a node may take.
+/// Polls for as long as a node may take to start.
 fn until<T>(look: impl Fn() -> Option<T>) -> Option<T> {
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(START_S) {
@@ -220,11 +218,11 @@ fn until<T>(look: impl Fn() -> Option<T>) -> Option<T> {
     None
 }
 
-impl Drop for Crew {
+impl Drop for Cluster {
     fn drop(&mut self) {
         for node in &mut self.nodes {
             if let Ok(Some(node)) = node.get_mut() {
-                // It may have ended, or stand still.
+                // The process may have ended, or may be paused.
                 let _ = node.child.kill();
                 let _ = node.child.wait();
             }

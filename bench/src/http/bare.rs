@@ -1,4 +1,4 @@
-//! Servers that do the least: one grouped commit, one broadcast.
+//! Minimal servers: one grouped commit, one broadcast.
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -15,13 +15,13 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 
 /// A row as long as the first append of a run.
 const ROW_BYTES: usize = 700;
-/// Rows in one commit, at most.
+/// Most rows in one commit.
 const GROUP_MAX: usize = 1024;
 
 type Waiting = oneshot::Sender<()>;
 
-/// A handler that writes one row and answers when it is durable; whoever waits is
-/// committed together.
+/// A handler that inserts one row and answers when it is durable; waiting requests share
+/// a commit.
 pub(super) async fn commits() -> anyhow::Result<SocketAddr> {
     let dir = tempfile::tempdir()?;
     let mut connection = Connection::open(dir.path().join("bare.db"))?;
@@ -49,7 +49,7 @@ pub(super) async fn commits() -> anyhow::Result<SocketAddr> {
             }
             transaction.commit()?;
             for one in group {
-                // Nobody may wait any more.
+                // The client may have stopped waiting.
                 let _ = one.send(());
             }
         }
@@ -68,7 +68,7 @@ pub(super) async fn commits() -> anyhow::Result<SocketAddr> {
     serve(Router::new().route("/row", post(handler))).await
 }
 
-/// Channels whose frames are sent to whoever reads them.
+/// Streams that broadcast frames to their readers.
 pub(super) async fn broadcasts(
     channels: usize,
 ) -> anyhow::Result<(SocketAddr, Vec<broadcast::Sender<Bytes>>)> {

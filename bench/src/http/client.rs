@@ -1,4 +1,4 @@
-//! A client that does no more than it must.
+//! A minimal HTTP client.
 
 use super::TOKEN;
 use anyhow::Context as _;
@@ -6,13 +6,13 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 
-/// Longest answer that is read.
+/// Longest response.
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// A connection that stays open.
+/// A keep-alive connection.
 pub(super) struct Client(BufReader<TcpStream>);
 
-/// A request as it is sent.
+/// The bytes of a request.
 pub(super) fn get(path: &str) -> Vec<u8> {
     let head =
         format!("GET {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {TOKEN}\r\n\r\n");
@@ -35,8 +35,8 @@ impl Client {
         Ok(Client(BufReader::new(stream)))
     }
 
-    /// Sends a request and reads the answer.
-    pub(super) async fn ask(&mut self, request: &[u8]) -> anyhow::Result<(u16, Vec<u8>)> {
+    /// Sends a request and reads the response.
+    pub(super) async fn send(&mut self, request: &[u8]) -> anyhow::Result<(u16, Vec<u8>)> {
         self.0.get_mut().write_all(request).await?;
         let (status, length) = self.head().await?;
         let length = length.context("the answer has no length")?;
@@ -46,13 +46,13 @@ impl Client {
         Ok((status, body))
     }
 
-    /// Sends a request whose answer is a stream, and reads its head.
+    /// Sends a request for a stream, and reads the response's head.
     pub(super) async fn follow(&mut self, request: &[u8]) -> anyhow::Result<u16> {
         self.0.get_mut().write_all(request).await?;
         Ok(self.head().await?.0)
     }
 
-    /// The next line of a stream; empty when it has ended.
+    /// The next line of a stream; empty at its end.
     pub(super) async fn line(&mut self, line: &mut String) -> anyhow::Result<usize> {
         line.clear();
         Ok(self.0.read_line(line).await?)

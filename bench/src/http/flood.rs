@@ -1,18 +1,18 @@
-//! More than the server takes: it says so, harms nothing, and recovers.
+//! Overload: the server refuses requests, keeps its limits, and recovers.
 
 use super::client::{Client, get, post};
 use super::streams::rss_mib;
 use super::{MOCK, Options, governed, hammer, serve};
-use crate::ground::brief;
+use crate::fixture::brief;
 use serde_json::{Value, json};
 use sluice_server::app::Settings;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Connections that ask without pause.
+/// Connections that send without pause.
 const CONNECTIONS: usize = 256;
-/// For how long.
+/// Duration of the overload.
 const FLOOD_MS: u64 = 4000;
 
 pub(super) async fn run(options: &Options) -> anyhow::Result<Value> {
@@ -34,12 +34,8 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Value> {
         workers.push(tokio::spawn(async move {
             let mut client = Client::open(address).await?;
             while Instant::now() < until {
-                let (status, _) = client.ask(&start).await?;
-                *answers
-                    .lock()
-                    .expect("nobody panics while holding it")
-                    .entry(status)
-                    .or_default() += 1;
+                let (status, _) = client.send(&start).await?;
+                *answers.lock().expect("the lock is not poisoned").entry(status).or_default() += 1;
             }
             anyhow::Ok(())
         }));
@@ -49,14 +45,14 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Value> {
     }
     let rss_after = rss_mib();
     tokio::time::sleep(Duration::from_millis(1500)).await;
-    // What is asked at an ordinary pace is answered again.
+    // At an ordinary rate requests succeed again.
     let calm = Arc::new(get("/api/v1/runs?limit=1"));
     hammer(served.address, &calm, (200, 4), 200).await?;
-    let answers = answers.lock().expect("nobody panics while holding it").clone();
+    let answers = answers.lock().expect("the lock is not poisoned").clone();
     let other = answers.keys().find(|status| ![202, 429, 503].contains(*status));
-    anyhow::ensure!(other.is_none(), "an answer that none should get: {answers:?}");
+    anyhow::ensure!(other.is_none(), "unexpected status: {answers:?}");
     let refused: u64 = answers.iter().filter(|(status, _)| **status != 202).map(|(_, n)| n).sum();
-    anyhow::ensure!(refused > 0, "nothing was too much: {answers:?}");
+    anyhow::ensure!(refused > 0, "no request was refused: {answers:?}");
     served.app.stop().cancel();
     Ok(json!({
         "answers": answers.iter().map(|(status, n)| (status.to_string(), (*n).into())).collect::<serde_json::Map<_, _>>(),

@@ -1,9 +1,9 @@
-//! Many readers of live runs: how long from the append to the client, beside a
-//! bare broadcast of the same frames at the same rate.
+//! Many readers of live runs: latency from the append to the client, compared with a bare
+//! broadcast of the same frames at the same rate.
 
 use super::client::{Client, get, post};
 use super::{Options, PATIENCE_S, bare, serve, wide};
-use crate::ground::{Plant, brief, sealer};
+use crate::fixture::{BenchEngine, brief, sealer};
 use serde_json::{Value, json};
 use sluice_bridge::mock::{MockAdapter, Script};
 use sluice_core::run::id::RunId;
@@ -15,10 +15,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::{Barrier, broadcast};
 
-/// Parts of each answer, and how far apart: five seconds in all.
+/// Parts of each answer, and the interval between them: five seconds in all.
 const PARTS: usize = 50;
 const APART_MS: u64 = 100;
-/// How long before the first part, so that everybody reads by then.
+/// Delay of the first part, so that all readers are connected.
 const BEFORE_MS: u64 = 8000;
 
 /// When each event became durable.
@@ -28,14 +28,14 @@ struct Clock(Mutex<BTreeMap<(RunId, u64), Instant>>);
 impl Observer for Clock {
     fn turned(&self, turned: &Turned<'_>) {
         let now = Instant::now();
-        let mut seen = self.0.lock().expect("nobody panics while holding it");
+        let mut seen = self.0.lock().expect("the lock is not poisoned");
         for id in turned.first..=turned.run.version {
             seen.insert((turned.run.id, id), now);
         }
     }
 }
 
-/// What a reader saw: event ids and when they came, and the bytes of each frame.
+/// What a reader received: event ids, arrival times, and frame sizes.
 type Arrivals = Vec<(u64, Instant, usize)>;
 
 pub(super) async fn run(options: &Options) -> anyhow::Result<Value> {
@@ -47,13 +47,13 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Value> {
     let adapter = Arc::new(MockAdapter::new(script));
     let observer: Arc<dyn Observer> = Arc::clone(&clock) as Arc<dyn Observer>;
     let plant =
-        Plant::observed(&options.place, adapter, Config::default(), Some(sealer()), observer);
+        BenchEngine::observed(&options.place, adapter, Config::default(), Some(sealer()), observer);
     let served = serve(plant.await?, wide()).await?;
     let start = post("/api/v1/workflows/live/runs", r#"{"default_agent": "mock"}"#);
     let mut client = Client::open(served.address).await?;
     let mut runs = Vec::new();
     for _ in 0..options.live {
-        let (_, body) = client.ask(&start).await?;
+        let (_, body) = client.send(&start).await?;
         let answer: Value = serde_json::from_slice(&body)?;
         let text = answer["data"]["run_id"].as_str().unwrap_or_default().to_owned();
         let id = RunId::parse(&text).ok_or_else(|| anyhow::anyhow!("no run: {answer}"))?;
@@ -67,14 +67,14 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Value> {
     let arrivals = read_all(served.address, paths.collect()).await?;
     let rss_after = rss_mib();
     served.app.stop().cancel();
-    let appended = clock.0.lock().expect("nobody panics while holding it").clone();
+    let appended = clock.0.lock().expect("the lock is not poisoned").clone();
     let mut ours = Vec::new();
     let mut frames: BTreeMap<usize, Vec<(Instant, usize)>> = BTreeMap::new();
     for (at, reader) in arrivals.iter().enumerate() {
         let (run, _) = runs[at % runs.len()];
         for (id, when, bytes) in reader {
             let Some(appended) = appended.get(&(run, *id)) else { continue };
-            // What was there before the reader came says nothing.
+            // Events from before the reader connected are not measured.
             if reader.first().is_some_and(|first| first.1 > *appended) {
                 continue;
             }
@@ -135,7 +135,7 @@ async fn read_all(address: SocketAddr, paths: Vec<String>) -> anyhow::Result<Vec
     Ok(all)
 }
 
-/// The same frames at the same times to as many readers, by a bare broadcast.
+/// Broadcasts the same frames at the same times to as many readers.
 async fn broadcasted(
     options: &Options,
     frames: &BTreeMap<usize, Vec<(Instant, usize)>>,
@@ -166,8 +166,8 @@ async fn broadcasted(
                 let frame = format!("id: {number}\nevent: {kind}\ndata: {data}\n\n");
                 let number = u64::try_from(number).unwrap_or(u64::MAX);
                 let now = Instant::now();
-                sent.lock().expect("nobody panics while holding it").insert((at, number), now);
-                // Whoever left is not read for.
+                sent.lock().expect("the lock is not poisoned").insert((at, number), now);
+                // Readers may have disconnected.
                 let _ = sender.send(frame.into());
             }
         }));
@@ -176,7 +176,7 @@ async fn broadcasted(
         channel.await?;
     }
     let arrivals = reading.await??;
-    let sent = sent.lock().expect("nobody panics while holding it").clone();
+    let sent = sent.lock().expect("the lock is not poisoned").clone();
     let mut took = Vec::new();
     for (at, reader) in arrivals.iter().enumerate() {
         for (id, when, _) in reader {
@@ -194,13 +194,13 @@ fn quantile(times: &mut [Duration], share: f64) -> f64 {
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "a place in a list"
+        reason = "an index into a list"
     )]
     let at = (times.len().saturating_sub(1) as f64 * share) as usize;
     times.get(at).map_or(0.0, |time| time.as_secs_f64() * 1000.0)
 }
 
-/// Memory that this process has now.
+/// Resident memory of this process.
 pub(super) fn rss_mib() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap_or_default();

@@ -1,6 +1,6 @@
-//! What the benchmarks of the engine stand on.
+//! Engines, stores and figures that the benchmarks share.
 
-use crate::limit::Bare;
+use crate::limit::BareDatabase;
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
@@ -33,45 +33,45 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Where journals are kept while measuring.
+/// Store to measure.
 #[derive(Args, Clone)]
-pub(crate) struct Where {
-    /// Which store.
-    #[arg(long, value_enum, default_value_t = Kind::Sqlite)]
-    store: Kind,
-    /// Where the store keeps its files; a directory of its own when absent.
+pub(crate) struct StoreOptions {
+    /// Store to use.
+    #[arg(long, value_enum, default_value_t = StoreKind::Sqlite)]
+    store: StoreKind,
+    /// Directory of the store (default: a temporary one).
     #[arg(long)]
     pub(crate) data: Option<PathBuf>,
-    /// The database that is there already.
+    /// An already running database.
     #[arg(skip)]
     database: Option<Arc<Server>>,
 }
 
-impl Where {
-    /// The same, in `dir` unless another directory was named.
-    pub(crate) fn within(&self, dir: &Path) -> Where {
+impl StoreOptions {
+    /// The same options, with `dir` as the default directory.
+    pub(crate) fn within(&self, dir: &Path) -> StoreOptions {
         let data = self.data.clone().unwrap_or_else(|| dir.to_owned());
-        Where { data: Some(data), ..self.clone() }
+        StoreOptions { data: Some(data), ..self.clone() }
     }
 
-    /// Whether nodes can share it.
+    /// Whether several nodes can share the store.
     pub(crate) fn is_shared(&self) -> bool {
-        matches!(self.store, Kind::Postgres)
+        matches!(self.store, StoreKind::Postgres)
     }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Kind {
+enum StoreKind {
     Sqlite,
     Memory,
-    /// In a server that is started for it.
+    /// In a server that the benchmark starts.
     Postgres,
 }
 
-/// Has the database count statements.
+/// Makes PostgreSQL count statements.
 const COUNTED: &str = "shared_preload_libraries=pg_stat_statements";
 
-/// Gives a store the key that a server would: everything it writes has MACs.
+/// Gives a store a MAC key, as a server does.
 async fn keyed(store: &dyn Keyed) -> Result<(), StoreError> {
     let key = MacKey::derive(&[7; 32]);
     match store.marked(&key) {
@@ -81,13 +81,13 @@ async fn keyed(store: &dyn Keyed) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// What seals are made with.
+/// A sealer with a fixed key.
 pub(crate) fn sealer() -> Sealer {
     Sealer { signer: Signer::new(&[7; 32]), witness: None }
 }
 
 /// An engine, its store and its directory.
-pub(crate) struct Plant {
+pub(crate) struct BenchEngine {
     pub(crate) engine: Arc<Engine>,
     pub(crate) store: Arc<dyn Store>,
     database: Option<Arc<Server>>,
@@ -95,64 +95,64 @@ pub(crate) struct Plant {
     _own: Option<tempfile::TempDir>,
 }
 
-impl Plant {
-    pub(crate) async fn open(place: &Where, mock: &str) -> anyhow::Result<Plant> {
+impl BenchEngine {
+    pub(crate) async fn open(place: &StoreOptions, mock: &str) -> anyhow::Result<BenchEngine> {
         let script = Script::parse(mock).map_err(|wrong| anyhow::anyhow!("{wrong:?}"))?;
         let adapter = Arc::new(MockAdapter::new(script));
-        Plant::open_with(place, adapter, Config::default()).await
+        BenchEngine::open_with(place, adapter, Config::default()).await
     }
 
-    /// An engine on rows of a registry, with seals or without.
+    /// Opens an engine on registry rows.
     pub(crate) async fn governed(
-        place: &Where,
+        place: &StoreOptions,
         mock: &str,
         rows: Vec<Row>,
         config: Config,
         sealer: Option<Sealer>,
-    ) -> anyhow::Result<Plant> {
+    ) -> anyhow::Result<BenchEngine> {
         let script = Script::parse(mock).map_err(|wrong| anyhow::anyhow!("{wrong:?}"))?;
         let adapter = Arc::new(MockAdapter::new(script));
-        Plant::on(place, adapter, config, (rows, sealer), None).await
+        BenchEngine::on(place, adapter, config, (rows, sealer), None).await
     }
 
-    /// An engine whose appends somebody is told of.
+    /// Opens an engine with an observer.
     pub(crate) async fn observed(
-        place: &Where,
+        place: &StoreOptions,
         adapter: Arc<dyn Adapter>,
         config: Config,
         sealer: Option<Sealer>,
         observer: Arc<dyn Observer>,
-    ) -> anyhow::Result<Plant> {
-        Plant::on(place, adapter, config, (Vec::new(), sealer), Some(observer)).await
+    ) -> anyhow::Result<BenchEngine> {
+        BenchEngine::on(place, adapter, config, (Vec::new(), sealer), Some(observer)).await
     }
 
     pub(crate) async fn open_with(
-        place: &Where,
+        place: &StoreOptions,
         adapter: Arc<dyn Adapter>,
         config: Config,
-    ) -> anyhow::Result<Plant> {
-        Plant::on(place, adapter, config, (Vec::new(), Some(sealer())), None).await
+    ) -> anyhow::Result<BenchEngine> {
+        BenchEngine::on(place, adapter, config, (Vec::new(), Some(sealer())), None).await
     }
 
     async fn on(
-        place: &Where,
+        place: &StoreOptions,
         adapter: Arc<dyn Adapter>,
         config: Config,
         (rows, sealer): (Vec<Row>, Option<Sealer>),
         observer: Option<Arc<dyn Observer>>,
-    ) -> anyhow::Result<Plant> {
+    ) -> anyhow::Result<BenchEngine> {
         let own = if place.data.is_none() { Some(tempfile::tempdir()?) } else { None };
         let dir = place.data.clone().or_else(|| own.as_ref().map(|dir| dir.path().to_owned()));
         let dir = dir.context("there is a directory")?;
         let mut database = place.database.clone();
         let store: Arc<dyn Store> = match place.store {
-            Kind::Sqlite => {
+            StoreKind::Sqlite => {
                 let store = SqliteStore::open(&dir, Arc::new(SystemClock))?;
                 keyed(&store).await?;
                 Arc::new(store)
             }
-            Kind::Memory => Arc::new(MemoryStore::new(Arc::new(SystemClock))),
-            Kind::Postgres => {
+            StoreKind::Memory => Arc::new(MemoryStore::new(Arc::new(SystemClock))),
+            StoreKind::Postgres => {
                 let start = || Server::start(&[COUNTED]).map(Arc::new);
                 let server = database.map_or_else(start, Ok).map_err(anyhow::Error::msg)?;
                 let store = PostgresStore::open_by(&server.url(), Time::Database)?;
@@ -166,7 +166,7 @@ impl Plant {
             let change = Change { expect: None, put: rows, remove: Vec::new(), node, entries };
             store.change(change).await?;
         }
-        let ground = Ground {
+        let fixture = Ground {
             store: Arc::clone(&store),
             clock: Arc::new(SystemClock),
             entropy: Arc::new(|| Box::new(SystemEntropy)),
@@ -176,21 +176,21 @@ impl Plant {
             moderator: None,
             observer,
         };
-        let engine = Arc::new(Engine::open(ground, config).await?);
-        Ok(Plant { engine, store, database, dir, _own: own })
+        let engine = Arc::new(Engine::open(fixture, config).await?);
+        Ok(BenchEngine { engine, store, database, dir, _own: own })
     }
 
-    /// Where another node finds what this one writes.
-    pub(crate) fn shared(&self, place: &Where) -> Where {
-        Where { database: self.database.clone(), ..place.clone() }
+    /// Options for another node on the same store.
+    pub(crate) fn shared(&self, place: &StoreOptions) -> StoreOptions {
+        StoreOptions { database: self.database.clone(), ..place.clone() }
     }
 
-    /// The database, if it is in one.
+    /// The PostgreSQL server, if that is the store.
     pub(crate) fn database(&self) -> Option<&Server> {
         self.database.as_deref()
     }
 
-    /// The database's URL, if it is in one.
+    /// URL of the PostgreSQL server, if that is the store.
     pub(crate) fn url(&self) -> Option<String> {
         self.database.as_ref().map(|server| server.url())
     }
@@ -219,7 +219,7 @@ impl Plant {
             let status = tips.borrow_and_update().map(|tip| tip.status);
             let status = match status {
                 Some(status) => status,
-                // It may have ended before it was followed.
+                // The run may have ended before it was followed.
                 None => self.engine.load(run).await?.status,
             };
             if status.is_terminal() {
@@ -231,14 +231,14 @@ impl Plant {
     }
 }
 
-/// A document as the engine takes it.
+/// Parses a document into a stored definition.
 pub(crate) fn stored(document: &str) -> anyhow::Result<Stored> {
     let checked = doc::check(document.as_bytes(), Some(Format::Lobsterx), &Registry::default());
     let plan = checked.plan.with_context(|| format!("{:?}", checked.diagnostics))?;
     Ok(Stored::new(plan, document))
 }
 
-/// A workflow of `steps` steps that do nothing, one after the other.
+/// A workflow of `steps` no-op steps in sequence.
 pub(crate) fn chain(steps: usize) -> String {
     let step = |at: usize| match at {
         0 => "  - {id: s0, command: nothing}\n".to_owned(),
@@ -248,40 +248,40 @@ pub(crate) fn chain(steps: usize) -> String {
     format!("name: chain\nsteps:\n{steps}")
 }
 
-/// Processor time this process has used, in seconds.
+/// CPU time of this process, in seconds.
 pub(crate) fn cpu_s() -> f64 {
-    Used::now().cpu_s
+    ProcessUsage::now().cpu_s
 }
 
-/// What a benchmark counted, and the figures that every one of them prints.
+/// Counters of a benchmark, and the figures that every benchmark prints.
 pub(crate) struct Tally {
     gauges: Gauges,
     cpu_s: f64,
-    bare: Bare,
+    bare: BareDatabase,
     bare_rows: usize,
     bare_took: Duration,
     bare_cpu_s: f64,
     commits: Vec<Duration>,
 }
 
-/// What was done, and how long it took.
+/// Completed work and its duration.
 pub(crate) struct Work {
     pub(crate) steps: usize,
     pub(crate) runs: usize,
     pub(crate) took: Duration,
-    /// How long each run took.
+    /// Duration of each run.
     pub(crate) times: Vec<Duration>,
 }
 
 impl Tally {
-    /// Begins to count, with a first turn of the yardstick.
-    pub(crate) fn new(plant: &Plant, rows: usize) -> anyhow::Result<Tally> {
+    /// Starts counting, with a first measurement of the baseline.
+    pub(crate) fn new(plant: &BenchEngine, rows: usize) -> anyhow::Result<Tally> {
         let mut tally = Tally {
             gauges: plant.store.gauges(),
-            cpu_s: Used::now().cpu_s,
+            cpu_s: ProcessUsage::now().cpu_s,
             bare: match plant.url() {
-                Some(url) => Bare::connect(&url)?,
-                None => Bare::open(plant.dir())?,
+                Some(url) => BareDatabase::connect(&url)?,
+                None => BareDatabase::open(plant.dir())?,
             },
             bare_rows: 0,
             bare_took: Duration::ZERO,
@@ -292,17 +292,17 @@ impl Tally {
         Ok(tally)
     }
 
-    /// Counts what was done since the process began.
+    /// Counts from the start of the process instead.
     pub(crate) fn since_the_beginning(&mut self) {
         self.gauges = Gauges::default();
         self.cpu_s = 0.0;
     }
 
-    /// The yardstick's turn: so many rows, as many in a commit as the store has, and
-    /// some commits of one.
-    pub(crate) fn yardstick(&mut self, plant: &Plant, rows: usize) -> anyhow::Result<()> {
+    /// Measures the baseline: `rows` rows in commits as large as the store's, and some
+    /// commits of one row.
+    pub(crate) fn yardstick(&mut self, plant: &BenchEngine, rows: usize) -> anyhow::Result<()> {
         const COMMITS: usize = 50;
-        let cpu_s = Used::now().cpu_s;
+        let cpu_s = ProcessUsage::now().cpu_s;
         let gauges = plant.store.gauges();
         let group = usize::try_from(gauges.appends / gauges.commits.max(1)).unwrap_or(1).max(1);
         self.bare_took += self.bare.rows(rows, group)?;
@@ -310,25 +310,25 @@ impl Tally {
         for _ in 0..COMMITS {
             self.commits.push(self.bare.commit()?);
         }
-        self.bare_cpu_s += Used::now().cpu_s - cpu_s;
+        self.bare_cpu_s += ProcessUsage::now().cpu_s - cpu_s;
         Ok(())
     }
 
-    /// The time of one commit of one row, usually.
+    /// Median duration of a commit of one row.
     pub(crate) fn commit_ms(&mut self) -> f64 {
         quantile_ms(&mut self.commits, 0.5)
     }
 
-    /// Everything, for the last line.
+    /// All figures as JSON.
     #[expect(clippy::cast_precision_loss, reason = "figures for people")]
     pub(crate) fn json(
         &mut self,
         bench: &str,
-        plant: &Plant,
+        plant: &BenchEngine,
         mut work: Work,
     ) -> Map<String, Value> {
         let after = plant.store.gauges();
-        let used = Used::now();
+        let used = ProcessUsage::now();
         let commits = after.commits - self.gauges.commits;
         let appends = after.appends - self.gauges.appends;
         let steps_per_s = per_s(work.steps, work.took);
@@ -355,15 +355,15 @@ impl Tally {
     }
 }
 
-/// What the process used: memory at its highest and now, processor time.
-pub(crate) struct Used {
+/// Memory and CPU time of this process.
+pub(crate) struct ProcessUsage {
     pub(crate) peak_mb: f64,
     pub(crate) rss_mb: f64,
     pub(crate) cpu_s: f64,
 }
 
-impl Used {
-    pub(crate) fn now() -> Used {
+impl ProcessUsage {
+    pub(crate) fn now() -> ProcessUsage {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let kib = |key: &str| {
             let line = status.lines().find(|line| line.starts_with(key))?;
@@ -373,7 +373,7 @@ impl Used {
         let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or("").split(' ').collect();
         let ticks = |at: usize| fields.get(at).and_then(|one| one.parse::<f64>().ok());
         const TICKS_PER_S: f64 = 100.0;
-        Used {
+        ProcessUsage {
             peak_mb: kib("VmHWM").unwrap_or(0.0) / 1024.0,
             rss_mb: kib("VmRSS").unwrap_or(0.0) / 1024.0,
             cpu_s: (ticks(11).unwrap_or(0.0) + ticks(12).unwrap_or(0.0)) / TICKS_PER_S,
@@ -381,7 +381,7 @@ impl Used {
     }
 }
 
-/// The value below which this share of the times lies.
+/// Quantile of the times, in milliseconds.
 pub(crate) fn quantile_ms(times: &mut [Duration], share: f64) -> f64 {
     if times.is_empty() {
         return 0.0;
@@ -391,19 +391,19 @@ pub(crate) fn quantile_ms(times: &mut [Duration], share: f64) -> f64 {
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         clippy::cast_precision_loss,
-        reason = "a place in a list"
+        reason = "an index into a list"
     )]
     let at = ((times.len() - 1) as f64 * share).round() as usize;
     times[at].as_secs_f64() * 1000.0
 }
 
-/// How many in a second.
+/// Rate per second.
 #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
 pub(crate) fn per_s(count: usize, took: Duration) -> f64 {
     count as f64 / took.as_secs_f64()
 }
 
-/// Two digits after the point are enough.
+/// Rounds to two decimals.
 pub(crate) fn brief(figure: f64) -> f64 {
     (figure * 100.0).round() / 100.0
 }
