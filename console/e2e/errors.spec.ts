@@ -14,7 +14,7 @@ const REQUESTS: Readonly<Record<string, { url: string; empty?: string }>> = {
 const PROBLEM = {
   title: "the store is on fire",
   code: "store_unavailable",
-  detail: "call somebody",
+  detail: "contact the operator",
   status: 400,
 };
 

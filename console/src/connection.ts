@@ -40,10 +40,10 @@ export function useRefreshOnEvents(
       onEvents: (events) => {
         if (events.some(isRelevant)) schedule();
       },
-      onConnection: (link) => {
+      onConnection: (state) => {
         // Load what happened before this stream started.
-        if (link === "live") refresh();
-        setConnection(link);
+        if (state === "live") refresh();
+        setConnection(state);
       },
       isLast: () => false,
     });

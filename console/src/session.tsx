@@ -31,7 +31,7 @@ const SessionContext = createContext<Session | null>(null);
 
 export function useSession(): Session {
   const session = useContext(SessionContext);
-  if (!session) throw new Error("a page is shown to those who are signed in");
+  if (!session) throw new Error("useSession is called outside a session");
   return session;
 }
 

@@ -18,7 +18,7 @@ export interface FollowOptions {
   after: string | null;
   /** Receives events in order, in batches as they arrive. */
   onEvents: (events: Event[]) => void;
-  onConnection: (link: ConnectionState) => void;
+  onConnection: (state: ConnectionState) => void;
   /** Whether the stream is complete when the server closes it after this event. */
   isLast: (event: Event) => boolean;
 }

@@ -147,9 +147,9 @@ function CostReport({ rows, by, bucket, buckets }: CostReportProps) {
       </div>
     );
   }
-  const bars = buckets.map((at, place) => ({
+  const bars = buckets.map((at, index) => ({
     label: short(bucket, at),
-    values: table[place] ?? [],
+    values: table[index] ?? [],
   }));
   return (
     <div className="costs">

@@ -72,12 +72,12 @@ export function values(
   buckets: readonly number[],
 ): number[][] {
   const table = buckets.map(() => names.map(() => 0));
-  const placeOf = new Map(buckets.map((at, place) => [at, place]));
+  const indexOfBucket = new Map(buckets.map((at, index) => [at, index]));
   for (const row of rows) {
-    const line = table[placeOf.get(Date.parse(row.start)) ?? -1];
+    const line = table[indexOfBucket.get(Date.parse(row.start)) ?? -1];
     const found = names.indexOf(nameOf(row, by));
-    const place = found >= 0 ? found : names.indexOf(OTHERS);
-    if (line && place >= 0) line[place] = (line[place] ?? 0) + Number(row.cost);
+    const index = found >= 0 ? found : names.indexOf(OTHERS);
+    if (line && index >= 0) line[index] = (line[index] ?? 0) + Number(row.cost);
   }
   return table;
 }

@@ -221,8 +221,8 @@ function Store({ files, active, shadow, onDone }: StoreProps) {
       name: row(name),
       body: { text, set: where },
     }));
-    const there = where === "shadow" ? shadow : active.origin === "stored" ? active : null;
-    const gone = (there?.files ?? []).filter((file) => files[file.name] === undefined);
+    const stored = where === "shadow" ? shadow : active.origin === "stored" ? active : null;
+    const gone = (stored?.files ?? []).filter((file) => files[file.name] === undefined);
     const remove = gone.map((file) => ({ kind: "policy", name: row(file.name) }));
     await request("post", "/api/v1/apply", { body: { rows, remove } });
     await queries.invalidateQueries({ queryKey: ["policies"] });

@@ -79,8 +79,8 @@ function useEdges({ steps }: LaidOut<GraphStep>, flows: readonly FlowEdge[]): Ed
     const pairs = new Map<string, FlowEdge & { labels: Set<string> }>();
     for (const flow of flows) {
       const id = `${flow.from}\n${flow.to}`;
-      const there = pairs.get(id);
-      if (there) there.labels.add(flow.label);
+      const existing = pairs.get(id);
+      if (existing) existing.labels.add(flow.label);
       else pairs.set(id, { ...flow, labels: new Set([flow.label]) });
     }
     const values = [...pairs].map(([id, { from, to, labels }]) => ({

@@ -169,19 +169,19 @@ const same = (one: Bounds | null, other: Bounds | null) =>
 /** Indices of the steps that are elements. New ones are added a few per frame. */
 function useNear({ layout }: LaidOut<GraphStep>, near: Bounds | null): readonly number[] {
   const wanted = useMemo(() => (near ? within(layout, near, NEAR_MAX) : []), [layout, near]);
-  const [there, setThere] = useState<{ layout: GraphLayout; numbers: readonly number[] }>({
+  const [rendered, setRendered] = useState<{ layout: GraphLayout; numbers: readonly number[] }>({
     layout,
     numbers: [],
   });
   useEffect(() => {
-    const now = new Set(there.layout === layout ? there.numbers : []);
+    const now = new Set(rendered.layout === layout ? rendered.numbers : []);
     let room = NEW_MAX;
     const next = wanted.filter((at) => now.has(at) || room-- > 0);
     if (next.length === now.size && next.every((at) => now.has(at))) return;
-    const frame = requestAnimationFrame(() => setThere({ layout, numbers: next }));
+    const frame = requestAnimationFrame(() => setRendered({ layout, numbers: next }));
     return () => cancelAnimationFrame(frame);
-  }, [wanted, there, layout]);
-  return there.layout === layout ? there.numbers : [];
+  }, [wanted, rendered, layout]);
+  return rendered.layout === layout ? rendered.numbers : [];
 }
 
 function useBoxes({ placed, status, chosen }: Props, near: Bounds | null): Box[] {
@@ -273,8 +273,8 @@ function Pane(props: Props & { size: Size }) {
     if (look.current) moved(look.current);
   }, [moved]);
   const choose = (event: MouseEvent) => {
-    const place = flow.current?.screenToFlowPosition({ x: event.clientX, y: event.clientY });
-    const step = place && placed.steps[stepAt(placed.layout, place.x, place.y)];
+    const point = flow.current?.screenToFlowPosition({ x: event.clientX, y: event.clientY });
+    const step = point && placed.steps[stepAt(placed.layout, point.x, point.y)];
     if (step) onChoose?.(step.node_id);
   };
   const jump = (event: MouseEvent<HTMLCanvasElement>) => {

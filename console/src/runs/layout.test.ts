@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { DAGRE_MAX, HEIGHT, positionsOf, type Step, WIDTH, wavePositions } from "./layout";
 
-/** A graph of so many waves, each step after two of the wave before. */
+/** A graph with this many waves; each step depends on two steps of the previous wave. */
 function graph(waves: number, wide: number): Step[] {
   const id = (wave: number, at: number) => `s${wave}_${at % wide}`;
   return Array.from({ length: waves * wide }, (_, n) => {
@@ -12,23 +12,23 @@ function graph(waves: number, wide: number): Step[] {
 }
 
 function check(steps: Step[]) {
-  const places = positionsOf(steps);
+  const positions = positionsOf(steps);
   const all = steps.map((step) => {
-    const place = places[step.node_id];
-    if (!place) throw new Error(`${step.node_id} has no place`);
-    return place;
+    const position = positions[step.node_id];
+    if (!position) throw new Error(`${step.node_id} has no position`);
+    return position;
   });
-  expect(Object.keys(places).length).toBe(steps.length);
+  expect(Object.keys(positions).length).toBe(steps.length);
   const behind = steps.filter((step) =>
     step.depends_on.some(
-      (before) => (places[before]?.x ?? 0) + WIDTH >= (places[step.node_id]?.x ?? 0),
+      (before) => (positions[before]?.x ?? 0) + WIDTH >= (positions[step.node_id]?.x ?? 0),
     ),
   );
   expect(behind).toEqual([]);
   const apart = (one: { x: number; y: number }, other: { x: number; y: number }) =>
     Math.abs(one.x - other.x) >= WIDTH || Math.abs(one.y - other.y) >= HEIGHT;
   const covered = all.filter((one, at) =>
-    all.some((other, place) => place < at && !apart(one, other)),
+    all.some((other, index) => index < at && !apart(one, other)),
   );
   expect(covered).toEqual([]);
 }

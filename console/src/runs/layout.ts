@@ -39,9 +39,9 @@ export function computeLayout(steps: readonly Step[]): GraphLayout {
   const [xs, ys] = [new Float64Array(steps.length), new Float64Array(steps.length)];
   const [from, to]: [number[], number[]] = [[], []];
   steps.forEach((step, at) => {
-    const place = positions[step.node_id];
-    xs[at] = place?.x ?? 0;
-    ys[at] = place?.y ?? 0;
+    const position = positions[step.node_id];
+    xs[at] = position?.x ?? 0;
+    ys[at] = position?.y ?? 0;
     for (const before of step.depends_on) {
       const source = number.get(before);
       if (source === undefined) continue;

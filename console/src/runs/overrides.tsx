@@ -81,19 +81,19 @@ export function Overrides({ run, args, steps, edits, onChange }: Props) {
           run={run}
           steps={steps}
           taken={Object.keys(edits.set)}
-          onAdd={(place, value) =>
-            onChange({ ...edits, set: { ...edits.set, [place]: toJson(value) } })
+          onAdd={(path, value) =>
+            onChange({ ...edits, set: { ...edits.set, [path]: toJson(value) } })
           }
         />
       )}
-      {Object.entries(edits.set).map(([place, text]) => (
+      {Object.entries(edits.set).map(([path, text]) => (
         <OverrideField
-          key={place}
-          name={place}
+          key={path}
+          name={path}
           text={text}
-          wrong={wrong.includes(place)}
-          onChange={(next) => onChange({ ...edits, set: { ...edits.set, [place]: next } })}
-          onDrop={() => onChange({ ...edits, set: drop(edits.set, place) })}
+          wrong={wrong.includes(path)}
+          onChange={(next) => onChange({ ...edits, set: { ...edits.set, [path]: next } })}
+          onDrop={() => onChange({ ...edits, set: drop(edits.set, path) })}
         />
       ))}
     </fieldset>
@@ -129,7 +129,7 @@ interface AddOutputProps {
   run: string;
   steps: readonly string[];
   taken: readonly string[];
-  onAdd: (place: string, value: unknown) => void;
+  onAdd: (path: string, value: unknown) => void;
 }
 
 /** Chooses a step, then one of its outputs. The outputs are loaded when the step is chosen. */

@@ -41,7 +41,7 @@ export interface Ink {
   tones: readonly string[];
 }
 
-/** Most edges drawn at once: more cannot be told apart. */
+/** Most edges drawn at once: more cannot be distinguished. */
 const EDGES_MAX = 6_000;
 /** Zoom below which edges are drawn straight. */
 const CURVED_FROM = 0.25;

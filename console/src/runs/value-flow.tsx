@@ -37,8 +37,8 @@ export function useValueFlows(
   return found.data;
 }
 
-const isStep = (run: string, step: string) => (place: ValueFlow["source"]) =>
-  place.run_id === run && place.node_id === step;
+const isStep = (run: string, step: string) => (end: ValueFlow["source"]) =>
+  end.run_id === run && end.node_id === step;
 
 /** Flows between two steps of this run, for the graph. */
 export function flowEdges(run: string, flows: readonly ValueFlow[]): FlowEdge[] {
@@ -75,7 +75,7 @@ export function ValueFlowList({ run, step, flows, onChoose }: Props) {
           // biome-ignore lint/suspicious/noArrayIndexKey: the flows of a step only grow
           <li key={`from${at}`}>
             <code>{visible(one.target_input_path)}</code> <span className="muted">from</span>{" "}
-            <FlowEnd run={run} place={one.source} onChoose={onChoose} />{" "}
+            <FlowEnd run={run} end={one.source} onChoose={onChoose} />{" "}
             <code>{visible(one.source_output_path)}</code>
           </li>
         ))}
@@ -83,7 +83,7 @@ export function ValueFlowList({ run, step, flows, onChoose }: Props) {
           // biome-ignore lint/suspicious/noArrayIndexKey: the flows of a step only grow
           <li key={`to${at}`}>
             <code>{visible(one.source_output_path)}</code> <span className="muted">to</span>{" "}
-            <FlowEnd run={run} place={one.target} onChoose={onChoose} />{" "}
+            <FlowEnd run={run} end={one.target} onChoose={onChoose} />{" "}
             <code>{visible(one.target_input_path)}</code>
           </li>
         ))}
@@ -99,25 +99,25 @@ export function ValueFlowList({ run, step, flows, onChoose }: Props) {
 
 function FlowEnd({
   run,
-  place,
+  end,
   onChoose,
 }: {
   run: string;
-  place: ValueFlow["source"];
+  end: ValueFlow["source"];
   onChoose: (step: string) => void;
 }) {
-  if (place.run_id !== run) {
+  if (end.run_id !== run) {
     return (
-      <Link href={`${runPath(place.run_id)}?step=${encodeURIComponent(place.node_id)}`}>
-        {visible(place.node_id)} of{" "}
-        {place.workflow === null ? "another run" : `a run of ${visible(place.workflow)}`}
+      <Link href={`${runPath(end.run_id)}?step=${encodeURIComponent(end.node_id)}`}>
+        {visible(end.node_id)} of{" "}
+        {end.workflow === null ? "another run" : `a run of ${visible(end.workflow)}`}
       </Link>
     );
   }
-  if (place.node_id === "") return <span>the run</span>;
+  if (end.node_id === "") return <span>the run</span>;
   return (
-    <button type="button" className="link" onClick={() => onChoose(place.node_id)}>
-      {visible(place.node_id)}
+    <button type="button" className="link" onClick={() => onChoose(end.node_id)}>
+      {visible(end.node_id)}
     </button>
   );
 }

@@ -89,8 +89,8 @@ function StepLine({ step }: { step: Step }) {
       {step.conditional && <p className="muted small">{hint}</p>}
     </>
   );
-  const judgement = step.decision as GateDecision | null | undefined;
-  if (!judgement) {
+  const decision = step.decision as GateDecision | null | undefined;
+  if (!decision) {
     return (
       <div className="bar">
         {head}
@@ -103,7 +103,7 @@ function StepLine({ step }: { step: Step }) {
   return (
     <details open={step.outcome === "stop"}>
       <summary className="bar">{head}</summary>
-      <Gates of={judgement} />
+      <Gates of={decision} />
     </details>
   );
 }
