@@ -27,7 +27,7 @@ export class Problem extends Error {
   readonly errors: readonly string[];
   readonly requestId: string | null;
 
-  constructor(status: number, body: Partial<Schemas["Problem"]>) {
+  constructor(status: number, body: Partial<Schemas["ProblemDetails"]>) {
     super(body.title ?? `the server responded with status ${status}`);
     this.status = status;
     this.code = body.code ?? "unknown";
@@ -92,7 +92,7 @@ export function apiUrl(template: string, options: Pick<RequestOptions, "path" | 
 }
 
 export async function readProblem(response: Response): Promise<Problem> {
-  const body = (await response.json().catch(() => ({}))) as Partial<Schemas["Problem"]>;
+  const body = (await response.json().catch(() => ({}))) as Partial<Schemas["ProblemDetails"]>;
   return new Problem(response.status, body);
 }
 

@@ -1,13 +1,13 @@
-//! The server as a whole: its organisations, its settings, what it counts.
+//! The server as a whole: its organisations, settings, limits and metrics.
 
 use crate::api::cookie;
 use crate::auth::Caller;
 use crate::auth::secret::{self, Digest};
+use crate::capacity::{CapacityPool, Shares};
 use crate::checks::Checks;
-use crate::house::House;
 use crate::limits;
 use crate::metrics::Metrics;
-use crate::places::{Places, Shares};
+use crate::organisation::Organisation;
 use crate::rates::Rates;
 use sluice_bridge::connections::{Bounds, Connections};
 use sluice_bridge::limits::{CALLBACK_BYTES_MAX, CONNECTION_GRACE_MS};
@@ -18,59 +18,60 @@ use std::sync::{Arc, RwLock};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// What an operator may set.
+/// The settings that an operator may change.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Longest body of a request.
+    /// Maximum size of a request body.
     pub body_bytes: usize,
-    /// How long a request may take.
+    /// Maximum time until a request is answered.
     pub request_ms: u64,
     /// Requests a second for each token.
     pub rate_per_second: u32,
-    /// Requests at once for each token.
+    /// Burst of requests for each token, beyond its rate.
     pub rate_burst: u32,
-    /// Failed sign-ins a minute for each address.
+    /// Failed sign-ins a minute for each client address.
     pub strangers_per_minute: u32,
     /// Requests a second for each gateway.
     pub gateway_rate_per_second: u32,
-    /// New processes behind one gateway that are noted in a minute.
+    /// New processes behind one gateway that are recorded in a minute.
     pub instances_per_minute: u32,
     /// Sessions that one token may open in a minute.
     pub sessions_per_minute: u32,
-    /// Sessions of one token at once; one more ends the oldest.
+    /// Concurrent sessions of one token; a further one ends the oldest.
     pub sessions: usize,
-    /// Most connections at once.
+    /// Maximum number of concurrent connections.
     pub connections: usize,
-    /// Most requests that are worked on at once.
+    /// Maximum number of requests in progress.
     pub in_flight: usize,
-    /// Most live streams at once.
+    /// Maximum number of concurrent event streams.
     pub streams: usize,
-    /// Most calls of agents at once.
+    /// Maximum number of concurrent MCP calls.
     pub mcp_calls: usize,
-    /// Most bytes of bodies that are being read.
+    /// Maximum total size of request bodies that are being read.
     pub body_memory_bytes: usize,
-    /// What one token, one organisation and all strangers may have of each of these.
+    /// The share of each of these that a token, an organisation and all clients without a
+    /// token may use.
     pub shares: Shares,
-    /// Origins that pages may ask from; none by default.
+    /// Origins from which pages may call the API; none by default.
     pub cors_origins: Vec<String>,
-    /// Names, beside those of this machine, under which agents may ask.
+    /// Host names, besides those of this machine, that MCP clients may use.
     pub hosts: Vec<String>,
-    /// Where browsers and gateways reach the server.
+    /// The URL under which browsers and gateways reach the server.
     pub public_url: String,
-    /// Whether cookies are only sent over TLS; they are where `public_url` is https.
+    /// Whether cookies are sent only over TLS; always true where `public_url` is https.
     pub secure_cookies: bool,
-    /// How long the server waits for what is under way when it stops.
+    /// How long the server waits for requests in progress when it stops.
     pub drain_ms: u64,
-    /// How long one who reads a stream may not take anything.
+    /// How long a reader of a stream may read nothing before the server closes the stream.
     pub slow_reader_ms: u64,
-    /// How often a quiet stream says that it lives.
+    /// Interval of heartbeats on a stream without events.
     pub heartbeat_ms: u64,
-    /// How long a client may take to send the head of a request, and one without a
+    /// How long a client may take to send the head of a request, and a client without a
     /// token to send the body.
     pub head_ms: u64,
     /// How long a signed-in connection may stay open without a request.
     pub idle_ms: u64,
-    /// How long refusals of one client are counted before they become one entry.
+    /// How long repeated refusals of one client are counted before they become one audit entry.
     pub refusals_fold_ms: u64,
 }
 
@@ -106,7 +107,7 @@ impl Default for Settings {
     }
 }
 
-/// Makes chance.
+/// Creates a random source for each use.
 pub type EntropySource = Arc<dyn Fn() -> Box<dyn Entropy> + Send + Sync>;
 
 /// The server's state. Cheap to clone.
@@ -115,45 +116,45 @@ pub struct App(Arc<Inner>);
 
 struct Inner {
     settings: Settings,
-    /// The name of the cookie of sessions.
+    /// The name of the session cookie.
     cookie: String,
     clock: Arc<dyn Clock>,
     entropy: EntropySource,
     metrics: Arc<Metrics>,
-    houses: RwLock<BTreeMap<String, Arc<House>>>,
+    organisations: RwLock<BTreeMap<String, Arc<Organisation>>>,
     rates: Rates,
-    room: Room,
+    capacity: Capacity,
     connections: Arc<Connections>,
     stop: CancellationToken,
 }
 
-/// What clients use at once, each within its share.
-pub struct Room {
-    /// Requests that are worked on.
-    pub requests: Arc<Places>,
-    /// Live streams.
-    pub streams: Arc<Places>,
-    /// Calls of agents.
-    pub mcp_calls: Arc<Places>,
-    /// Bytes of bodies that are being read.
-    pub body_bytes: Arc<Places>,
-    /// Checks that need much time of a processor.
+/// What clients use concurrently, each within its share.
+pub struct Capacity {
+    /// Requests in progress.
+    pub requests: Arc<CapacityPool>,
+    /// Event streams.
+    pub streams: Arc<CapacityPool>,
+    /// MCP calls.
+    pub mcp_calls: Arc<CapacityPool>,
+    /// Bytes of request bodies that are being read.
+    pub body_bytes: Arc<CapacityPool>,
+    /// Checks that need much processor time.
     pub checks: Checks,
-    /// The same, of those that may take minutes.
+    /// Checks that may take minutes.
     pub long_checks: Checks,
 }
 
-impl Room {
-    fn new(settings: &Settings) -> Room {
-        let places = |all| Places::new(all, settings.shares, 1);
-        // The largest body fits every share.
+impl Capacity {
+    fn new(settings: &Settings) -> Capacity {
+        let pool = |all| CapacityPool::new(all, settings.shares, 1);
+        // Every share is at least as large as the largest body.
         let body = settings.body_bytes.max(CALLBACK_BYTES_MAX);
         let bytes = settings.body_memory_bytes.max(body);
-        Room {
-            requests: places(settings.in_flight),
-            streams: places(settings.streams),
-            mcp_calls: places(settings.mcp_calls),
-            body_bytes: Places::new(bytes, settings.shares, body),
+        Capacity {
+            requests: pool(settings.in_flight),
+            streams: pool(settings.streams),
+            mcp_calls: pool(settings.mcp_calls),
+            body_bytes: CapacityPool::new(bytes, settings.shares, body),
             checks: Checks::default(),
             long_checks: Checks::default(),
         }
@@ -176,122 +177,126 @@ impl App {
     pub fn new(settings: Settings, clock: Arc<dyn Clock>, entropy: EntropySource) -> App {
         App(Arc::new(Inner {
             rates: Rates::new(&settings),
-            room: Room::new(&settings),
+            capacity: Capacity::new(&settings),
             connections: Arc::new(connections(&settings)),
             clock,
             entropy,
             metrics: Arc::default(),
-            houses: RwLock::default(),
+            organisations: RwLock::default(),
             stop: CancellationToken::new(),
             cookie: cookie::name(&settings),
             settings,
         }))
     }
 
-    /// Serves an organisation from now on.
-    pub fn add(&self, house: House) -> Arc<House> {
-        let house = Arc::new(house);
-        let mut houses = self.0.houses.write().expect("nobody panics while holding it");
-        houses.insert(house.name().to_owned(), Arc::clone(&house));
-        house
+    /// Adds an organisation to those that the server serves.
+    pub fn add(&self, organisation: Organisation) -> Arc<Organisation> {
+        let organisation = Arc::new(organisation);
+        let mut organisations =
+            self.0.organisations.write().expect("no thread panics while it holds the lock");
+        organisations.insert(organisation.name().to_owned(), Arc::clone(&organisation));
+        organisation
     }
 
-    /// The organisations, by name.
-    pub fn houses(&self) -> Vec<Arc<House>> {
-        let houses = self.0.houses.read().expect("nobody panics while holding it");
-        houses.values().cloned().collect()
+    /// The organisations, ordered by name.
+    pub fn organisations(&self) -> Vec<Arc<Organisation>> {
+        let organisations =
+            self.0.organisations.read().expect("no thread panics while it holds the lock");
+        organisations.values().cloned().collect()
     }
 
-    /// What is counted. Engines are given it as their observer.
+    /// The metrics of the server. Engines use them as their observer.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.0.metrics
     }
 
-    /// What an operator has set.
+    /// The settings of the operator.
     pub fn settings(&self) -> &Settings {
         &self.0.settings
     }
 
-    /// The name of the cookie of sessions.
+    /// The name of the session cookie.
     pub fn cookie(&self) -> &str {
         &self.0.cookie
     }
 
-    /// The time.
+    /// The current time, in milliseconds since 1970.
     pub fn now_ms(&self) -> u64 {
         self.0.clock.now_ms()
     }
 
-    /// Chance.
+    /// A random source.
     pub fn entropy(&self) -> Box<dyn Entropy> {
         (self.0.entropy)()
     }
 
-    /// Whoever has this secret, and where. Those who have none that counts may
-    /// not try for ever: then it is said after how long they may again.
+    /// The organisation and caller that a secret identifies. An address that sends too many
+    /// invalid secrets is refused with the time after which it may try again.
     pub async fn identify(
         &self,
         secret: &str,
         from: IpAddr,
-    ) -> Result<Option<(Arc<House>, Caller)>, Duration> {
+    ) -> Result<Option<(Arc<Organisation>, Caller)>, Duration> {
         let digest = secret::digest(secret);
-        let found = digest.and_then(|digest| self.look(&digest));
+        let found = digest.and_then(|digest| self.find_caller(&digest));
         match (&digest, &found) {
-            // What another process changed is noticed soon.
-            (_, Some((house, _))) => house.refresh(self.now_ms()).await,
+            // Notices soon what another process changed.
+            (_, Some((organisation, _))) => organisation.refresh(self.now_ms()).await,
             (Some(_), None) => {
                 self.0.rates.stranger(from)?;
-                // Another process may just have made it.
-                for house in self.houses() {
-                    house.refresh_now().await;
+                // Another process may just have created the token.
+                for organisation in self.organisations() {
+                    organisation.refresh_now().await;
                 }
             }
             (None, None) => self.0.rates.stranger(from)?,
         }
-        Ok(digest.and_then(|digest| self.look(&digest)))
+        Ok(digest.and_then(|digest| self.find_caller(&digest)))
     }
 
-    fn look(&self, digest: &Digest) -> Option<(Arc<House>, Caller)> {
+    fn find_caller(&self, digest: &Digest) -> Option<(Arc<Organisation>, Caller)> {
         let now_ms = self.now_ms();
-        self.houses().into_iter().find_map(|house| {
-            let caller = house.identities().find(digest, now_ms)?;
-            Some((house, caller))
+        self.organisations().into_iter().find_map(|organisation| {
+            let caller = organisation.identities().find(digest, now_ms)?;
+            Some((organisation, caller))
         })
     }
 
-    /// How often each client may ask.
+    /// The rate limits of clients.
     pub fn rates(&self) -> &Rates {
         &self.0.rates
     }
 
-    /// What clients use at once.
-    pub fn room(&self) -> &Room {
-        &self.0.room
+    /// What clients use concurrently.
+    pub fn capacity(&self) -> &Capacity {
+        &self.0.capacity
     }
 
-    /// The connections that are open.
+    /// The open connections.
     pub fn connections(&self) -> &Arc<Connections> {
         &self.0.connections
     }
 
-    /// Forgets clients that have not asked for long.
+    /// Drops the counters of clients that have sent nothing for long.
     pub fn tidy(&self) {
         self.0.rates.tidy();
-        self.0.room.checks.tidy();
-        self.0.room.long_checks.tidy();
+        self.0.capacity.checks.tidy();
+        self.0.capacity.long_checks.tidy();
     }
 
-    /// Looks whether tokens changed that streams are read with, and writes refusals
-    /// that were folded and whose interval is over.
-    pub async fn look_after(&self) {
+    /// Checks for changed tokens on which streams depend, and writes repeated refusals whose
+    /// interval is over.
+    pub async fn run_periodic_tasks(&self) {
         let now_ms = self.now_ms();
-        for house in self.houses() {
-            house.refresh_watched(now_ms).await;
-            house.write_repeated(now_ms.saturating_sub(self.settings().refusals_fold_ms)).await;
+        for organisation in self.organisations() {
+            organisation.refresh_watched(now_ms).await;
+            organisation
+                .write_repeated(now_ms.saturating_sub(self.settings().refusals_fold_ms))
+                .await;
         }
     }
 
-    /// Cancelled when the server stops: streams end, nothing new is taken.
+    /// Cancelled when the server stops: streams end and no new connection is accepted.
     pub fn stop(&self) -> &CancellationToken {
         &self.0.stop
     }

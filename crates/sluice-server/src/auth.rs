@@ -1,7 +1,7 @@
-//! Who asks, and what they may ask for.
+//! Authentication and permissions of callers.
 //!
-//! INVARIANT: the organisation comes from the token and from nowhere else, and a
-//! token can do at most what its parent can at this moment.
+//! INVARIANT: only the token determines the organisation, and a token can do at most what
+//! its parent can do at this moment.
 
 pub mod identities;
 pub mod permission;
@@ -9,31 +9,31 @@ pub mod secret;
 
 use permission::{Permission, Permissions};
 
-/// Whoever asks.
+/// The authenticated sender of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
-    /// In whose name: what journals and the audit say.
+    /// Name of the principal, as in journals and the audit.
     pub name: String,
-    /// The token's id.
+    /// Id of the token.
     pub token: String,
-    /// The token that its requests, streams and connections are counted as: of a
-    /// session, the one that opened it.
+    /// Id of the token that requests, streams and connections are charged to: for a session,
+    /// the token that opened it.
     pub counted_as: String,
-    /// What may be asked.
+    /// What the caller may do.
     pub permissions: Permissions,
-    /// In which roles and groups questions are answered.
+    /// Roles and groups in which the caller resolves approvals.
     pub roles: Vec<String>,
-    /// Whether it is a person at a console, by cookie.
+    /// Whether it is a session of the console, identified by cookie.
     pub session: bool,
 }
 
 impl Caller {
-    /// Whether something may be asked.
+    /// Whether the caller has a permission.
     pub fn may(&self, permission: Permission) -> bool {
         self.permissions.has(permission)
     }
 
-    /// Whoever has the data directory: nobody else decides there.
+    /// The owner of a local data directory, who has all permissions.
     pub fn owner(name: &str, roles: Vec<String>) -> Caller {
         Caller {
             name: name.to_owned(),

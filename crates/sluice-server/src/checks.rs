@@ -1,10 +1,10 @@
-//! Checks that need much time of a processor: documents, policies, evidence.
+//! Checks that need much processor time: documents, policies, evidence.
 //!
-//! They run on threads of their own, so that the threads that answer every other
-//! request stay free. A client has at most a quarter of these threads, an organisation three
-//! quarters; more checks wait for their turn.
+//! They run on threads of their own, so that the threads that answer other requests stay
+//! free. A client may use a quarter of these threads, an organisation three quarters;
+//! further checks are queued.
 
-use crate::places::Holder;
+use crate::capacity::Holder;
 use std::collections::HashMap;
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-/// Fewest checks that run at once, on the smallest machine.
+/// Minimum number of concurrent checks, on the smallest machine.
 const AT_ONCE: usize = 4;
 
 /// The checks that run and wait.
@@ -31,12 +31,12 @@ impl Default for Checks {
 }
 
 impl Checks {
-    /// So many at once.
+    /// At most `at_once` concurrent checks.
     pub fn new(at_once: usize) -> Checks {
         Checks { at_once, all: Arc::new(Semaphore::new(at_once)), by: Mutex::default() }
     }
 
-    /// Does a check on a thread of its own, when it is the client's turn.
+    /// Runs a check on a thread of its own when the client has a free slot.
     pub async fn run<T: Send + 'static>(
         &self,
         holder: &Holder,
@@ -46,7 +46,7 @@ impl Checks {
         let runtime = Handle::current();
         let gone = CancellationToken::new();
         let _leaves = gone.clone().drop_guard();
-        // The turn ends with the check: a client that leaves does not begin the next one.
+        // The permits are released when the check has ended, even if the client has disconnected.
         let done = tokio::task::spawn_blocking(move || {
             let _turn = turn;
             runtime.block_on(gone.run_until_cancelled_owned(check))
@@ -54,39 +54,39 @@ impl Checks {
         match done.await.map_err(tokio::task::JoinError::try_into_panic) {
             Ok(Some(done)) => done,
             Err(Ok(panic)) => resume_unwind(panic),
-            // The process ends.
+            // The process is stopping.
             Ok(None) | Err(Err(_)) => std::future::pending().await,
         }
     }
 
-    /// Forgets clients that have no check.
+    /// Drops the semaphores of clients that have no check.
     pub fn tidy(&self) {
-        self.held().retain(|_, turns| Arc::strong_count(turns) > 1);
+        self.lock().retain(|_, turns| Arc::strong_count(turns) > 1);
     }
 
     async fn turn(&self, holder: &Holder) -> Vec<OwnedSemaphorePermit> {
         let mut turn = Vec::with_capacity(3);
         if let Some((organisation, name)) = holder.owner() {
             let own = format!("{organisation} {name}");
-            turn.push(acquire(self.of(own, self.at_once / 4)).await);
-            turn.push(acquire(self.of(organisation.to_owned(), self.at_once * 3 / 4)).await);
+            turn.push(acquire(self.semaphore(own, self.at_once / 4)).await);
+            turn.push(acquire(self.semaphore(organisation.to_owned(), self.at_once * 3 / 4)).await);
         }
         turn.push(acquire(Arc::clone(&self.all)).await);
         turn
     }
 
-    fn of(&self, key: String, turns: usize) -> Arc<Semaphore> {
+    fn semaphore(&self, key: String, turns: usize) -> Arc<Semaphore> {
         let made = || Arc::new(Semaphore::new(turns.max(1)));
-        Arc::clone(self.held().entry(key).or_insert_with(made))
+        Arc::clone(self.lock().entry(key).or_insert_with(made))
     }
 
-    fn held(&self) -> MutexGuard<'_, HashMap<String, Arc<Semaphore>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Semaphore>>> {
         self.by.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 async fn acquire(turns: Arc<Semaphore>) -> OwnedSemaphorePermit {
-    turns.acquire_owned().await.expect("turns are never closed")
+    turns.acquire_owned().await.expect("the semaphores are never closed")
 }
 
 #[cfg(test)]
@@ -121,11 +121,11 @@ mod tests {
         }
         assert_eq!(most.load(Ordering::SeqCst), 1);
         checks.tidy();
-        assert!(checks.held().is_empty());
+        assert!(checks.lock().is_empty());
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_check_that_panics_gives_its_turn_back() {
+    async fn a_check_that_panics_releases_its_permits() {
         let checks = Arc::new(Checks::new(1));
         let holder = Holder::token("acme", "a");
         let panics = tokio::spawn({

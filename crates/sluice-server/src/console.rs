@@ -1,13 +1,12 @@
-//! The console: pages for people, embedded in the binary.
+//! The console: the web pages, embedded in the binary.
 //!
-//! The build of `console/` leaves an index and files whose names change with what
-//! is in them. The index is served at the paths that the console knows, files at
-//! theirs; everything else stays with the API, so that a path which nothing
-//! answers to is never a page.
+//! The build of `console/` produces an index and files whose names contain a hash of their
+//! content. The index is served at the paths of the console's pages, files at their own
+//! paths; all other paths belong to the API, so that an unknown path is an error and never
+//! a page.
 //!
-//! INVARIANT: a page runs only scripts and styles of its own origin, from files.
-//! Nothing here reads what a request says beyond its method, its path and whether
-//! it takes gzip.
+//! INVARIANT: a page runs only scripts and styles of its own origin, from files. This
+//! module reads nothing of a request but its method, its path and whether it accepts gzip.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Method, header};
@@ -17,18 +16,18 @@ use std::borrow::Cow;
 #[cfg(test)]
 mod tests;
 
-/// What a page may load, and from where.
+/// The content security policy of a page.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; worker-src 'self'; \
     connect-src 'self'; img-src 'self' data:; media-src data:; font-src 'self'; base-uri 'none'; \
     form-action 'none'; frame-ancestors 'none'";
-/// A file whose name tells what is in it never changes.
+/// Cache policy of files whose name contains a hash of their content.
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
-/// Others are asked for again each time.
+/// Cache policy of all other files.
 const EACH_TIME: &str = "no-cache";
-/// The console's first page.
+/// The file of the index page.
 const INDEX: &str = "index.html";
-/// First parts of the paths that are the console's; each may have one part more.
-const ROOMS: [&str; 7] =
+/// First segments of the console's paths; each may be followed by one more segment.
+const PAGES: [&str; 7] =
     ["runs", "approvals", "workflows", "governance", "audit", "cost", "settings"];
 
 #[derive(rust_embed::Embed)]
@@ -36,19 +35,19 @@ const ROOMS: [&str; 7] =
 #[allow_missing = true]
 struct Built;
 
-/// What there is of a name.
+/// Looks a file up by name.
 type Files = dyn Fn(&str) -> Option<Cow<'static, [u8]>>;
 
 fn built(name: &str) -> Option<Cow<'static, [u8]>> {
     Built::get(name).map(|file| file.data)
 }
 
-/// The console's answer, if the path is one of its own.
+/// The console's response; `None` if the path is not one of its own.
 pub fn answer(path: &str, headers: &HeaderMap) -> Option<Response> {
     answer_from(&built, path, headers)
 }
 
-/// The methods by which the console is asked.
+/// The methods that the console supports.
 pub const METHODS: [Method; 2] = [Method::GET, Method::HEAD];
 
 fn answer_from(files: &Files, path: &str, headers: &HeaderMap) -> Option<Response> {
@@ -62,19 +61,19 @@ fn answer_from(files: &Files, path: &str, headers: &HeaderMap) -> Option<Respons
     Some(respond(pick(files, name, headers)?, media, cache))
 }
 
-/// Whether the console shows something at this path.
+/// Whether the console has a page at this path.
 fn is_page(path: &str) -> bool {
     if path == "/" {
         return true;
     }
     let mut parts = path.strip_prefix('/').unwrap_or_default().split('/');
-    let room = parts.next().is_some_and(|room| ROOMS.contains(&room));
-    // Names in paths are encoded as the console writes them.
+    let page = parts.next().is_some_and(|first| PAGES.contains(&first));
+    // The console percent-encodes names in paths.
     let plain = |part: &str| !part.is_empty() && part != "." && part != "..";
-    room && parts.next().is_none_or(plain) && parts.next().is_none()
+    page && parts.next().is_none_or(plain) && parts.next().is_none()
 }
 
-/// A file of the build: its name there, its media type, how long it may be kept.
+/// A file of the build: its name, media type and cache policy.
 fn file(path: &str) -> Option<(&str, &'static str, &'static str)> {
     let name = path.strip_prefix('/')?;
     let cache = if name.starts_with("assets/") { FOR_EVER } else { EACH_TIME };
@@ -93,32 +92,31 @@ fn file(path: &str) -> Option<(&str, &'static str, &'static str)> {
     Some((name, media, cache))
 }
 
-/// A file as it is sent.
-struct Sent {
+/// A file to send.
+struct ServedFile {
     bytes: Cow<'static, [u8]>,
     gzipped: Gzipped,
 }
 
-/// Whether bytes are compressed.
 #[derive(PartialEq)]
 enum Gzipped {
     Yes,
     No,
 }
 
-/// The file; compressed as the build left it, for those who take it so.
-fn pick(files: &Files, name: &str, headers: &HeaderMap) -> Option<Sent> {
+/// Finds a file; the compressed variant of the build if the client accepts gzip.
+fn pick(files: &Files, name: &str, headers: &HeaderMap) -> Option<ServedFile> {
     let accepts = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
-    let mut takes = accepts.into_iter().flat_map(|list| list.split(','));
-    if takes.any(|one| one.trim() == "gzip")
+    let mut encodings = accepts.into_iter().flat_map(|list| list.split(','));
+    if encodings.any(|one| one.trim() == "gzip")
         && let Some(bytes) = files(&format!("{name}.gz"))
     {
-        return Some(Sent { bytes, gzipped: Gzipped::Yes });
+        return Some(ServedFile { bytes, gzipped: Gzipped::Yes });
     }
-    files(name).map(|bytes| Sent { bytes, gzipped: Gzipped::No })
+    files(name).map(|bytes| ServedFile { bytes, gzipped: Gzipped::No })
 }
 
-fn respond(sent: Sent, media: &'static str, cache: &'static str) -> Response {
+fn respond(sent: ServedFile, media: &'static str, cache: &'static str) -> Response {
     let mut response = Response::new(Body::from(sent.bytes.into_owned()));
     let fixed = [
         (header::CONTENT_TYPE, media),
@@ -136,7 +134,7 @@ fn respond(sent: Sent, media: &'static str, cache: &'static str) -> Response {
     response
 }
 
-/// Said instead of the console by a binary that was built without it.
+/// The page that a binary without the console serves.
 const NOT_BUILT: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
     <meta name=\"viewport\" content=\"width=device-width\"><title>Sluice</title>\
     <h1>The console was not built</h1>\
@@ -146,6 +144,6 @@ const NOT_BUILT: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\
 
 fn not_built() -> Response {
     let bytes = Cow::Borrowed(NOT_BUILT.as_bytes());
-    let sent = Sent { bytes, gzipped: Gzipped::No };
+    let sent = ServedFile { bytes, gzipped: Gzipped::No };
     respond(sent, "text/html; charset=utf-8", EACH_TIME)
 }

@@ -1,18 +1,19 @@
-//! What can be asked of Sluice, and over the network.
+//! The operations on an organisation, and the HTTP API, event streams, sign-in, webhooks and
+//! MCP server that expose them.
 
 pub mod api;
 pub mod app;
 pub mod auth;
+pub mod capacity;
 pub mod checks;
 pub mod console;
-pub mod hooks;
-pub mod house;
+pub mod inbound_webhooks;
 pub mod limits;
 pub mod mcp;
 pub mod metrics;
+pub mod organisation;
 pub mod otel;
 pub mod pages;
-pub mod places;
 pub mod rates;
 pub mod ready;
 pub mod refused;
@@ -22,3 +23,11 @@ pub mod service;
 pub mod signature;
 pub mod webhooks;
 pub mod workspaces;
+
+// Names under which other crates still use these modules.
+pub use capacity as places;
+pub use inbound_webhooks as hooks;
+pub mod house {
+    //! The old name of [`crate::organisation`].
+    pub use crate::organisation::Organisation as House;
+}

@@ -1,17 +1,17 @@
-//! What the server counts, as Prometheus reads it.
+//! Metrics of the server, in the Prometheus text format.
 //!
-//! Engines are observed, requests are told by the API, and everything else is
-//! looked up when somebody asks. Nothing here is kept over a restart.
+//! Engines report through `Observer`, the API reports requests, and gauges are read when the
+//! metrics are rendered. All values start at zero when the process starts.
 //!
-//! INVARIANT: labels are words of the program (statuses, gates, routes) or names
-//! of a bounded number of rows: no name of a workflow, step or person, no text.
+//! INVARIANT: label values are fixed words (statuses, gates, routes) or names of a bounded
+//! number of rows, never names of workflows, steps or people, nor free text.
 
 mod histogram;
 mod text;
 
 use crate::app::App;
-use crate::house::House;
 use crate::limits::METRIC_BUDGETS_MAX;
+use crate::organisation::Organisation;
 use histogram::Histogram;
 use sluice_core::journal::event::{Event, NodeEvent, Record};
 use sluice_core::port::ledger::Counter;
@@ -23,15 +23,15 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use text::{Exposition, Shape};
+use text::{Exposition, MetricType};
 
-/// Counters and histograms of one process. Given to every engine as its observer.
+/// Counters and histograms of one process. Every engine has it as an observer.
 #[derive(Debug, Default)]
 pub struct Metrics {
     runs_started: AtomicU64,
     runs_ended: Family<&'static str>,
     steps_settled: Family<&'static str>,
-    /// Decisions that passed every gate.
+    /// Number of decisions that passed every gate.
     passed: AtomicU64,
     gates: Family<(String, String)>,
     events: AtomicU64,
@@ -45,7 +45,7 @@ pub struct Metrics {
     spans_dropped: AtomicU64,
 }
 
-/// A counter for each of a few words.
+/// A counter with one value per label.
 #[derive(Debug)]
 struct Family<K>(Mutex<BTreeMap<K, u64>>);
 
@@ -57,15 +57,15 @@ impl<K> Default for Family<K> {
 
 impl<K: Ord + Clone> Family<K> {
     fn add(&self, key: K) {
-        *held(&self.0).entry(key).or_default() += 1;
+        *locked(&self.0).entry(key).or_default() += 1;
     }
 
     fn all(&self) -> Vec<(K, u64)> {
-        held(&self.0).iter().map(|(key, count)| (key.clone(), *count)).collect()
+        locked(&self.0).iter().map(|(key, count)| (key.clone(), *count)).collect()
     }
 }
 
-fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -101,7 +101,7 @@ impl Observer for Metrics {
     }
 }
 
-/// The end of a step that an event says.
+/// The final status of a step that an event sets.
 fn settled(event: &NodeEvent) -> Option<StepStatus> {
     match event {
         NodeEvent::Completed(_) => Some(StepStatus::Completed),
@@ -115,7 +115,7 @@ fn settled(event: &NodeEvent) -> Option<StepStatus> {
 }
 
 impl Metrics {
-    /// What the gates said. Where all of them passed they are not named.
+    /// Counts a decision. A decision that passed every gate does not list the gates.
     fn decided(&self, record: &Record) {
         if !record.text().contains("\"gates\":[") {
             self.passed.fetch_add(1, Ordering::Relaxed);
@@ -128,160 +128,177 @@ impl Metrics {
         }
     }
 
-    /// A request was answered, by the route's path as it is written.
+    /// Counts a request, by the path of its route.
     pub fn answered(&self, method: &'static str, path: &'static str, status: u16, took: Duration) {
         self.requests.add((path, method, status));
-        held(&self.request).entry(path).or_default().observe(took);
+        locked(&self.request).entry(path).or_default().observe(took);
     }
 
-    /// A client was refused for asking too often or too much at once.
+    /// Counts a refusal for exceeding a rate or capacity limit.
     pub fn refused(&self, what: &'static str) {
         self.refused.add(what);
     }
 
-    /// Spans were taken by whoever collects them.
+    /// Counts spans that the collector accepted.
     pub fn spans_sent(&self, count: usize) {
         self.spans_sent.fetch_add(count as u64, Ordering::Relaxed);
     }
 
-    /// Spans were lost: there was no room, or nobody took them.
+    /// Counts spans that were lost: the queue was full, or the collector did not accept them.
     pub fn spans_dropped(&self, count: usize) {
         self.spans_dropped.fetch_add(count as u64, Ordering::Relaxed);
     }
 
-    /// Spans that were sent, and lost.
+    /// The numbers of sent and lost spans.
     pub fn spans(&self) -> (u64, u64) {
         (self.spans_sent.load(Ordering::Relaxed), self.spans_dropped.load(Ordering::Relaxed))
     }
 
-    /// Everything, as Prometheus reads it, with the organisations that whoever
-    /// asks may know of.
-    pub async fn render(&self, app: &App, houses: &[Arc<House>]) -> String {
+    /// All metrics in the Prometheus text format, including those of these organisations.
+    pub async fn render(&self, app: &App, organisations: &[Arc<Organisation>]) -> String {
         let mut out = Exposition::default();
         let version = [("version", env!("CARGO_PKG_VERSION"))];
-        out.head("sluice_build_info", Shape::Gauge, "What this is");
+        out.head("sluice_build_info", MetricType::Gauge, "Version of the server");
         out.line("sluice_build_info", &version, 1.0);
         self.work(&mut out);
         self.network(app, &mut out);
-        stores(houses, &mut out);
-        budgets(houses, app.now_ms(), &mut out).await;
+        stores(organisations, &mut out);
+        budgets(organisations, app.now_ms(), &mut out).await;
         out.finish()
     }
 
     fn work(&self, out: &mut Exposition) {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        out.counter("sluice_runs_started_total", "Runs started here", count(&self.runs_started));
-        out.counter("sluice_events_total", "Events journalled here", count(&self.events));
-        out.head("sluice_runs_ended_total", Shape::Counter, "Runs that ended here");
+        out.counter(
+            "sluice_runs_started_total",
+            "Runs started by this process",
+            count(&self.runs_started),
+        );
+        out.counter(
+            "sluice_events_total",
+            "Events journalled by this process",
+            count(&self.events),
+        );
+        out.head("sluice_runs_ended_total", MetricType::Counter, "Runs that ended in this process");
         for (status, ended) in self.runs_ended.all() {
             out.count("sluice_runs_ended_total", &[("status", status)], ended);
         }
-        out.head("sluice_steps_settled_total", Shape::Counter, "Steps that were settled here");
+        out.head(
+            "sluice_steps_settled_total",
+            MetricType::Counter,
+            "Steps that ended in this process",
+        );
         for (status, settled) in self.steps_settled.all() {
             out.count("sluice_steps_settled_total", &[("status", status)], settled);
         }
-        out.head("sluice_gate_outcomes_total", Shape::Counter, "What the gates said");
+        out.head("sluice_gate_outcomes_total", MetricType::Counter, "Outcomes of the gates");
         let mut gates: BTreeMap<(String, String), u64> = self.gates.all().into_iter().collect();
         for gate in sluice_govern::decision::gates() {
             *gates.entry((gate.to_owned(), "pass".to_owned())).or_default() += count(&self.passed);
         }
-        for ((gate, outcome), said) in gates {
+        for ((gate, outcome), count) in gates {
             let labels = [("gate", gate.as_str()), ("outcome", outcome.as_str())];
-            out.count("sluice_gate_outcomes_total", &labels, said);
+            out.count("sluice_gate_outcomes_total", &labels, count);
         }
-        let about = "From the beginning of a turn to its dispatches being durable";
+        let about = "Time from the start of a turn until its dispatches are durable";
         out.histogram("sluice_dispatch_seconds", about, &[(&[], &self.dispatch)]);
-        let about = "Writing a turn, until it is durable";
+        let about = "Time to make a turn durable";
         out.histogram("sluice_append_seconds", about, &[(&[], &self.append)]);
-        let about = "From the start of a step to its end";
+        let about = "Time from the start of a step to its end";
         out.histogram("sluice_step_seconds", about, &[(&[], &self.step)]);
-        let about = "Spans that a collector took";
+        let about = "Spans that the collector accepted";
         out.counter("sluice_otel_spans_sent_total", about, count(&self.spans_sent));
         let about = "Spans that were lost";
         out.counter("sluice_otel_spans_dropped_total", about, count(&self.spans_dropped));
     }
 
     fn network(&self, app: &App, out: &mut Exposition) {
-        let room = app.room();
+        let capacity = app.capacity();
         for (name, about, used) in [
-            ("sluice_http_streams", "Live streams that are open", room.streams.used()),
-            ("sluice_http_in_flight", "Requests that are worked on", room.requests.used()),
-            ("sluice_mcp_calls", "Calls of agents that are worked on", room.mcp_calls.used()),
-            ("sluice_http_body_bytes", "Bytes of bodies being read", room.body_bytes.used()),
+            ("sluice_http_streams", "Open event streams", capacity.streams.used()),
+            ("sluice_http_in_flight", "Requests in progress", capacity.requests.used()),
+            ("sluice_mcp_calls", "MCP calls in progress", capacity.mcp_calls.used()),
+            (
+                "sluice_http_body_bytes",
+                "Bytes of request bodies being read",
+                capacity.body_bytes.used(),
+            ),
         ] {
-            out.head(name, Shape::Gauge, about);
+            out.head(name, MetricType::Gauge, about);
             out.count(name, &[], used as u64);
         }
         let (strangers, signed_in) = app.connections().count();
         let name = "sluice_http_connections";
-        out.head(name, Shape::Gauge, "Connections that are open");
+        out.head(name, MetricType::Gauge, "Open connections");
         for (client, count) in [("stranger", strangers), ("signed_in", signed_in)] {
             out.count(name, &[("client", client)], count as u64);
         }
-        let about = "Idle connections that made room for new ones";
+        let about = "Idle connections that were closed for new ones";
         out.counter("sluice_http_displaced_total", about, app.connections().displaced());
         let name = "sluice_http_refused_total";
-        out.head(name, Shape::Counter, "Clients that asked too often or too much at once");
+        out.head(
+            name,
+            MetricType::Counter,
+            "Requests refused for exceeding a rate or capacity limit",
+        );
         for (what, refused) in self.refused.all() {
             out.count(name, &[("what", what)], refused);
         }
         let name = "sluice_http_requests_total";
-        out.head(name, Shape::Counter, "Requests that were answered");
+        out.head(name, MetricType::Counter, "Requests answered");
         for ((path, method, status), answered) in self.requests.all() {
             let status = status.to_string();
             let labels = [("route", path), ("method", method), ("status", status.as_str())];
             out.count(name, &labels, answered);
         }
-        let request = held(&self.request);
+        let request = locked(&self.request);
         let labels: Vec<_> = request.keys().map(|path| [("route", *path)]).collect();
         let all: Vec<(&[(&str, &str)], &Histogram)> =
             labels.iter().map(|labels| &labels[..]).zip(request.values()).collect();
-        out.histogram("sluice_http_request_seconds", "Answering a request", &all);
+        out.histogram("sluice_http_request_seconds", "Time to answer a request", &all);
     }
 }
 
-type Houses = [Arc<House>];
-
-/// What engines and stores have in hand.
-fn stores(houses: &Houses, out: &mut Exposition) {
+/// Gauges of engines and stores.
+fn stores(organisations: &[Arc<Organisation>], out: &mut Exposition) {
     let gauges: Vec<_> =
-        houses.iter().map(|one| (one.name(), one.service().engine.gauges())).collect();
+        organisations.iter().map(|one| (one.name(), one.service().engine.gauges())).collect();
     let mut each = |name: &str, about: &str, of: fn(&sluice_engine::observe::Gauges) -> usize| {
-        out.head(name, Shape::Gauge, about);
-        for (house, gauges) in &gauges {
-            out.count(name, &[("organisation", house)], of(gauges) as u64);
+        out.head(name, MetricType::Gauge, about);
+        for (organisation, gauges) in &gauges {
+            out.count(name, &[("organisation", organisation)], of(gauges) as u64);
         }
     };
-    each("sluice_residents", "Runs in memory", |gauges| gauges.residents);
-    each("sluice_room", "Runs there is still room for", |gauges| gauges.room);
-    each("sluice_mail_waiting", "Mail that waits for runs", |gauges| gauges.mail);
+    each("sluice_residents", "Loaded runs", |gauges| gauges.residents);
+    each("sluice_room", "Further runs that can be loaded", |gauges| gauges.room);
+    each("sluice_mail_waiting", "Messages in the mailboxes of runs", |gauges| gauges.mail);
     each("sluice_feed_readers", "Readers that follow all runs", |gauges| gauges.feed_readers);
-    each("sluice_poisoned_runs", "Runs that cannot be read", |gauges| gauges.poisoned);
+    each("sluice_poisoned_runs", "Runs whose journal cannot be read", |gauges| gauges.poisoned);
     let stores: Vec<_> =
-        houses.iter().map(|one| (one.name(), one.service().store.gauges())).collect();
+        organisations.iter().map(|one| (one.name(), one.service().store.gauges())).collect();
     let name = "sluice_store_writes_waiting";
-    out.head(name, Shape::Gauge, "Writes that wait for the next transaction");
-    for (house, gauges) in &stores {
-        out.count(name, &[("organisation", house)], gauges.writes_waiting as u64);
+    out.head(name, MetricType::Gauge, "Writes that wait for the next transaction");
+    for (organisation, gauges) in &stores {
+        out.count(name, &[("organisation", organisation)], gauges.writes_waiting as u64);
     }
     let name = "sluice_store_appends_total";
-    out.head(name, Shape::Counter, "Appends that are durable");
-    for (house, gauges) in &stores {
-        out.count(name, &[("organisation", house)], gauges.appends);
+    out.head(name, MetricType::Counter, "Appends that are durable");
+    for (organisation, gauges) in &stores {
+        out.count(name, &[("organisation", organisation)], gauges.appends);
     }
     let name = "sluice_store_commit_writes";
-    out.head(name, Shape::Histogram, "Writes that share a transaction");
-    for (house, gauges) in &stores {
-        out.sizes(name, &[("organisation", house)], &gauges.batches, gauges.writes);
+    out.head(name, MetricType::Histogram, "Writes that share a transaction");
+    for (organisation, gauges) in &stores {
+        out.sizes(name, &[("organisation", organisation)], &gauges.batches, gauges.writes);
     }
 }
 
-/// What is held of each budget, and what it allows. Only the first of very many
-/// are told of.
-async fn budgets(houses: &Houses, now_ms: u64, out: &mut Exposition) {
+/// The use and the cap of each budget. Only the first budgets of an organisation are
+/// reported if there are very many.
+async fn budgets(organisations: &[Arc<Organisation>], now_ms: u64, out: &mut Exposition) {
     let mut found = Vec::new();
-    for house in houses {
-        let Ok(rows) = house.rows().await else { continue };
+    for organisation in organisations {
+        let Ok(rows) = organisation.rows().await else { continue };
         let envelopes = rows.rows.iter().filter(|row| row.kind == Kind::Envelope);
         for row in envelopes.take(METRIC_BUDGETS_MAX) {
             let Ok(envelope) = serde_json::from_value::<Envelope>(row.body.clone()) else {
@@ -289,20 +306,20 @@ async fn budgets(houses: &Houses, now_ms: u64, out: &mut Exposition) {
             };
             let of = account::of_envelope(&row.name, envelope.period, now_ms);
             let counters = vec![Counter::plain(account::held(&of))];
-            let Ok(counts) = house.service().store.counts(counters).await else { continue };
+            let Ok(counts) = organisation.service().store.counts(counters).await else { continue };
             let held = counts.first().copied().unwrap_or_default().max(0).unsigned_abs();
             let cap = envelope.amount_cents.micro_cents();
-            found.push((house.name().to_owned(), row.name.clone(), held, cap));
+            found.push((organisation.name().to_owned(), row.name.clone(), held, cap));
         }
     }
     let usd = |micro_cents: u64| micro_cents as f64 / 1e8;
     for (name, about, of) in [
-        ("sluice_budget_used_usd", "What is spent and reserved in this period", 0),
-        ("sluice_budget_cap_usd", "What a budget allows", 1),
+        ("sluice_budget_used_usd", "Amount spent and reserved in the current period", 0),
+        ("sluice_budget_cap_usd", "Cap of the budget", 1),
     ] {
-        out.head(name, Shape::Gauge, about);
-        for (house, budget, used, cap) in &found {
-            let labels = [("organisation", house.as_str()), ("budget", budget.as_str())];
+        out.head(name, MetricType::Gauge, about);
+        for (organisation, budget, used, cap) in &found {
+            let labels = [("organisation", organisation.as_str()), ("budget", budget.as_str())];
             out.line(name, &labels, usd(if of == 0 { *used } else { *cap }));
         }
     }

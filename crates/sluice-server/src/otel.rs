@@ -1,11 +1,11 @@
-//! Traces for OpenTelemetry, sent as OTLP over HTTP, in JSON.
+//! OpenTelemetry traces, sent as OTLP over HTTP in JSON.
 //!
-//! Spans are made from what is journalled, when it is durable: a run, each
-//! dispatch of a step, the call that it makes. Nothing of an SDK is needed, and
-//! docs/decisions/008-otlp.md says why none is used.
+//! Spans are made from journalled events when they are durable: a run, each dispatch of a
+//! step, and the call that it makes. No OpenTelemetry SDK is used;
+//! docs/decisions/008-otlp.md gives the reasons.
 //!
-//! INVARIANT: a run never waits for a collector. What finds no room in the queue
-//! is dropped and counted. INVARIANT: no prompt, output or message is in a span.
+//! INVARIANT: a run never waits for a collector. A span that does not fit into the queue is
+//! dropped and counted. INVARIANT: a span contains no prompt, output or message.
 
 mod send;
 mod span;
@@ -24,7 +24,7 @@ use tokio::sync::mpsc::{Sender, channel};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// Where spans are sent, and as whose.
+/// The collector, and the service name of the spans.
 #[derive(Debug, Clone)]
 pub struct Target {
     url: Url,
@@ -32,20 +32,20 @@ pub struct Target {
     service: String,
 }
 
-/// A setting that cannot be used.
+/// A setting of the exporter that is not valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadTarget {
-    /// The endpoint is no address.
-    #[error("`{0}` is no address that traces can be sent to, such as `http://localhost:4318`")]
+    /// The endpoint is not an HTTP URL.
+    #[error("OTLP endpoint `{0}` is not valid: expected a URL such as `http://localhost:4318`")]
     Endpoint(String),
-    /// The headers are none.
-    #[error("headers for traces are written as `name=value,name=value`")]
+    /// The headers cannot be parsed.
+    #[error("OTLP headers are not valid: expected `name=value,name=value`")]
     Headers,
 }
 
 impl Target {
-    /// What `OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_EXPORTER_OTLP_HEADERS` and
-    /// `OTEL_SERVICE_NAME` say.
+    /// A target from the values of `OTEL_EXPORTER_OTLP_ENDPOINT`,
+    /// `OTEL_EXPORTER_OTLP_HEADERS` and `OTEL_SERVICE_NAME`.
     pub fn new(endpoint: &str, headers: &str, service: Option<&str>) -> Result<Target, BadTarget> {
         let bad = || BadTarget::Endpoint(endpoint.to_owned());
         let mut url = Url::parse(endpoint).map_err(|_| bad())?;
@@ -68,7 +68,7 @@ impl Target {
     }
 }
 
-/// Text with `%` and two digits for what cannot be written plainly.
+/// Decodes percent-encoded text.
 fn decoded(text: &str) -> Option<Vec<u8>> {
     let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
     while let Some((byte, after)) = rest.split_first() {
@@ -84,21 +84,20 @@ fn decoded(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// What is put into the queue.
 enum Message {
     Span(Box<Span>),
-    /// Everything before it is to be sent now, and then this is told.
+    /// Send everything queued before it, then notify the sender.
     Flush(oneshot::Sender<()>),
 }
 
-/// Makes spans of what engines do, and has them sent.
+/// Makes spans from the events of engines, and queues them.
 pub struct Exporter {
     spans: Spans,
     queue: Sender<Message>,
     metrics: Arc<Metrics>,
 }
 
-/// The task that sends. Dropping it stops it.
+/// The task that sends spans. Dropping it stops the task.
 pub struct Sending(JoinHandle<()>);
 
 impl Drop for Sending {
@@ -108,7 +107,7 @@ impl Drop for Sending {
 }
 
 impl Exporter {
-    /// Begins to send.
+    /// Starts the task that sends spans.
     pub fn start(target: Target, metrics: Arc<Metrics>) -> (Arc<Exporter>, Sending) {
         let (queue, waiting) = channel(SPANS_WAITING_MAX);
         let task = tokio::spawn(send::send(target, waiting, Arc::clone(&metrics)));
@@ -116,12 +115,11 @@ impl Exporter {
         (Arc::new(exporter), Sending(task))
     }
 
-    /// Sends everything that waits, as far as the collector takes it. For the
-    /// end of a process.
+    /// Sends all queued spans, as far as the collector accepts them. For the end of a process.
     pub async fn flush(&self) {
         let (done, flushed) = oneshot::channel();
         if self.queue.send(Message::Flush(done)).await.is_ok() {
-            // A task that was stopped tells nothing.
+            // A stopped task sends no notification.
             let _ = flushed.await;
         }
     }
@@ -129,7 +127,7 @@ impl Exporter {
 
 impl Observer for Exporter {
     fn turned(&self, turned: &Turned<'_>) {
-        for span in self.spans.of(turned) {
+        for span in self.spans.ended(turned) {
             if self.queue.try_send(Message::Span(Box::new(span))).is_err() {
                 self.metrics.spans_dropped(1);
             }

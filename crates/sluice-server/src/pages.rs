@@ -1,4 +1,4 @@
-//! The pages of codes, `docs/errors`, inside the binary.
+//! The documentation of error codes, `docs/errors`, embedded in the binary.
 
 use std::borrow::Cow;
 
@@ -6,14 +6,14 @@ use std::borrow::Cow;
 #[folder = "../../docs/errors"]
 struct Pages;
 
-/// The page of a code, in Markdown.
+/// The page of an error code, in Markdown.
 pub fn page(code: &str) -> Option<Cow<'static, [u8]>> {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
     let page = Pages::get(&format!("{code}.md")).filter(|_| code.bytes().all(plain))?;
     Some(page.data)
 }
 
-/// What the page of a code says to do, in one line.
+/// The remedy of an error code, as one line.
 pub fn remedy(code: &str) -> Option<String> {
     let page = page(code)?;
     let text = std::str::from_utf8(&page).ok()?;

@@ -1,4 +1,4 @@
-//! Rates: how often each client may ask.
+//! Rate limits of clients.
 
 use crate::app::Settings;
 use crate::limits::USED_UP_MAX;
@@ -9,11 +9,10 @@ use std::num::NonZeroU32;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How many times the rate of one token all tokens of an organisation have together.
+/// The rate of an organisation, as a multiple of the rate of one token.
 const TOKENS_OF_AN_ORGANISATION: u32 = 8;
 
-/// What is bounded in time, by whose it is. Where there was too much, it is answered
-/// after how long there may be more.
+/// Rate limiters by client. A refusal says after how long the client may try again.
 pub struct Rates {
     tokens: DefaultKeyedRateLimiter<String>,
     organisations: DefaultKeyedRateLimiter<String>,
@@ -21,11 +20,10 @@ pub struct Rates {
     instances: DefaultKeyedRateLimiter<(String, String)>,
     sessions: DefaultKeyedRateLimiter<String>,
     strangers: DefaultKeyedRateLimiter<IpAddr>,
-    /// Addresses that have used up their tries, and until when.
+    /// Addresses that have used up their failed sign-ins, and until when.
     used_up: Mutex<BTreeMap<IpAddr, Instant>>,
 }
 
-/// How much there may be: in a second or minute, and at once.
 fn per_second(rate: u32, burst: u32) -> Quota {
     Quota::per_second(at_least_one(rate)).allow_burst(at_least_one(burst))
 }
@@ -39,7 +37,7 @@ fn at_least_one(count: u32) -> NonZeroU32 {
 }
 
 impl Rates {
-    /// As an operator has set them.
+    /// Limiters with the rates of the settings.
     pub fn new(settings: &Settings) -> Rates {
         let (rate, burst) = (settings.rate_per_second, settings.rate_burst);
         let times = |rate: u32| rate.saturating_mul(TOKENS_OF_AN_ORGANISATION);
@@ -55,29 +53,29 @@ impl Rates {
         }
     }
 
-    /// One more request of a token. What its own rate refuses is not counted for its
-    /// organisation.
+    /// Counts a request of a token. A request that exceeds the token's own rate is not charged
+    /// to its organisation.
     pub fn token(&self, organisation: &str, token: &str) -> Result<(), Duration> {
         admitted(&self.tokens, &token.to_owned())?;
         admitted(&self.organisations, &organisation.to_owned())
     }
 
-    /// One more request of a gateway.
+    /// Counts a request of a gateway.
     pub fn gateway(&self, organisation: &str, name: &str) -> Result<(), Duration> {
         admitted(&self.gateways, &(organisation.to_owned(), name.to_owned()))
     }
 
-    /// One more process behind a gateway.
+    /// Counts a new process behind a gateway.
     pub fn instance(&self, organisation: &str, gateway: &str) -> Result<(), Duration> {
         admitted(&self.instances, &(organisation.to_owned(), gateway.to_owned()))
     }
 
-    /// One more session that a token opens.
+    /// Counts a session that a token opens.
     pub fn session(&self, token: &str) -> Result<(), Duration> {
         admitted(&self.sessions, &token.to_owned())
     }
 
-    /// One more wrong secret or signature from an address.
+    /// Counts an invalid secret or signature from an address.
     pub fn stranger(&self, from: IpAddr) -> Result<(), Duration> {
         let admitted = admitted(&self.strangers, &from);
         if let Err(after) = admitted {
@@ -89,7 +87,7 @@ impl Rates {
         admitted
     }
 
-    /// Whether an address has tries left, else after how long. Takes none of them.
+    /// Whether an address may still fail to sign in, else after how long. Counts nothing.
     pub fn has_tries(&self, from: IpAddr) -> Result<(), Duration> {
         match self.used_up().get(&from).map(|until| until.duration_since(Instant::now())) {
             Some(after) if !after.is_zero() => Err(after),
@@ -101,7 +99,7 @@ impl Rates {
         self.used_up.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets clients that have not asked for long.
+    /// Drops the counters of clients that have sent nothing for long.
     pub fn tidy(&self) {
         self.tokens.retain_recent();
         self.organisations.retain_recent();

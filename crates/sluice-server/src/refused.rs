@@ -1,24 +1,26 @@
-//! What Sluice says no to: a code, what is wrong, what to do.
+//! Refusals: a stable code, what is wrong, and what to do.
 //!
-//! The command line draws a refusal and exits with 2; the server answers it as
-//! a problem with the status of its code.
+//! The command line prints a refusal and exits with 2; the server answers it as a problem
+//! document with the HTTP status of its code.
 
 use sluice_core::port::store::StoreError;
 use sluice_core::run::command::Refusal;
 use sluice_core::run::id::RunId;
 use sluice_engine::error::{CommandError, LoadError, StartError};
 
-/// There is no run of this id, or of this beginning.
+/// The request cannot be parsed, or a value in it is not valid.
+pub const BAD_REQUEST: &str = "bad_request";
+/// No run has this id or prefix.
 pub const RUN_UNKNOWN: &str = "run_unknown";
-/// There is no question of this id, or of this beginning.
+/// No approval has this id or prefix.
 pub const APPROVAL_UNKNOWN: &str = "approval_unknown";
-/// A beginning that several ids have.
+/// Several ids begin with this prefix.
 pub const ID_AMBIGUOUS: &str = "id_ambiguous";
-/// The run is worked on by a process that lives.
+/// Another live process owns the run.
 pub const RUN_OWNED: &str = "run_owned";
 /// The run has not ended.
 pub const RUN_NOT_ENDED: &str = "run_not_ended";
-/// There is no such checkpoint.
+/// The run has no such checkpoint.
 pub const CHECKPOINT_UNKNOWN: &str = "checkpoint_unknown";
 /// The data directory is missing or cannot be used.
 pub const DATA_UNUSABLE: &str = "data_unusable";
@@ -30,38 +32,38 @@ pub const ROLE_BOUND: &str = "role_bound";
 pub const DOCUMENT_CHANGED: &str = "document_changed";
 /// The run is paused by an operator.
 pub const RUN_PAUSED: &str = "run_paused";
-/// Nothing failed that could be done again.
+/// The run has no failed step to repeat.
 pub const NOTHING_FAILED: &str = "nothing_failed";
-/// Nobody is there to confirm it.
+/// The command needs confirmation, and there is no terminal to ask for it.
 pub const NOT_CONFIRMED: &str = "not_confirmed";
 /// A run's journal cannot be read.
 pub const RUN_UNREADABLE: &str = "run_unreadable";
-/// The key that seals are signed with, or the file they are copied to, cannot be used.
+/// The signing key of seals, or the file that seals are copied to, cannot be used.
 pub const SEAL_UNUSABLE: &str = "seal_unusable";
-/// What a store holds is not what a process with its key wrote.
+/// The content of a store was not written by a process that has its key.
 pub const STORE_NOT_AUTHENTIC: &str = "store_not_authentic";
-/// The store lacks the newest seal of its seal file, or has another one in its place.
+/// The store lacks the newest seal of its seal file, or holds a different one.
 pub const STORE_ROLLED_BACK: &str = "store_rolled_back";
-/// A file that should hold seals does not.
+/// A file of seals cannot be read.
 pub const SEAL_UNREADABLE: &str = "seal_unreadable";
-/// Nothing of a run is under a seal, or nothing is sealed at all.
+/// No seal covers the run, or nothing is sealed at all.
 pub const NOT_SEALED: &str = "not_sealed";
 /// The run has no such event.
 pub const EVENT_UNKNOWN: &str = "event_unknown";
 
-/// There is no row of this name.
+/// No row has this name.
 pub const ROW_UNKNOWN: &str = "row_unknown";
-/// Other rows name the one that would go.
+/// Other rows refer to the one that would be removed.
 pub const ROW_IN_USE: &str = "row_in_use";
-/// A row says what no row of its kind can.
+/// The content of a row is not valid for its kind.
 pub const ROW_UNREADABLE: &str = "row_unreadable";
-/// A version of a workflow is there already, with another text.
+/// A version of a workflow exists already, with different content.
 pub const VERSION_TAKEN: &str = "version_taken";
 /// Policies that cannot be used, or a change that would leave none.
 pub const POLICIES_REFUSED: &str = "policies_refused";
-/// The system gives the process too little memory or too few threads.
+/// The operating system gives the process too little memory or too few threads.
 pub const OUT_OF_RESOURCES: &str = "out_of_resources";
-/// What to do then.
+/// What to do about [`OUT_OF_RESOURCES`].
 pub const RESOURCES_REMEDY: &str = "give the process more address space (`ulimit -v`), memory or \
                                     threads (`ulimit -u`, the container's limits)";
 /// Policies in force do not allow the change.
@@ -70,51 +72,52 @@ pub const CHANGE_REFUSED: &str = "change_refused";
 pub const SECRET_NOT_NAMED: &str = "secret_not_named";
 /// The operator declares no secret of this name for the organisation.
 pub const SECRET_UNKNOWN: &str = "secret_unknown";
-/// Others kept changing the registry.
+/// Concurrent changes of the registry kept coming first.
 pub const REGISTRY_BUSY: &str = "registry_busy";
 /// The agent is not on trial.
 pub const NOT_ON_TRIAL: &str = "not_on_trial";
 /// The word list, or the address of the moderator, cannot be used.
 pub const BAD_MODERATION: &str = "moderation_unusable";
-/// A question about costs with more rows than are answered.
+/// A cost query would return too many rows.
 pub const COST_TOO_WIDE: &str = "cost_too_wide";
-/// A file that would be written over.
+/// The file exists and would be overwritten.
 pub const FILE_EXISTS: &str = "file_exists";
 
-/// Something that is not done.
+/// A request or command that is refused.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Refused {
-    /// Stable, with a page of its own.
+    /// Stable, and documented on a page of its own.
     pub code: &'static str,
     /// What is wrong.
     pub message: String,
-    /// One for each thing that is wrong.
+    /// One note for each thing that is wrong.
     pub notes: Vec<String>,
     /// What to do.
     pub remedy: String,
 }
 
-/// Why something that was asked for was not done. One variant per thing the
-/// caller does next.
+/// Why an operation failed. One variant per thing the caller does next.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// It makes no sense, or is not allowed.
+    /// The request is not valid, or not allowed.
     #[error(transparent)]
     Refused(#[from] Refused),
     /// The store failed: try again later.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The process is about to end: ask another, or later.
+    /// The process is stopping: send the request to another node, or later.
     #[error("the engine is stopping")]
     Stopping,
 }
 
-/// What was asked for, or why it was not done.
-pub type Done<T> = Result<T, Failure>;
+/// The result of an operation of the service.
+pub type ServiceResult<T> = Result<T, Failure>;
+// The name under which crate `sluice` still uses it.
+pub use ServiceResult as Done;
 
 impl Refused {
-    /// A refusal; `remedy` says what to do.
+    /// A refusal with a code, a message and a remedy.
     pub fn new(
         code: &'static str,
         message: impl Into<String>,
@@ -123,13 +126,13 @@ impl Refused {
         Refused { code, message: message.into(), notes: Vec::new(), remedy: remedy.into() }
     }
 
-    /// The same, with a note for each thing that is wrong.
+    /// Adds a note for each thing that is wrong.
     pub fn with_notes(mut self, notes: Vec<String>) -> Refused {
         self.notes = notes;
         self
     }
 
-    /// A command that a run says no to.
+    /// A refusal of a command by a run.
     pub fn by_run(run: RunId, refusal: &Refusal) -> Refused {
         let remedy = match refusal {
             Refusal::Ended(_) => {
@@ -145,23 +148,27 @@ impl Refused {
                     .to_owned()
             }
             Refusal::NoApproval(_) | Refusal::Resolved(_) => {
-                "`sluice approvals list` shows what is open".to_owned()
+                "`sluice approvals list` lists the open approvals".to_owned()
             }
-            Refusal::WrongDecision(_) => "`sluice approvals show` lists the answers".to_owned(),
-            Refusal::CommentMissing => "say why with `--reason TEXT`".to_owned(),
+            Refusal::WrongDecision(_) => {
+                "`sluice approvals show` lists the allowed decisions".to_owned()
+            }
+            Refusal::CommentMissing => "give a reason with `--reason TEXT`".to_owned(),
             Refusal::BadValues(_) => "give each with `--set NAME=VALUE`".to_owned(),
             Refusal::NotFailed(_) => {
                 format!("`sluice runs restart {run} --from STEP` does steps again in a new run")
             }
-            Refusal::Late => "nothing: the result is known".to_owned(),
+            Refusal::Late => "nothing: the result is already recorded".to_owned(),
             Refusal::NothingToRewind => format!("`sluice runs show {run}` lists the checkpoints"),
             Refusal::NotApprover { .. } => {
-                "let one of them answer, or answer in a role that is named: `--role ROLE`"
+                "let one of the approvers decide, or decide in a role that is named: `--role ROLE`"
                     .to_owned()
             }
-            Refusal::SelfApproval(_) => "let somebody else answer".to_owned(),
-            Refusal::AnsweredAlready(_) => "let the others answer".to_owned(),
-            Refusal::Widens(_) => "`sluice approvals show` says what it is held to".to_owned(),
+            Refusal::SelfApproval(_) => "let another person decide".to_owned(),
+            Refusal::AnsweredAlready(_) => "let the remaining approvers decide".to_owned(),
+            Refusal::Widens(_) => {
+                "`sluice approvals show` shows the constraints in force".to_owned()
+            }
         };
         match refusal {
             Refusal::BadValues(violations) => {
@@ -172,19 +179,19 @@ impl Refused {
         }
     }
 
-    /// A run that somebody else works on.
+    /// A run that another process owns.
     pub fn owned(run: RunId) -> Refused {
         let message = format!("{run} is being worked on by another process");
         Refused::new(RUN_OWNED, message, format!("follow it with `sluice runs watch {run}`"))
     }
 }
 
-/// A run that could not be started.
+/// The failure of a start.
 pub fn start(error: StartError) -> Failure {
     match error {
         StartError::Args(violations) => {
             let notes = violations.iter().map(ToString::to_string).collect();
-            let remedy = "give each with `--arg NAME=VALUE`; the document says what it takes";
+            let remedy = "give each with `--arg NAME=VALUE`; the document lists its arguments";
             Refused::new("invalid_args", "the arguments do not fit", remedy)
                 .with_notes(notes)
                 .into()
@@ -211,7 +218,7 @@ pub fn start(error: StartError) -> Failure {
         }
         StartError::Load(error) => load(error),
         StartError::TooDeep(_) => {
-            let remedy = "let fewer workflows start each other";
+            let remedy = "reduce how deeply workflows start each other";
             Refused::new("recursion_limit", error.to_string(), remedy).into()
         }
         StartError::Moved => StoreError::Unavailable(StartError::Moved.to_string()).into(),
@@ -220,23 +227,23 @@ pub fn start(error: StartError) -> Failure {
     }
 }
 
-/// A run that could not be loaded.
+/// The failure of loading a run.
 pub fn load(error: LoadError) -> Failure {
     match error {
         LoadError::NoRun(run) => {
-            let remedy = "`sluice runs list` shows the runs there are";
+            let remedy = "`sluice runs list` lists the runs";
             Refused::new(RUN_UNKNOWN, format!("there is no {run}"), remedy).into()
         }
         LoadError::Poison { run, reason } => {
             let message = format!("the journal of {run} cannot be read: {reason}");
-            let remedy = "it is left alone; other runs are not affected";
+            let remedy = "the run is not changed; other runs are not affected";
             Refused::new(RUN_UNREADABLE, message, remedy).into()
         }
         LoadError::Store(error) => error.into(),
     }
 }
 
-/// A command that was not carried out.
+/// The failure of a command to a run.
 pub fn command(run: RunId, error: CommandError) -> Failure {
     match error {
         CommandError::Refused(refusal) => Refused::by_run(run, &refusal).into(),

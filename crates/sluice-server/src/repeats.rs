@@ -1,37 +1,37 @@
-//! Refusals that come again and again: the first few are written to the audit one by
-//! one, the rest of an interval as one entry with their number.
+//! Repeated refusals: the first few of an interval are audited one by one, the rest as one
+//! entry with their number.
 //!
-//! INVARIANT: how many entries refusals make is bounded in time by who was refused,
-//! not by how often; and every refusal is in the number of an entry.
+//! INVARIANT: the number of entries depends on how many clients were refused, not on how
+//! often; and every refusal is included in the number of an entry.
 
 use sluice_core::port::ledger::Entry;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Refusals of one kind and client that are written one by one in each interval.
+/// Refusals of one kind and client that are audited one by one in each interval.
 const ONE_BY_ONE: u64 = 10;
-/// Most clients that are told apart; further ones are counted together.
+/// Maximum number of clients with a counter of their own; further ones share a counter.
 const CLIENTS_MAX: usize = 4096;
 
-/// Who was refused, and what.
-type Key = (String, String);
+/// The kind of refusal, and the client.
+type RefusalKey = (String, String);
 
-/// Refusals since each interval began.
+/// Refusals of the current intervals.
 #[derive(Debug, Default)]
-pub struct Repeats(Mutex<HashMap<Key, Interval>>);
+pub struct Repeats(Mutex<HashMap<RefusalKey, Interval>>);
 
 #[derive(Debug)]
 struct Interval {
     since_ms: u64,
     count: u64,
-    /// The last one, which stands for all that were not written.
+    /// The last refusal, which represents all that were not audited one by one.
     last: Option<Entry>,
 }
 
 impl Repeats {
-    /// A refusal of a client, known by `client`: answered if it is to be written now.
+    /// Counts a refusal of a client; returns the entry if it must be written now.
     pub fn note(&self, client: &str, entry: Entry) -> Option<Entry> {
-        let mut all = self.held();
+        let mut all = self.lock();
         let mut key = (entry.what.clone(), client.to_owned());
         if all.len() >= CLIENTS_MAX && !all.contains_key(&key) {
             key.1.clear();
@@ -46,11 +46,10 @@ impl Repeats {
         None
     }
 
-    /// Ends the intervals that began before, and answers with what is to be written
-    /// of them.
+    /// Ends the intervals that began before this time, and returns the entries to write.
     pub fn ended(&self, began_before_ms: u64) -> Vec<Entry> {
         let mut ended = Vec::new();
-        self.held().retain(|_, interval| {
+        self.lock().retain(|_, interval| {
             if interval.since_ms >= began_before_ms {
                 return true;
             }
@@ -64,7 +63,7 @@ impl Repeats {
         ended
     }
 
-    fn held(&self) -> MutexGuard<'_, HashMap<Key, Interval>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<RefusalKey, Interval>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -103,12 +102,12 @@ mod tests {
     }
 
     #[test]
-    fn clients_without_number_do_not_fill_memory() {
+    fn any_number_of_clients_uses_bounded_memory() {
         let repeats = Repeats::default();
         for client in 0..2 * CLIENTS_MAX {
             repeats.note(&client.to_string(), entry(0, "sign_in_failed"));
         }
-        assert!(repeats.held().len() <= CLIENTS_MAX + 1);
+        assert!(repeats.lock().len() <= CLIENTS_MAX + 1);
         assert_eq!(repeats.ended(1).len(), 1);
     }
 }

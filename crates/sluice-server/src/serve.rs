@@ -1,11 +1,11 @@
-//! Connections: taken, bounded, drained.
+//! Accepts, bounds and drains connections.
 //!
-//! A client that is slow to send a request, or to read its answer, is cut off. When
-//! there is no room for a new connection, one that only waits is closed:
-//! `sluice_bridge::connections` says which. When the server stops, streams end first,
-//! then what is under way may finish for a while.
+//! A client that is slow to send a request, or to read its response, is disconnected. When
+//! there is no capacity for a new connection, an idle one is closed:
+//! `sluice_bridge::connections` chooses it. When the server stops, streams end first,
+//! then requests in progress may finish for a while.
 
-use crate::api::gate::Peer;
+use crate::api::admission::Peer;
 use crate::api::router::Router;
 use crate::app::{App, Settings};
 use crate::limits::{HEAD_BYTES_MAX, LOOK_AFTER_MS, PING_ANSWER_MS, PING_MS};
@@ -24,23 +24,23 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::task::TaskTracker;
 
-/// How long to wait when connections cannot be taken.
+/// Pause after a failed `accept`.
 const PAUSE_MS: u64 = 10;
-/// How much longer than its request may take a stranger's connection may be idle.
+/// How much longer than its request may take an unauthenticated connection may be idle.
 const SLACK_MS: u64 = 1000;
-/// How long the server writes its last entries when it stops.
+/// How long the server writes its last audit entries when it stops.
 const WRITE_MS: u64 = 1000;
-/// How often clients that have not asked for long are forgotten.
+/// How often the counters of inactive clients are dropped.
 const TIDY_MS: u64 = 60_000;
 
-/// Serves until the app is told to stop, then drains.
+/// Serves until the app is stopped, then drains.
 pub async fn serve(app: App, router: Router, listener: TcpListener) {
-    let looking = tokio::spawn(look_after(app.clone()));
+    let looking = tokio::spawn(run_periodic_tasks(app.clone()));
     let connections = TaskTracker::new();
     loop {
         let taken = tokio::select! {
             () = app.stop().cancelled() => break,
-            taken = take(&listener, app.connections()) => taken,
+            taken = accept(&listener, app.connections()) => taken,
         };
         let Some((stream, admitted)) = taken else { continue };
         connections.spawn(connection(app.clone(), router.clone(), stream, admitted));
@@ -53,8 +53,8 @@ pub async fn serve(app: App, router: Router, listener: TcpListener) {
     }
     looking.abort();
     let writing = async {
-        for house in app.houses() {
-            house.write_repeated(u64::MAX).await;
+        for organisation in app.organisations() {
+            organisation.write_repeated(u64::MAX).await;
         }
     };
     // A store that cannot write does not keep the process from ending.
@@ -63,32 +63,32 @@ pub async fn serve(app: App, router: Router, listener: TcpListener) {
     }
 }
 
-/// Looks after what has a time of its own.
-async fn look_after(app: App) {
+/// Runs the periodic tasks of the app until this future is dropped.
+async fn run_periodic_tasks(app: App) {
     let mut tidy = tokio::time::interval(Duration::from_millis(TIDY_MS));
     let mut look = tokio::time::interval(Duration::from_millis(LOOK_AFTER_MS));
     loop {
         tokio::select! {
             _ = tidy.tick() => app.tidy(),
-            _ = look.tick() => app.look_after().await,
+            _ = look.tick() => app.run_periodic_tasks().await,
         }
     }
 }
 
-/// The next connection. One that only waits makes room for it.
-async fn take(
+/// Accepts the next connection. If all are in use, an idle one is closed for it.
+async fn accept(
     listener: &TcpListener,
     connections: &Arc<Connections>,
 ) -> Option<(TcpStream, Admitted)> {
     match listener.accept().await {
         Ok((stream, from)) => {
-            // Small answers should not wait for more.
+            // Small responses must not wait for more data.
             let _ = stream.set_nodelay(true);
             Some((stream, connections.admit(from.ip()).await))
         }
         Err(error) => {
-            // Of one connection, or of all: out of file handles, for example.
-            tracing::warn!(%error, "a connection could not be taken");
+            // May concern one connection or all of them, such as when file handles run out.
+            tracing::warn!(%error, "a connection could not be accepted");
             if is_exhausted(&error) {
                 connections.make_room();
             }
@@ -122,7 +122,7 @@ async fn connection(app: App, router: Router, stream: TcpStream, admitted: Admit
     });
     let settings = app.settings();
     let head = Duration::from_millis(settings.head_ms);
-    // One who reads a stream too slowly is told so first.
+    // Longer than a stream waits, so that a slow reader receives the error first.
     let patience = Duration::from_millis(settings.slow_reader_ms.saturating_mul(2));
     let stream = Patient::new(Strict::new(stream), head, patience);
     let builder = builder(settings);
@@ -142,7 +142,7 @@ async fn connection(app: App, router: Router, stream: TcpStream, admitted: Admit
     }
 }
 
-/// Completes when a connection had no request for too long.
+/// Completes when a connection has had no request for too long.
 async fn idle(settings: &Settings, connection: &Connection) {
     loop {
         let ms = if connection.is_signed_in() {

@@ -1,8 +1,8 @@
-//! What can be asked of one organisation, whoever carries the question: HTTP, an
-//! agent over MCP, or the command line on its own data directory.
+//! The operations on one organisation, independent of the transport: HTTP, MCP, or the
+//! command line on a local data directory.
 //!
-//! INVARIANT: a service sees one store and nothing else. Each organisation has a
-//! store of its own, so no question can reach another's.
+//! INVARIANT: a service sees one store and nothing else. Each organisation has its own
+//! store, so no operation can reach another organisation's data.
 
 pub mod approvals;
 pub mod audit;
@@ -32,18 +32,18 @@ use sluice_core::port::store::Store;
 use sluice_engine::Engine;
 use std::sync::Arc;
 
-/// One organisation: where its runs are kept, and who works on them.
+/// One organisation: its store, and the engine that executes its runs.
 #[derive(Clone)]
 pub struct Service {
-    /// Where its runs and rows are.
+    /// Stores the runs and rows.
     pub store: Arc<dyn Store>,
-    /// Who works on them here.
+    /// Executes the runs in this process.
     pub engine: Arc<Engine>,
-    /// Where commands of its runs work; none where the caller keeps no files.
+    /// The working directories of runs; `None` where the caller keeps no files.
     pub workspaces: Option<Workspaces>,
-    /// Who changes its rows.
+    /// Who changes rows through this service.
     pub origin: RowOrigin,
-    /// The secrets that its rows may name.
+    /// The secrets that rows may name.
     pub secrets: Keyring,
 }
 
@@ -55,6 +55,6 @@ pub enum RowOrigin {
     Operator,
     /// Callers of a server: secrets that are declared for the organisation.
     Server,
-    /// Commands on rows that a server uses. Which secrets are declared is known there.
+    /// Commands on rows that a server uses. Only the server knows which secrets are declared.
     Client,
 }

@@ -1,9 +1,8 @@
-//! How requests are signed, outward and inward alike.
+//! Signatures of requests, for outbound and inbound webhooks alike.
 //!
 //! `Sluice-Signature: v1=hex(HMAC-SHA-256(secret, timestamp + "." + body))`, with the
-//! timestamp in seconds in `Sluice-Timestamp`. The timestamp is signed, so that an
-//! old request is known as old; the body is signed as it came, before anybody
-//! has parsed it.
+//! timestamp in seconds in `Sluice-Timestamp`. The timestamp is signed, so that an old
+//! request can be detected; the body is signed as received, before it is parsed.
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
@@ -11,24 +10,23 @@ use sluice_bridge::secret::Secret;
 use sluice_core::port::store::Hash;
 use subtle::ConstantTimeEq as _;
 
-/// The header that says when a request was signed, in seconds since 1970.
+/// The header with the time of signing, in seconds since 1970.
 pub const TIMESTAMP: &str = "sluice-timestamp";
 /// The header with the signature.
 pub const SIGNATURE: &str = "sluice-signature";
-/// The header that names a delivery: the same each time it is tried.
+/// The header with the id of a delivery: the same for each attempt.
 pub const DELIVERY: &str = "sluice-delivery";
 
-/// What stands before the signature: which way of signing it is.
+/// Prefix of a signature: the version of the algorithm.
 const VERSION: &str = "v1=";
 
-/// The signature of a body at a time.
+/// Signs a body at a time.
 pub fn sign(secret: &Secret, timestamp: &str, body: &[u8]) -> String {
     format!("{VERSION}{}", mac(secret, timestamp, body))
 }
 
-/// Whether a signature is that of a body at a time. How long it takes does not
-/// depend on how much of it is right. Several may be given, after commas: while a
-/// secret is changed, the sender signs with both.
+/// Verifies a signature of a body at a time, in constant time. Several signatures may be
+/// given, separated by commas: while a secret is rotated, the sender signs with both.
 pub fn is_signed(secret: &Secret, timestamp: &str, body: &[u8], signature: &str) -> bool {
     let right = sign(secret, timestamp, body);
     let given = signature.split(',').take(super::limits::SIGNATURES_MAX);
@@ -70,7 +68,7 @@ mod tests {
         assert!(!is_signed(&secret, "1700000001", b"body", &right));
         assert!(!is_signed(&secret, "1700000000", b"body ", &right));
         assert!(!is_signed(&Secret::new("another"), "1700000000", b"body", &right));
-        // Where the time ends and the body begins is part of it.
+        // The boundary between time and body is signed as well.
         assert!(!is_signed(&secret, "170000000", b"0.body", &right));
         for wrong in [
             "",

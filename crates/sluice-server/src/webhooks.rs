@@ -1,28 +1,32 @@
-//! Events on their way to those who want to be told: webhooks.
+//! Outbound webhooks: sends events to receivers.
 //!
-//! For each organisation one task looks which webhooks there are, and each of them
-//! has a task of its own that goes along the feed of all runs, notes what is for it
-//! (`follow`), sends what is due (`attempt`) and tries again what failed (`pace`).
-//! `event` is what is sent, `begin` where a webhook begins.
+//! Each organisation has one task that watches its webhook rows, and each webhook has a task
+//! that reads the feed of all runs, stores a delivery for each matching event (`task`),
+//! sends the due ones (`attempt`) and schedules retries (`retry`). `event` builds the body,
+//! `start_position` sets the start position of a webhook.
 //!
-//! INVARIANT: at least once. An event is noted as a delivery in the transaction that
-//! moves the webhook past it, and is over only when a receiver took it or all tries
-//! are used up. INVARIANT: a receiver that is slow or dead holds up nothing but its
-//! own deliveries: runs never wait, nor do other webhooks.
+//! INVARIANT: at-least-once delivery. A delivery is stored in the transaction that moves the
+//! webhook past its event, and is finished only when a receiver accepted it or all attempts
+//! are used up. INVARIANT: a receiver that is slow or unreachable delays only its own
+//! deliveries, never runs or other webhooks.
 
 mod attempt;
-pub mod begin;
 pub mod event;
-mod follow;
-pub mod pace;
+pub mod retry;
+pub mod start_position;
+mod task;
 #[cfg(test)]
 mod tests;
 
+/// The old name of [`retry`].
+pub mod pace {
+    pub use super::retry::RetrySchedule as Pace;
+}
+
 use crate::app::EntropySource;
-use crate::house::House;
 use crate::limits::{WEBHOOKS_LOOK_MS, WEBHOOKS_MAX};
-use follow::Follow;
-use pace::Pace;
+use crate::organisation::Organisation;
+use retry::RetrySchedule;
 use serde_json::{Value, json};
 use sluice_bridge::outbound::Outbound;
 use sluice_core::journal::envelope::timestamp;
@@ -33,42 +37,45 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
+use task::WebhookTask;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-/// What sending takes.
+/// What a webhook needs to send deliveries.
 #[derive(Clone)]
 pub struct Post {
-    /// The way out.
+    /// The guarded HTTP client.
     pub outbound: Arc<Outbound>,
-    /// The time.
+    /// The current time.
     pub clock: Arc<dyn Clock>,
-    /// Chance, so that not all come back at the same moment.
+    /// Randomness for the jitter of retries.
     pub entropy: EntropySource,
-    /// How patiently.
-    pub pace: Pace,
+    /// Attempts and timeouts.
+    pub pace: RetrySchedule,
 }
 
-/// A webhook that is looked after.
-struct AtWork {
+/// A webhook and its running task.
+struct RunningWebhook {
     webhook: Webhook,
     task: AbortHandle,
 }
 
-/// Looks after the webhooks of an organisation until it is told to stop. What is
-/// under way then is sent again by whoever comes next.
-pub async fn deliver(house: Arc<House>, post: Post, stop: CancellationToken) {
+/// Runs the webhooks of an organisation until `stop` is cancelled. Deliveries in progress
+/// are sent again by the next process.
+pub async fn deliver(organisation: Arc<Organisation>, post: Post, stop: CancellationToken) {
     let mut tasks = JoinSet::new();
-    let mut at_work: BTreeMap<String, AtWork> = BTreeMap::new();
+    let mut at_work: BTreeMap<String, RunningWebhook> = BTreeMap::new();
     while !stop.is_cancelled() {
-        match house.rows().await {
-            Ok(rows) => look_after(&house, &post, wanted(&rows.rows), &mut at_work, &mut tasks),
+        match organisation.rows().await {
+            Ok(rows) => {
+                reconcile(&organisation, &post, enabled(&rows.rows), &mut at_work, &mut tasks)
+            }
             Err(error) => {
-                let organisation = house.name();
-                tracing::warn!(%error, organisation, "webhooks cannot be looked up");
+                let organisation = organisation.name();
+                tracing::warn!(%error, organisation, "webhook rows cannot be read");
             }
         }
-        // What ended by itself is begun again with the next look.
+        // A task that ended is started again by the next iteration.
         while tasks.try_join_next().is_some() {}
         let pause = tokio::time::sleep(Duration::from_millis(WEBHOOKS_LOOK_MS));
         tokio::select! {
@@ -79,8 +86,8 @@ pub async fn deliver(house: Arc<House>, post: Post, stop: CancellationToken) {
     tasks.shutdown().await;
 }
 
-/// The webhooks that are sent to.
-fn wanted(rows: &[Row]) -> BTreeMap<String, Webhook> {
+/// The enabled webhooks, at most `WEBHOOKS_MAX`.
+fn enabled(rows: &[Row]) -> BTreeMap<String, Webhook> {
     let rows = rows.iter().filter(|row| row.kind == Kind::Webhook);
     let read = rows.filter_map(|row| {
         let webhook: Webhook = serde_json::from_value(row.body.clone()).ok()?;
@@ -88,16 +95,19 @@ fn wanted(rows: &[Row]) -> BTreeMap<String, Webhook> {
     });
     let wanted: BTreeMap<String, Webhook> = read.take(WEBHOOKS_MAX + 1).collect();
     if wanted.len() > WEBHOOKS_MAX {
-        tracing::warn!("there are more than {WEBHOOKS_MAX} webhooks; the last are not sent to");
+        tracing::warn!(
+            "more than {WEBHOOKS_MAX} webhooks are enabled; the last ones receive nothing"
+        );
     }
     wanted.into_iter().take(WEBHOOKS_MAX).collect()
 }
 
-fn look_after(
-    house: &Arc<House>,
+/// Starts and stops tasks, so that they match the enabled webhooks.
+fn reconcile(
+    organisation: &Arc<Organisation>,
     post: &Post,
     wanted: BTreeMap<String, Webhook>,
-    at_work: &mut BTreeMap<String, AtWork>,
+    at_work: &mut BTreeMap<String, RunningWebhook>,
     tasks: &mut JoinSet<()>,
 ) {
     at_work.retain(|name, one| {
@@ -108,15 +118,16 @@ fn look_after(
         stays
     });
     for (name, webhook) in wanted {
-        if let Entry::Vacant(place) = at_work.entry(name) {
-            let name = place.key();
-            let follow = Follow::new(Arc::clone(house), post.clone(), name, webhook.clone());
-            place.insert(AtWork { webhook, task: tasks.spawn(follow.run()) });
+        if let Entry::Vacant(vacant) = at_work.entry(name) {
+            let name = vacant.key();
+            let task =
+                WebhookTask::new(Arc::clone(organisation), post.clone(), name, webhook.clone());
+            vacant.insert(RunningWebhook { webhook, task: tasks.spawn(task.run()) });
         }
     }
 }
 
-/// A line of the log of deliveries, as people and programs are shown it.
+/// A delivery as a JSON object.
 pub fn shown(delivery: &Delivery) -> Value {
     let state = match (delivery.next_ms, &delivery.error) {
         (Some(_), _) => "waiting",

@@ -1,8 +1,8 @@
-//! The directories that commands of runs work in, removed when they are not needed.
+//! Workspaces: the working directories of runs, removed when they are no longer needed.
 //!
-//! A run that ended keeps its directory for a while: people look at its files, and a
-//! failed run may be retried. Removal is decided from the store alone, again and
-//! again, so that nothing is left behind by a crash.
+//! A run that ended keeps its directory for a while: people inspect its files, and a failed
+//! run may be retried. Removal is decided from the store alone at each interval, so a crash
+//! leaves nothing behind.
 
 use crate::limits::WORKSPACES_LOOK_MS;
 use crate::service::Service;
@@ -16,19 +16,19 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Directories of runs, each called by its run's id.
+/// The parent directory of workspaces; each is named by its run's id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workspaces {
     dir: PathBuf,
 }
 
 impl Workspaces {
-    /// Those in a directory, which may be missing.
+    /// The workspaces in a directory, which may not exist yet.
     pub fn new(dir: PathBuf) -> Workspaces {
         Workspaces { dir }
     }
 
-    /// Where they are.
+    /// The parent directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -43,8 +43,8 @@ impl Workspaces {
         }
     }
 
-    /// Removes the directories of runs that ended at least `keep_ms` ago, and of runs
-    /// that the store does not know. Answers how many went.
+    /// Removes the directories of runs that ended at least `keep_ms` ago, and of runs that are
+    /// not in the store. Returns how many were removed.
     pub async fn tidy(
         &self,
         store: &dyn Store,
@@ -69,7 +69,7 @@ impl Workspaces {
     }
 }
 
-/// Removes directories that are not needed, again and again until `stop`.
+/// Removes unneeded workspaces at each interval until `stop` is cancelled.
 pub async fn tidy(service: Service, keep_ms: u64, stop: CancellationToken) {
     let Some(workspaces) = &service.workspaces else { return };
     let pause = Duration::from_millis(keep_ms.min(WORKSPACES_LOOK_MS));
@@ -85,14 +85,14 @@ pub async fn tidy(service: Service, keep_ms: u64, stop: CancellationToken) {
     }
 }
 
-/// Whether a run ended so long ago, and does not recover by itself.
+/// Whether a run ended long enough ago, and no node will continue it.
 fn is_over(row: &RunRow, now_ms: u64, keep_ms: u64) -> bool {
     let ended = row.ended_at_ms.filter(|_| row.status.is_terminal());
     let still = row.owner.is_none() && row.due_at_ms.is_none();
     still && ended.is_some_and(|at| at.saturating_add(keep_ms) <= now_ms)
 }
 
-/// The runs with a directory in which nothing was made or removed for so long.
+/// The runs whose directory has not changed for this long.
 fn unused_for(dir: &Path, keep: Duration) -> Vec<RunId> {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let old = |entry: &DirEntry| {

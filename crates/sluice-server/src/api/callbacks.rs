@@ -1,13 +1,13 @@
-//! Where remote gateways send results and parts of answers, and ask for tools.
+//! Endpoints of remote gateways: results, parts of answers, and tool decisions.
 //!
-//! INVARIANT: who sends one is known by the gateway's token; that it was given the
-//! dispatch, by the dispatch's. Nothing in the body is believed before that.
+//! INVARIANT: the gateway token identifies the sender; the dispatch token proves that it
+//! received the dispatch. Nothing in the body is trusted before both are verified.
 
-use super::ask::bad;
 use super::problem::Rejection;
 use super::reply::Reply;
-use super::route::{Answers, Asking, Incoming, Need, Route, body};
-use crate::refused::Done;
+use super::request::bad;
+use super::route::{GatewayCaller, Incoming, Need, ResponseKind, Route, body};
+use crate::refused::ServiceResult;
 use crate::service::callback::{self, Received, Sender};
 use axum::http::Method;
 use axum::response::Response;
@@ -22,22 +22,21 @@ use sluice_core::journal::event::Ruling;
 use sluice_core::port::adapter::ToolUse;
 use sluice_core::run::id::RunId;
 
-/// Where results are sent.
+/// Path for results.
 pub const STEP_COMPLETE: &str = "/api/workflow/step-complete";
-/// Where tools are asked for.
+/// Path for decisions about tool calls.
 pub const TOOL_USE: &str = "/api/workflow/tool-use";
-/// Where parts of answers are sent.
+/// Path for parts of answers.
 pub const STEP_PARTS: &str = "/api/workflow/step-parts";
-/// Longest name of a call or a tool, in bytes.
+/// Maximum length of a call id or tool name, in bytes.
 const NAME_BYTES_MAX: usize = 512;
 
-/// The routes of those who do work elsewhere.
 pub(super) fn routes() -> Vec<Route> {
     let mut complete = Route::open(
         (Method::POST, STEP_COMPLETE),
         Need::Gateway,
-        "A gateway sends the result of a dispatch, by its own and the dispatch's token",
-        Answers::Json(received_schema),
+        "Send the result of a dispatch, with the gateway token and the dispatch token",
+        ResponseKind::Json(received_schema),
         step_complete,
     );
     complete.body = Some(|_| {
@@ -62,8 +61,8 @@ pub(super) fn routes() -> Vec<Route> {
     let mut parts = Route::open(
         (Method::POST, STEP_PARTS),
         Need::Gateway,
-        "A gateway sends parts of an answer while it works, by both tokens",
-        Answers::Json(received_schema),
+        "Send parts of an answer while the step runs, with both tokens",
+        ResponseKind::Json(received_schema),
         step_parts,
     );
     parts.body = Some(|_| parts_schema());
@@ -71,8 +70,8 @@ pub(super) fn routes() -> Vec<Route> {
     let mut tool = Route::open(
         (Method::POST, TOOL_USE),
         Need::Gateway,
-        "A gateway asks whether a dispatch may call a tool, by both tokens",
-        Answers::Data(SchemaGenerator::subschema_for::<Verdict>),
+        "Request a decision about a tool call, with both tokens",
+        ResponseKind::Data(SchemaGenerator::subschema_for::<ToolDecision>),
         tool_use,
     );
     tool.body = Some(SchemaGenerator::subschema_for::<ToolBody>);
@@ -111,15 +110,15 @@ fn parts_schema() -> Schema {
 
 async fn step_complete(incoming: Incoming) -> Response {
     let answer = received(&incoming).await;
-    said(&incoming, answer)
+    receipt(&incoming, answer)
 }
 
 async fn step_parts(incoming: Incoming) -> Response {
     let answer = parts_received(&incoming).await;
-    said(&incoming, answer)
+    receipt(&incoming, answer)
 }
 
-fn said(incoming: &Incoming, answer: Result<Received, Rejection>) -> Response {
+fn receipt(incoming: &Incoming, answer: Result<Received, Rejection>) -> Response {
     use axum::response::IntoResponse as _;
     match answer {
         Ok(Received::New) => axum::Json(json!({"received": true})).into_response(),
@@ -131,22 +130,22 @@ fn said(incoming: &Incoming, answer: Result<Received, Rejection>) -> Response {
 }
 
 async fn received(incoming: &Incoming) -> Result<Received, Rejection> {
-    let asking = asking(incoming)?;
+    let gateway = gateway(incoming)?;
     let read = CallbackBody::read(&incoming.body);
     let body = read.map_err(|why| bad(format!("the body: {why}")))?;
-    let sender = Sender { name: &asking.name, row: &asking.row, token: token(incoming) };
-    Ok(callback::complete(&asking.house, sender, body).await?)
+    let sender = Sender { name: &gateway.name, row: &gateway.row, token: token(incoming) };
+    Ok(callback::complete(&gateway.organisation, sender, body).await?)
 }
 
 async fn parts_received(incoming: &Incoming) -> Result<Received, Rejection> {
-    let asking = asking(incoming)?;
+    let gateway = gateway(incoming)?;
     let read = PartsBody::read(&incoming.body);
     let body = read.map_err(|why| bad(format!("the body: {why}")))?;
-    let sender = Sender { name: &asking.name, row: &asking.row, token: token(incoming) };
-    Ok(callback::parts(&asking.house, sender, body).await?)
+    let sender = Sender { name: &gateway.name, row: &gateway.row, token: token(incoming) };
+    Ok(callback::parts(&gateway.organisation, sender, body).await?)
 }
 
-fn asking(incoming: &Incoming) -> Result<&Asking, Rejection> {
+fn gateway(incoming: &Incoming) -> Result<&GatewayCaller, Rejection> {
     incoming.gateway.as_ref().ok_or_else(Rejection::internal)
 }
 
@@ -154,31 +153,31 @@ fn token(incoming: &Incoming) -> Option<&str> {
     incoming.headers.get(DISPATCH_TOKEN).and_then(|value| value.to_str().ok())
 }
 
-/// A tool that a dispatch wants to call.
+/// A tool call that a dispatch wants to make.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ToolBody {
-    /// The run.
+    /// Id of the run.
     run_id: String,
-    /// The step.
+    /// Id of the step.
     step_id: String,
-    /// Which dispatch of it.
+    /// Number of the dispatch.
     dispatch_no: u32,
-    /// The call, unique within the dispatch. Asked again, the answer is the same.
+    /// Id of the call, unique within the dispatch. The same id always gets the same decision.
     call_id: String,
-    /// The tool.
+    /// Name of the tool.
     tool: String,
-    /// What it is to be called with.
+    /// Input of the call.
     #[serde(default)]
     input: Value,
 }
 
-/// Whether a tool may be called.
+/// The decision about a tool call.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Verdict {
-    /// `allowed`, `denied`, or `pending`: ask again in a while.
+struct ToolDecision {
+    /// `allowed`, `denied`, or `pending`: repeat the request later.
     verdict: &'static str,
-    /// Why not.
+    /// Reason of a denial.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
@@ -191,27 +190,27 @@ async fn tool_use(incoming: Incoming) -> Response {
     }
 }
 
-async fn decided(incoming: &Incoming) -> Result<Reply<Verdict>, Rejection> {
-    let asking = asking(incoming)?;
-    let said: ToolBody = body(&incoming.headers, &incoming.body)?;
-    let run = RunId::parse(&said.run_id).ok_or_else(|| bad("`run_id` is no id of a run"))?;
+async fn decided(incoming: &Incoming) -> Result<Reply<ToolDecision>, Rejection> {
+    let gateway = gateway(incoming)?;
+    let sent: ToolBody = body(&incoming.headers, &incoming.body)?;
+    let run = RunId::parse(&sent.run_id).ok_or_else(|| bad("`run_id` is not a run id"))?;
     for (field, text) in
-        [("step_id", &said.step_id), ("call_id", &said.call_id), ("tool", &said.tool)]
+        [("step_id", &sent.step_id), ("call_id", &sent.call_id), ("tool", &sent.tool)]
     {
         let fits = !text.is_empty() && text.len() <= NAME_BYTES_MAX;
         if !fits || text.contains(char::is_control) {
             return Err(bad(format!("`{field}` has 1 to {NAME_BYTES_MAX} bytes")).into());
         }
     }
-    let sender = Sender { name: &asking.name, row: &asking.row, token: token(incoming) };
-    let wanted = ToolUse { id: said.call_id, tool: said.tool, input: said.input };
-    let dispatch = (run, said.step_id.as_str(), said.dispatch_no);
-    let ruling: Done<Option<Ruling>> =
-        callback::use_tool(&asking.house, sender, dispatch, wanted).await;
+    let sender = Sender { name: &gateway.name, row: &gateway.row, token: token(incoming) };
+    let wanted = ToolUse { id: sent.call_id, tool: sent.tool, input: sent.input };
+    let dispatch = (run, sent.step_id.as_str(), sent.dispatch_no);
+    let ruling: ServiceResult<Option<Ruling>> =
+        callback::use_tool(&gateway.organisation, sender, dispatch, wanted).await;
     let (verdict, reason) = match ruling? {
         Some(Ruling::Allowed(_)) => ("allowed", None),
         Some(Ruling::Denied(why)) => ("denied", Some(why)),
         Some(Ruling::Held(_)) | None => ("pending", None),
     };
-    Ok(Reply::ok(Verdict { verdict, reason }))
+    Ok(Reply::ok(ToolDecision { verdict, reason }))
 }

@@ -1,9 +1,9 @@
-//! The cookie of a session: its name, how it is set, and from where it is taken.
+//! The session cookie: its name, how it is set, and from which pages it is accepted.
 //!
-//! Browsers send cookies to every port of a host, and keep one value for each name. So
-//! the name holds a hash of where this server is reached: two servers on one host
-//! do not overwrite each other's sign-in. A request that a browser says comes from
-//! another origin, a port of the same host included, is not taken.
+//! Browsers send cookies to every port of a host, and keep one value for each name. So the
+//! name contains a hash of the server's URL: two servers on one host do not overwrite each
+//! other's sessions. A request that comes from another origin according to the browser is
+//! refused, even if that origin is another port of the same host.
 
 use super::problem::{CSRF_REFUSED, Rejection};
 use crate::app::{App, Settings};
@@ -13,17 +13,17 @@ use axum::http::{HeaderMap, Method, header, request};
 use sha2::{Digest as _, Sha256};
 use sluice_core::evidence::hex;
 
-/// What every name holds.
+/// The common part of the cookie name.
 pub const BASE: &str = "sluice_session";
-/// What a page of ours sends with every change.
+/// The header that a page of the console sends with every change.
 pub const CSRF: &str = "x-csrf-token";
-/// Where a browser says that a request comes from.
+/// The header with the site that a request comes from, set by browsers.
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
-/// Bytes of the hash in a name.
+/// Bytes of the hash in the cookie name.
 const HASH_BYTES: usize = 4;
 
-/// The name of the cookie. Browsers take one that begins with `__Host-` only over TLS,
-/// for the whole host, and from the host itself.
+/// The name of the cookie. Browsers accept the prefix `__Host-` only over TLS, for the
+/// whole host, and from the host itself.
 pub fn name(settings: &Settings) -> String {
     let hash = Sha256::digest(settings.public_url.as_bytes());
     let prefix = if is_secure(settings) { "__Host-" } else { "" };
@@ -35,14 +35,14 @@ fn is_secure(settings: &Settings) -> bool {
     settings.secure_cookies || settings.public_url.starts_with("https://")
 }
 
-/// The line that sets the cookie for so many seconds.
+/// The `Set-Cookie` header value, with a lifetime in seconds.
 pub(super) fn set(app: &App, secret: &str, seconds: u64) -> String {
     let secure = if is_secure(app.settings()) { "; Secure" } else { "" };
     let name = app.cookie();
     format!("{name}={secret}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}")
 }
 
-/// The secret of a session.
+/// The session secret of a request.
 pub(super) fn secret<'a>(app: &App, headers: &'a HeaderMap) -> Option<&'a str> {
     let sent = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let pairs = sent.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
@@ -50,10 +50,10 @@ pub(super) fn secret<'a>(app: &App, headers: &'a HeaderMap) -> Option<&'a str> {
     ours.next().map(|(_, secret)| secret.trim())
 }
 
-/// Refuses what a page of another origin asks with our cookie.
+/// Refuses a request with a session cookie that a page of another origin sends.
 pub(super) fn own_page(head: &request::Parts, session: &str) -> Result<(), Rejection> {
     let sent = |name| head.headers.get(name).map(|value| value.to_str().unwrap_or("unreadable"));
-    // Browsers leave it out where the connection is not one they trust.
+    // Browsers omit it on connections that they do not trust.
     if !matches!(sent(SEC_FETCH_SITE), None | Some("same-origin" | "none")) {
         let remedy = "a session is for pages of this server; other pages send a token as \
                       `Authorization: Bearer TOKEN`";
@@ -66,8 +66,8 @@ pub(super) fn own_page(head: &request::Parts, session: &str) -> Result<(), Rejec
     if secret::same(sent(CSRF).unwrap_or_default(), &secret::csrf(session)) {
         return Ok(());
     }
-    let remedy = "send the `csrf_token` that `/api/v1/session` tells as `X-CSRF-Token`";
-    Err(Refused::new(CSRF_REFUSED, "the change does not come from our page", remedy).into())
+    let remedy = "send the `csrf_token` of `/api/v1/session` as `X-CSRF-Token`";
+    Err(Refused::new(CSRF_REFUSED, "the CSRF token is missing or wrong", remedy).into())
 }
 
 #[cfg(test)]

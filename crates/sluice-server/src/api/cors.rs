@@ -1,7 +1,7 @@
-//! Pages of other origins: none may ask, but those an operator names.
+//! Cross-origin requests: allowed only for the origins that the operator configures.
 //!
-//! INVARIANT: a cookie of ours is of no use to a page elsewhere. Credentials are
-//! never allowed across origins; such a page sends a token it was given.
+//! INVARIANT: a session cookie is useless to a page of another origin. Credentials are
+//! never allowed across origins; such a page sends a token instead.
 
 use crate::app::App;
 use axum::body::Body;
@@ -13,22 +13,22 @@ const SENT: &str =
     "authorization, content-type, idempotency-key, last-event-id, traceparent, tracestate";
 /// Headers that a page may read.
 const READ: &str = "location, retry-after, x-request-id";
-/// How long a browser need not ask again, in seconds.
+/// How long a browser caches a preflight response, in seconds.
 const REMEMBERED_S: &str = "600";
 
-/// The origin that asks, if it is one that may.
+/// The origin of a request, if it is allowed.
 pub(super) fn origin(app: &App, headers: &HeaderMap) -> Option<HeaderValue> {
     let sent = headers.get(header::ORIGIN)?;
     let named = app.settings().cors_origins.iter().any(|one| one.as_bytes() == sent.as_bytes());
     named.then(|| sent.clone())
 }
 
-/// Whether a browser asks if a page may ask.
+/// Whether a request is a CORS preflight.
 pub(super) fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
     method == Method::OPTIONS && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// Tells a browser what a page may ask.
+/// The response to a preflight.
 pub(super) fn preflight(methods: &[Method]) -> Response {
     let names: Vec<&str> = methods.iter().map(Method::as_str).collect();
     let mut response = Response::new(Body::empty());
@@ -42,13 +42,13 @@ pub(super) fn preflight(methods: &[Method]) -> Response {
     response
 }
 
-/// Lets the page that asked read an answer.
+/// Lets the page that sent the request read the response.
 pub(super) fn allow(app: &App, origin: Option<HeaderValue>, response: &mut Response) {
     if app.settings().cors_origins.is_empty() {
         return;
     }
     let headers = response.headers_mut();
-    // What is kept for one origin is not for another.
+    // A cached response must not be used for another origin.
     headers.append(header::VARY, HeaderValue::from_static("origin"));
     if let Some(origin) = origin {
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);

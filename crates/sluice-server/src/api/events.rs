@@ -1,18 +1,18 @@
-//! Live streams of events, resumable: Server-Sent Events.
+//! Resumable event streams over Server-Sent Events.
 //!
-//! INVARIANT: what is sent was journalled, in the order of its ids. A client that
-//! comes again with the last id it saw misses nothing and sees nothing twice.
+//! INVARIANT: a stream sends only journalled events, in the order of their ids. A client
+//! that reconnects with the last id it received misses nothing and gets nothing twice.
 
-use super::ask::{Ask, bad};
-use super::gate;
+use super::admission;
 use super::problem::Rejection;
-use super::route::{Answers, Need, Route};
+use super::request::{ApiRequest, bad};
+use super::route::{Need, ResponseKind, Route};
 use crate::app::App;
 use crate::auth::permission::Permission as P;
-use crate::house::House;
+use crate::capacity::{CapacityGuard, Holder};
 use crate::limits::STREAM_CHUNK_BYTES;
-use crate::places::{Holder, Place};
-use crate::refused::{self, Done, Refused};
+use crate::organisation::Organisation;
+use crate::refused::{self, Refused, ServiceResult};
 use crate::service::find;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, Method, header};
@@ -35,137 +35,143 @@ use tokio::time::Instant;
 
 const MEDIA: &str = "text/event-stream; charset=utf-8";
 
-/// The routes of streams.
 pub(super) fn routes() -> Vec<Route> {
     let read = Need::Permission(P::WorkflowRead);
     let one = |path| {
-        let about = "Follow a run: what happened, then what happens";
-        Route::raw((Method::GET, path), read, about, Answers::Text("text/event-stream"), follow)
-            .lasting()
+        let about = "Stream the events of a run: past events, then new ones";
+        Route::raw(
+            (Method::GET, path),
+            read,
+            about,
+            ResponseKind::Text("text/event-stream"),
+            follow,
+        )
+        .lasting()
     };
-    let about = "Follow all runs: what happens from now on, or from a cursor";
+    let about = "Stream the events of all runs: new ones, or those after a cursor";
     let all = (Method::GET, "/api/v1/events");
     vec![
         one("/api/v1/runs/{run}/events"),
         one("/api/v1/execute/workflows/{run}/events"),
         one("/execute/workflows/{run}/events").called("get_root_execute_workflows_run_events"),
-        Route::raw(all, read, about, Answers::Text("text/event-stream"), follow_all).lasting(),
+        Route::raw(all, read, about, ResponseKind::Text("text/event-stream"), follow_all).lasting(),
     ]
 }
 
-/// Where a stream begins.
+/// The start of a stream.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct EventsQuery {
-    /// The last event that was seen; before the header `Last-Event-ID`.
+    /// Id of the last event received; takes precedence over the header `Last-Event-ID`.
     #[serde(rename = "afterEventId")]
     after_event_id: Option<String>,
 }
 
-/// The cursor: the query's, else the header's, else the beginning.
+/// The cursor of a request: from the query, else from the header, else 0.
 fn cursor(query: &EventsQuery, headers: &HeaderMap) -> Result<u64, Refused> {
     let header = headers.get("last-event-id").map(HeaderValue::to_str);
-    let said = match (&query.after_event_id, header) {
-        (Some(said), _) => said.as_str(),
-        (None, Some(Ok(said))) => said,
+    let sent = match (&query.after_event_id, header) {
+        (Some(sent), _) => sent.as_str(),
+        (None, Some(Ok(sent))) => sent,
         (None, Some(Err(_))) => "?",
         (None, None) => return Ok(0),
     };
-    let digits = !said.is_empty() && said.bytes().all(|byte| byte.is_ascii_digit());
-    let number = said.parse().ok().filter(|_| digits);
-    number.ok_or_else(|| bad("the cursor is the number of an event"))
+    let digits = !sent.is_empty() && sent.bytes().all(|byte| byte.is_ascii_digit());
+    let number = sent.parse().ok().filter(|_| digits);
+    number.ok_or_else(|| bad("invalid cursor: an event number is expected"))
 }
 
-/// A place for one more stream.
-fn taken<Q>(ask: &Ask<Q>) -> Result<Place, Rejection> {
-    let holder = Holder::token(ask.house.name(), &ask.caller.counted_as);
-    let taken = ask.app.room().streams.take(&holder, 1);
-    taken.map_err(|why| gate::full(&ask.app, "streams", why))
+/// Capacity for one more stream.
+fn stream_capacity<Q>(request: &ApiRequest<Q>) -> Result<CapacityGuard, Rejection> {
+    let holder = Holder::token(request.organisation.name(), &request.caller.counted_as);
+    let taken = request.app.capacity().streams.take(&holder, 1);
+    taken.map_err(|why| admission::full(&request.app, "streams", why))
 }
 
-async fn follow(ask: Ask<EventsQuery>) -> Done<Response> {
-    let after = cursor(&ask.query, &ask.headers)?;
-    let run = find::run(ask.service(), ask.path("run")).await?.run;
-    let place = match taken(&ask) {
-        Ok(place) => place,
-        Err(rejection) => return Ok(rejection.into_response(&ask.request_id)),
+async fn follow(request: ApiRequest<EventsQuery>) -> ServiceResult<Response> {
+    let after = cursor(&request.query, &request.headers)?;
+    let run = find::run(request.service(), request.path("run")).await?.run;
+    let capacity = match stream_capacity(&request) {
+        Ok(capacity) => capacity,
+        Err(rejection) => return Ok(rejection.into_response(&request.request_id)),
     };
-    let reader = ask.service().engine.reader(run, after).await.map_err(refused::load)?;
-    Ok(response(Live::new(&ask, place, Source::Run(run, Box::new(reader)))))
+    let reader = request.service().engine.reader(run, after).await.map_err(refused::load)?;
+    Ok(response(EventStream::new(&request, capacity, Source::Run(run, Box::new(reader)))))
 }
 
-/// Where the stream of all runs begins.
+/// The start of the stream of all runs.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct AllQuery {
-    /// The id of the last event that was seen; before the header `Last-Event-ID`.
+    /// Id of the last event received; takes precedence over the header `Last-Event-ID`.
     cursor: Option<String>,
 }
 
-/// A place in all journals: of an append in the store's order, and of an event
-/// in it. Clients are not to look into it.
-fn place(said: &str) -> Option<(u64, u64)> {
-    let mut parts = said.strip_prefix("1.")?.split('.');
+/// Parses a feed cursor: the position of an append in the store's order, and of an event in
+/// it. The format is opaque to clients.
+fn parse_cursor(text: &str) -> Option<(u64, u64)> {
+    let mut parts = text.strip_prefix("1.")?.split('.');
     let (place, event) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
     parts.next().is_none().then_some((place, event))
 }
 
-async fn follow_all(ask: Ask<AllQuery>) -> Done<Response> {
-    let header = ask.headers.get("last-event-id").and_then(|value| value.to_str().ok());
-    let said = ask.query.cursor.as_deref().or(header);
-    let after = match said {
+async fn follow_all(request: ApiRequest<AllQuery>) -> ServiceResult<Response> {
+    let header = request.headers.get("last-event-id").and_then(|value| value.to_str().ok());
+    let sent = request.query.cursor.as_deref().or(header);
+    let after = match sent {
         None => None,
-        Some(said) => Some(place(said).ok_or_else(|| bad("the cursor is none of ours"))?),
+        Some(sent) => Some(parse_cursor(sent).ok_or_else(|| bad("invalid cursor"))?),
     };
-    let permit = match taken(&ask) {
-        Ok(place) => place,
-        Err(rejection) => return Ok(rejection.into_response(&ask.request_id)),
+    let capacity = match stream_capacity(&request) {
+        Ok(capacity) => capacity,
+        Err(rejection) => return Ok(rejection.into_response(&request.request_id)),
     };
-    // From one place before, since the cursor may be in the middle of an append.
+    // From one append before: the cursor may be in the middle of an append.
     let from = after.map(|(place, _)| place.saturating_sub(1));
-    let reader = ask.service().engine.feed(from).await?;
-    Ok(response(Live::new(&ask, permit, Source::All(Box::new(reader), after))))
+    let reader = request.service().engine.feed(from).await?;
+    Ok(response(EventStream::new(&request, capacity, Source::All(Box::new(reader), after))))
 }
 
-/// What is read.
+/// What a stream reads.
 enum Source {
     /// One run.
     Run(RunId, Box<Reader>),
-    /// All of them, and what was seen of the first append.
+    /// All runs, and the last position that the client has seen.
     All(Box<FeedReader>, Option<(u64, u64)>),
 }
 
-/// Something to be sent: an event, and the cursor it is sent under.
-struct Line {
+/// An event and its cursor.
+struct StreamItem {
     id: String,
     seen: Arc<Seen>,
 }
 
 impl Source {
-    /// The next events, at least one; none when there are no more.
-    async fn next(&mut self) -> Result<Option<Vec<Line>>, LoadError> {
+    /// The next events, at least one; `None` at the end of the run.
+    async fn next(&mut self) -> Result<Option<Vec<StreamItem>>, LoadError> {
         match self {
             Source::Run(_, reader) => {
                 let page = reader.next().await?;
-                let line = |seen: Arc<Seen>| Line { id: seen.id().to_string(), seen };
-                Ok(page.map(|page| page.into_iter().map(line).collect()))
+                let item = |seen: Arc<Seen>| StreamItem { id: seen.id().to_string(), seen };
+                Ok(page.map(|page| page.into_iter().map(item).collect()))
             }
             Source::All(reader, known) => loop {
                 let Some(page) = reader.next().await? else { return Ok(None) };
                 let known = known.take();
-                let mut lines = Vec::new();
+                let mut items = Vec::new();
                 for fed in page {
                     for seen in &fed.seen {
-                        let here = (fed.place, seen.id());
-                        let new = known.is_none_or(|known| here.0 > known.0 || here.1 > known.1);
+                        let position = (fed.place, seen.id());
+                        let new =
+                            known.is_none_or(|known| position.0 > known.0 || position.1 > known.1);
                         if new {
-                            let id = format!("1.{}.{}", here.0, here.1);
-                            lines.push(Line { id, seen: Arc::clone(seen) });
+                            let id = format!("1.{}.{}", position.0, position.1);
+                            items.push(StreamItem { id, seen: Arc::clone(seen) });
                         }
                     }
                 }
-                if !lines.is_empty() {
-                    return Ok(Some(lines));
+                if !items.is_empty() {
+                    return Ok(Some(items));
                 }
             },
         }
@@ -173,8 +179,8 @@ impl Source {
 }
 
 impl Source {
-    /// What is sent while nothing happens. `EventSource` hands comments to no
-    /// page, so it is a frame; without an id it moves no cursor.
+    /// A heartbeat. `EventSource` passes no comments to a page, so it is an event; it has no
+    /// id, so it does not move the cursor.
     fn heartbeat(&self, now_ms: u64) -> String {
         let run = match self {
             Source::Run(run, _) => format!("\"runId\":\"{run}\","),
@@ -186,61 +192,61 @@ impl Source {
     }
 }
 
-/// A stream and whoever reads it.
-struct Live {
+/// A stream to one client.
+struct EventStream {
     app: App,
-    house: Arc<House>,
+    organisation: Arc<Organisation>,
     token: String,
     source: Source,
-    /// What was read and not sent yet.
-    waiting: std::collections::VecDeque<Line>,
-    /// When something was last handed over.
+    /// Events that were read and not sent yet.
+    waiting: std::collections::VecDeque<StreamItem>,
+    /// When something was last sent.
     sent_at: Instant,
-    /// Says when tokens may have changed.
+    /// Notified when tokens may have changed.
     changes: watch::Receiver<u64>,
     ended: bool,
-    _place: Place,
+    _capacity: CapacityGuard,
 }
 
-impl Live {
-    fn new<Q>(ask: &Ask<Q>, place: Place, source: Source) -> Live {
-        Live {
-            app: ask.app.clone(),
-            house: Arc::clone(&ask.house),
-            token: ask.caller.token.clone(),
+impl EventStream {
+    fn new<Q>(request: &ApiRequest<Q>, place: CapacityGuard, source: Source) -> EventStream {
+        EventStream {
+            app: request.app.clone(),
+            organisation: Arc::clone(&request.organisation),
+            token: request.caller.token.clone(),
             source,
             waiting: std::collections::VecDeque::new(),
             sent_at: Instant::now(),
-            changes: ask.house.changes(),
+            changes: request.organisation.changes(),
             ended: false,
-            _place: place,
+            _capacity: place,
         }
     }
 
-    /// The next bytes; none when the stream ends.
+    /// The next bytes; `None` when the stream ends.
     async fn next(&mut self) -> Option<Bytes> {
         if self.ended {
             return None;
         }
-        // Whoever reads asks for more as soon as there is room. One who did not
-        // for so long is not served any more, and can come again.
+        // The connection polls for more as soon as it has buffer space. A client that reads
+        // nothing for too long is disconnected, and can resume.
         let settings = self.app.settings();
         let slow = Duration::from_millis(settings.slow_reader_ms);
         if !self.waiting.is_empty() && self.sent_at.elapsed() > slow {
-            return self.end(": dropped: read too slowly; resume after the last id\n\n");
+            return self.end(": closed: read too slowly; resume after the last id\n\n");
         }
         let beat_at = Instant::now() + Duration::from_millis(settings.heartbeat_ms);
         let stop = self.app.stop().clone();
         while self.waiting.is_empty() {
-            if !self.still_may() {
+            if !self.is_authorised() {
                 break;
             }
             let read = tokio::select! {
                 biased;
                 () = stop.cancelled() => {
-                    return self.end(": the server stops; resume elsewhere\n\n");
+                    return self.end(": the server is stopping; reconnect to resume\n\n");
                 }
-                // The sender lives as long as the organisation is served.
+                // The sender exists as long as the organisation is served.
                 _ = self.changes.changed() => continue,
                 read = tokio::time::timeout_at(beat_at, self.source.next()) => read,
             };
@@ -257,23 +263,23 @@ impl Live {
                 }
             }
         }
-        // What was read meanwhile is not for a token that was revoked meanwhile.
-        if !self.still_may() {
-            return self.end(": the token counts no more\n\n");
+        // Events that were read meanwhile are not for a token that was revoked meanwhile.
+        if !self.is_authorised() {
+            return self.end(": the token has expired or was revoked\n\n");
         }
         let mut text = String::new();
         while text.len() < STREAM_CHUNK_BYTES {
-            let Some(line) = self.waiting.pop_front() else { break };
-            frame(&mut text, &line);
+            let Some(item) = self.waiting.pop_front() else { break };
+            frame(&mut text, &item);
         }
         self.sent_at = Instant::now();
         Some(text.into())
     }
 
-    /// Whether the token is still valid, as far as is known in memory. Changes by
-    /// other processes are read twice a second, for all streams together.
-    fn still_may(&self) -> bool {
-        let identities = self.house.identities();
+    /// Whether the token is still valid, according to the cached rows. Changes by other
+    /// processes are read twice a second, for all streams together.
+    fn is_authorised(&self) -> bool {
+        let identities = self.organisation.identities();
         let standing = identities.standing(&self.token, self.app.now_ms());
         standing.is_some_and(|(_, permissions)| permissions.has(P::WorkflowRead))
     }
@@ -284,21 +290,21 @@ impl Live {
     }
 }
 
-/// One event. Its envelope is JSON in one line, so nothing in it ends a line.
-fn frame(text: &mut String, line: &Line) {
-    let written = match &*line.seen {
+/// Writes one event. Its envelope is JSON on one line, so it cannot break the framing.
+fn frame(text: &mut String, item: &StreamItem) {
+    let written = match &*item.seen {
         Seen::Event(event) => {
-            write!(text, "id: {}\nevent: {}\ndata: {}\n\n", line.id, event.kind, event.json)
+            write!(text, "id: {}\nevent: {}\ndata: {}\n\n", item.id, event.kind, event.json)
         }
         Seen::Elided { first, last } => write!(text, ": {first} to {last} were elided\n\n"),
     };
-    written.expect("a string takes everything");
+    written.expect("writing to a string cannot fail");
 }
 
-fn response(live: Live) -> Response {
-    let chunks = stream::unfold(live, |mut live| async move {
-        let chunk = live.next().await?;
-        Some((Ok::<_, Infallible>(chunk), live))
+fn response(events: EventStream) -> Response {
+    let chunks = stream::unfold(events, |mut events| async move {
+        let chunk = events.next().await?;
+        Some((Ok::<_, Infallible>(chunk), events))
     });
     let mut response = Response::new(Body::from_stream(chunks));
     let headers = response.headers_mut();
@@ -323,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn the_query_counts_before_the_header() {
+    fn the_query_takes_precedence_over_the_header() {
         assert_eq!(at(None, None), Some(0));
         assert_eq!(at(None, Some("7")), Some(7));
         assert_eq!(at(Some("3"), Some("7")), Some(3));

@@ -1,8 +1,8 @@
-//! The API's own description: OpenAPI 3.1, made from the table of routes.
+//! The OpenAPI 3.1 description, generated from the table of routes.
 
 use super::BASE;
-use super::problem::Problem;
-use super::route::{Answers, MakeSchema, Need, Route};
+use super::problem::ProblemDetails;
+use super::route::{MakeSchema, Need, ResponseKind, Route};
 use crate::auth::permission::Role;
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
@@ -16,12 +16,12 @@ pub fn document(routes: &[Route]) -> Value {
         settings.meta_schema = None;
     });
     let mut generator = settings.into_generator();
-    let problem = generator.subschema_for::<Problem>().to_value();
+    let problem = generator.subschema_for::<ProblemDetails>().to_value();
     let mut paths: Map<String, Value> = Map::new();
     for route in routes {
-        let told = operation(route, &mut generator);
+        let described = operation(route, &mut generator);
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
-        path[route.method.as_str().to_ascii_lowercase()] = told;
+        path[route.method.as_str().to_ascii_lowercase()] = described;
     }
     let mut schemas = generator.take_definitions(true);
     schemas.insert("Meta".to_owned(), meta());
@@ -38,7 +38,7 @@ pub fn document(routes: &[Route]) -> Value {
         "components": {
             "schemas": schemas,
             "responses": {"Problem": {
-                "description": "What went wrong",
+                "description": "Problem details of an error",
                 "content": {"application/problem+json": {"schema": problem}},
             }},
             "securitySchemes": {
@@ -48,7 +48,7 @@ pub fn document(routes: &[Route]) -> Value {
                     "type": "apiKey",
                     "in": "cookie",
                     "name": super::cookie::BASE,
-                    "description": "The name goes on with a hash of where the server is reached, \
+                    "description": "The name continues with a hash of the server's URL, \
                                     and begins with `__Host-` over TLS.",
                 },
             },
@@ -72,7 +72,7 @@ fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
     if let Some(make) = route.query {
         parameters.extend(query_parameters(make, generator));
     }
-    let mut told = json!({
+    let mut described = json!({
         "operationId": operation_id(route),
         "summary": route.about,
         "tags": [tag(route.path)],
@@ -80,22 +80,22 @@ fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
         "responses": responses(route, generator),
     });
     match route.need {
-        Need::Nothing => told["security"] = json!([]),
-        Need::Gateway => told["security"] = json!([{"gateway": []}]),
-        Need::Token => told["security"] = json!([{"token": []}, {"session": []}]),
+        Need::Nothing => described["security"] = json!([]),
+        Need::Gateway => described["security"] = json!([{"gateway": []}]),
+        Need::Token => described["security"] = json!([{"token": []}, {"session": []}]),
         Need::Permission(permission) => {
-            told["security"] = json!([{"token": []}, {"session": []}]);
-            told["x-permission"] = permission.as_str().into();
+            described["security"] = json!([{"token": []}, {"session": []}]);
+            described["x-permission"] = permission.as_str().into();
             let roles = Role::ALL.iter().filter(|role| role.permissions().has(permission));
-            told["x-roles"] = roles.map(|role| role.as_str()).collect();
+            described["x-roles"] = roles.map(|role| role.as_str()).collect();
         }
     }
     if let Some(make) = route.body {
         let schema = make(generator).to_value();
-        told["requestBody"] =
+        described["requestBody"] =
             json!({"required": true, "content": {"application/json": {"schema": schema}}});
     }
-    told
+    described
 }
 
 fn path_parameter(name: &str) -> Value {
@@ -103,7 +103,7 @@ fn path_parameter(name: &str) -> Value {
     json!({"name": name, "in": "path", "required": true, "schema": schema})
 }
 
-/// The fields of a query, each a parameter of its own.
+/// The fields of a query, each as a parameter.
 fn query_parameters(make: MakeSchema, generator: &mut SchemaGenerator) -> Vec<Value> {
     let schema = make(generator);
     let named = schema.as_value()["$ref"].as_str().and_then(|name| name.rsplit('/').next());
@@ -135,15 +135,15 @@ fn responses(route: &Route, generator: &mut SchemaGenerator) -> Value {
             "required": ["data", "meta"],
         })
     };
-    let (media, schema) = match route.answers {
-        Answers::Data(make) | Answers::Page(make) => {
+    let (media, schema) = match route.response {
+        ResponseKind::Data(make) | ResponseKind::Page(make) => {
             ("application/json", wrapped(make(generator).to_value()))
         }
-        Answers::Json(make) => ("application/json", make(generator).to_value()),
-        Answers::Text(media) => (media, json!({"type": "string"})),
+        ResponseKind::Json(make) => ("application/json", make(generator).to_value()),
+        ResponseKind::Text(media) => (media, json!({"type": "string"})),
     };
     let mut all = Map::new();
-    let good = json!({"description": "As asked", "content": {media: {"schema": schema}}});
+    let good = json!({"description": "Success", "content": {media: {"schema": schema}}});
     all.insert(route.status.to_string(), good);
     all.insert("default".to_owned(), json!({"$ref": "#/components/responses/Problem"}));
     Value::Object(all)

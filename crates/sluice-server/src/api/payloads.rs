@@ -1,23 +1,22 @@
-//! What runs were given and said: handed out whole, and taken away for good.
+//! Payloads of runs: exported, and erased permanently.
 
-use super::ask::{Ask, Nothing, bad};
 use super::reply::Reply;
+use super::request::{ApiRequest, Nothing, bad};
 use super::route::{Need, Route};
 use super::shape::Exported;
 use crate::auth::permission::Permission as P;
-use crate::refused::Done;
-use crate::service::elide::{self, Wish};
+use crate::refused::ServiceResult;
+use crate::service::elide::{self, ElideRequest};
 use crate::service::{course, erase, export, find};
 use axum::http::Method;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Longest reason, in bytes.
+/// Maximum length of a reason, in bytes.
 const REASON_BYTES_MAX: usize = 4096;
-/// Most events that are named at once.
+/// Maximum number of events in one request.
 const EVENTS_MAX: usize = 10_000;
 
-/// The routes of payloads.
 pub(super) fn routes() -> Vec<Route> {
     let read = Need::Permission(P::WorkflowRead);
     let write = Need::Permission(P::GovernanceWrite);
@@ -25,99 +24,102 @@ pub(super) fn routes() -> Vec<Route> {
         Route::new(
             (Method::GET, "/api/v1/runs/{run}/export"),
             read,
-            "Everything about a run in one object",
+            "Export everything about a run",
             exported,
         ),
         Route::new(
             (Method::POST, "/api/v1/runs/{run}/erase"),
             write,
-            "Erase what a run that ended was given and answered",
+            "Erase the inputs and outputs of a run that ended",
             erased,
         ),
         Route::new(
             (Method::POST, "/api/v1/elide"),
             write,
-            "Drop what steps said on the way to their answers",
+            "Remove streamed parts of answers, keeping the complete answers",
             elided,
         ),
     ]
 }
 
-async fn exported(ask: Ask) -> Done<Reply<Exported>> {
-    let run = course::load(ask.service(), ask.path("run")).await?;
-    Ok(Reply::ok(Exported(export::export(ask.service(), &run).await?)))
+async fn exported(request: ApiRequest) -> ServiceResult<Reply<Exported>> {
+    let run = course::load(request.service(), request.path("run")).await?;
+    Ok(Reply::ok(Exported(export::export(request.service(), &run).await?)))
 }
 
-/// What goes.
+/// The payloads to erase.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct EraseBody {
-    /// Only these events; all without them.
+    /// Only these events (default: all).
     #[serde(default)]
     events: Vec<u64>,
-    /// Why, for the audit.
+    /// Reason, for the audit.
     reason: String,
 }
 
-/// What went.
+/// The number of erased payloads.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ErasedShown {
-    /// The run.
+    /// Id of the run.
     run_id: String,
-    /// How many payloads.
+    /// Number of payloads.
     payloads: usize,
 }
 
-async fn erased(ask: Ask<Nothing, EraseBody>) -> Done<Reply<ErasedShown>> {
-    let EraseBody { events, reason } = &ask.body;
+async fn erased(request: ApiRequest<Nothing, EraseBody>) -> ServiceResult<Reply<ErasedShown>> {
+    let EraseBody { events, reason } = &request.body;
     if reason.trim().is_empty() || reason.len() > REASON_BYTES_MAX || events.len() > EVENTS_MAX {
-        return Err(bad("`reason` says why, in at most 4096 bytes; at most 10000 events").into());
+        return Err(bad(
+            "`reason` is required, with at most 4096 bytes; `events` has at most 10000 items",
+        )
+        .into());
     }
-    let row = find::whole_run(ask.service(), ask.path("run")).await?;
-    let by = &ask.caller.name;
-    let payloads = erase::erase(ask.service(), &row, events, by, reason).await?;
+    let row = find::whole_run(request.service(), request.path("run")).await?;
+    let by = &request.caller.name;
+    let payloads = erase::erase(request.service(), &row, events, by, reason).await?;
     Ok(Reply::ok(ErasedShown { run_id: row.run.to_string(), payloads }))
 }
 
-/// Of which runs.
+/// The runs whose parts are removed.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ElideBody {
-    /// One run; without it, all that are old enough.
+    /// One run (default: all that are old enough).
     run: Option<String>,
-    /// Only runs that ended so long ago.
+    /// Only runs that ended at least this long ago.
     older_than_ms: Option<u64>,
-    /// Why, for the audit.
+    /// Reason, for the audit.
     reason: String,
 }
 
-/// What went.
+/// How much was removed.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ElidedShown {
-    /// Parts of answers.
+    /// Number of parts.
     parts: u64,
-    /// Runs they were of.
+    /// Number of runs that they belonged to.
     runs: u64,
 }
 
-async fn elided(ask: Ask<Nothing, ElideBody>) -> Done<Reply<ElidedShown>> {
-    let ElideBody { run, older_than_ms, reason } = &ask.body;
+async fn elided(request: ApiRequest<Nothing, ElideBody>) -> ServiceResult<Reply<ElidedShown>> {
+    let ElideBody { run, older_than_ms, reason } = &request.body;
     if reason.trim().is_empty() || reason.len() > REASON_BYTES_MAX {
-        return Err(bad("`reason` says why, in at most 4096 bytes").into());
+        return Err(bad("`reason` is required, with at most 4096 bytes").into());
     }
     if run.is_none() && older_than_ms.is_none() {
-        return Err(bad("name a `run`, or say `older_than_ms`").into());
+        return Err(bad("`run` or `older_than_ms` is required").into());
     }
     let run = match run {
-        Some(text) => Some(find::whole_run(ask.service(), text).await?.run.to_string()),
+        Some(text) => Some(find::whole_run(request.service(), text).await?.run.to_string()),
         None => None,
     };
-    let wish = Wish {
+    let selection = ElideRequest {
         run,
         older_than_ms: *older_than_ms,
-        actor: ask.caller.name.clone(),
+        actor: request.caller.name.clone(),
         reason: reason.clone(),
     };
-    let gone = elide::elide(ask.service(), &wish).await?;
+    let gone = elide::elide(request.service(), &selection).await?;
     Ok(Reply::ok(ElidedShown { parts: gone.parts, runs: gone.runs }))
 }

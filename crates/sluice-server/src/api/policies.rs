@@ -1,19 +1,19 @@
-//! Policies tried on the past, and whole setups applied.
+//! Back-tests of policies, and changes of several rows at once.
 
-use super::ask::{Ask, Nothing, bad};
-use super::gate::forbidden;
+use super::admission::forbidden;
 use super::reply::Reply;
+use super::request::{ApiRequest, Nothing, bad};
 use super::route::{Need, Route};
 use super::shape::{BackTest, Changes};
-use super::workflows::told;
+use super::workflows::change_shown;
 use crate::auth::Caller;
 use crate::auth::permission::Permission as P;
-use crate::refused::Done;
+use crate::refused::ServiceResult;
 use crate::service::backtest::{With, compare};
 use crate::service::document::{Findings, Input};
 use crate::service::past::Past;
 use crate::service::policies::{self, Files};
-use crate::service::registry::{self, Asked, Mode, Wanted, Wish};
+use crate::service::registry::{self, Mode, PlannedChange, RowChange, RowEdit};
 use crate::service::versions::{self, Document};
 use axum::http::Method;
 use schemars::JsonSchema;
@@ -22,51 +22,50 @@ use serde_json::{Map, Value};
 use sluice_core::rows;
 use sluice_govern::registry::{Kind, PolicySet, Row};
 
-/// Most policy files of a set that is sent.
+/// Maximum number of files in a policy set.
 const FILES_MAX: usize = 1000;
-/// Kinds of rows that pruning leaves alone: what runs refer to, what only operators
-/// turn, and who may ask.
+/// Kinds of rows that pruning never removes: what runs refer to, the switch that only
+/// operators turn, and tokens.
 const NOT_PRUNED: [Kind; 4] = [Kind::Workflow, Kind::Lens, Kind::Switch, Kind::Token];
 
-/// The routes of policies and setups.
 pub(super) fn routes() -> Vec<Route> {
     let post = |path| (Method::POST, path);
     vec![
         Route::new(
             post("/api/v1/policies/test"),
             Need::Permission(P::GovernanceRead),
-            "Try policies on what was decided before",
+            "Replay past decisions with a policy set",
             test,
         )
         .long(),
         Route::new(
             post("/api/v1/apply"),
             Need::Token,
-            "Change rows of several kinds, all together or not at all",
+            "Change rows of several kinds atomically",
             apply,
         )
         .heavy(),
     ]
 }
 
-/// Policies to try.
+/// The policy sets to compare.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct TestBody {
-    /// The set by files: name to text. Without it, the set that is named.
+    /// The new set: file names to texts. Without it, the stored set `set`.
     files: Option<Map<String, Value>>,
-    /// `active` or `shadow`.
+    /// A stored set: `active` or `shadow`.
     set: Option<String>,
-    /// Compare with these instead of what was in force: name to text.
+    /// The set to compare with: file names to texts (default: the set in force at each decision).
     before: Option<Map<String, Value>>,
-    /// Only decisions that are no older than this, in seconds.
+    /// Only decisions that are at most this old, in seconds.
     since_s: Option<u64>,
     /// Only decisions of this run.
     run: Option<String>,
 }
 
-/// A set that was sent.
-fn sent(files: &Map<String, Value>) -> Done<Files> {
+/// The files of a set in a request.
+fn sent(files: &Map<String, Value>) -> ServiceResult<Files> {
     if files.is_empty() || files.len() > FILES_MAX {
         return Err(bad(format!("a set has 1 to {FILES_MAX} files")).into());
     }
@@ -77,14 +76,18 @@ fn sent(files: &Map<String, Value>) -> Done<Files> {
     files.iter().map(file).collect()
 }
 
-async fn test(ask: Ask<Nothing, TestBody>) -> Done<Reply<BackTest>> {
-    let body = &ask.body;
-    let there = ask.house.rows().await?;
+async fn test(request: ApiRequest<Nothing, TestBody>) -> ServiceResult<Reply<BackTest>> {
+    let body = &request.body;
+    let stored = request.organisation.rows().await?;
     let files = match (&body.files, body.set.as_deref()) {
         (Some(files), None) => sent(files)?,
-        (None, Some("active")) => policies::active(&there.rows)?,
-        (None, Some("shadow")) => policies::stored(&there.rows, PolicySet::Shadow)?,
-        _ => return Err(bad("say `files`, or `set` as `active` or `shadow`").into()),
+        (None, Some("active")) => policies::active(&stored.rows)?,
+        (None, Some("shadow")) => policies::stored(&stored.rows, PolicySet::Shadow)?,
+        _ => {
+            return Err(
+                bad("either `files`, or `set` with `active` or `shadow`, is required").into()
+            );
+        }
     };
     let after = policies::load(&files)?;
     let past = Past { since: body.since_s.map(|s| s.saturating_mul(1000)), run: body.run.clone() };
@@ -93,96 +96,101 @@ async fn test(ask: Ask<Nothing, TestBody>) -> Done<Reply<BackTest>> {
         None => None,
     };
     let with = before.as_ref().map_or(With::Then, With::Set);
-    let compared = compare(ask.service(), &past, with, &after).await?;
+    let compared = compare(request.service(), &past, with, &after).await?;
     Ok(Reply::ok(BackTest(compared.object())))
 }
 
-/// A row that is written.
+/// A row to write.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RowBody {
-    /// What it is: `agent`, `gateway`, …
+    /// Kind of the row: `agent`, `gateway`, …
     kind: String,
-    /// Its name.
+    /// Name of the row.
     name: String,
-    /// What it says.
+    /// Fields of the row.
     body: Map<String, Value>,
 }
 
-/// A document that becomes a version of a workflow.
+/// A document to add as a workflow version.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct FileBody {
-    /// Its file name, which may tell its format.
+    /// File name; its extension selects the format.
     name: String,
-    /// Its text.
+    /// Content of the file.
     text: String,
 }
 
-/// A row that goes.
+/// A row to remove.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct GoneBody {
-    /// What it is.
+struct RemovedRow {
+    /// Kind of the row.
     kind: String,
-    /// Its name.
+    /// Name of the row.
     name: String,
 }
 
-/// Rows as they should be.
+/// A change of several rows.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct ApplyBody {
-    /// Rows that are written.
+    /// Rows to write.
     rows: Vec<RowBody>,
-    /// Documents that become versions of workflows.
+    /// Documents to add as workflow versions.
     documents: Vec<FileBody>,
-    /// Rows that go.
-    remove: Vec<GoneBody>,
-    /// Also remove every row that is not named, but for workflows, lenses, switches and tokens.
+    /// Rows to remove.
+    remove: Vec<RemovedRow>,
+    /// Also remove every row that is not named, except workflows, lenses, switches and tokens.
     prune: bool,
-    /// Only say what would change.
+    /// Only report what would change.
     dry_run: bool,
 }
 
-/// Everything that is asked for, read.
-struct Whole {
+/// The change of a request, parsed.
+struct SetupChange {
     put: Vec<Row>,
     documents: Vec<Document>,
     remove: Vec<(Kind, String)>,
     prune: bool,
 }
 
-impl Wish for Whole {
-    fn rows(&self, there: &[Row]) -> Done<Wanted> {
+impl RowEdit for SetupChange {
+    fn rows(&self, stored: &[Row]) -> ServiceResult<PlannedChange> {
         let mut put = self.put.clone();
-        put.extend(versions::rows(&self.documents, there)?);
+        put.extend(versions::rows(&self.documents, stored)?);
         let mut remove = self.remove.clone();
         if self.prune {
-            let spare = |row: &&Row| {
+            let surplus = |row: &&Row| {
                 let named = rows::find(&put, row.kind, &row.name).is_some();
                 !named && !NOT_PRUNED.contains(&row.kind)
             };
-            remove.extend(there.iter().filter(spare).map(|row| (row.kind, row.name.clone())));
+            remove.extend(stored.iter().filter(surplus).map(|row| (row.kind, row.name.clone())));
         }
-        let after = rows::with(there, &put, &remove);
+        let after = rows::with(stored, &put, &remove);
         let refused: Vec<Findings> = versions::check(&self.documents, &after)?;
         if !refused.is_empty() {
-            return Ok(Wanted::Refused(refused));
+            return Ok(PlannedChange::Refused(refused));
         }
-        Ok(Wanted::Rows(Asked { put, remove }))
+        Ok(PlannedChange::Rows(RowChange { put, remove }))
     }
 }
 
-/// A kind that can be changed here: tokens are made where their secrets are.
-fn kind(word: &str) -> Done<Kind> {
+/// Parses a kind that this route can change: tokens and workflows have their own routes.
+fn kind(word: &str) -> ServiceResult<Kind> {
     let found = Kind::parse(word).filter(|kind| !matches!(kind, Kind::Token | Kind::Workflow));
-    let bad = || bad(format!("`{}` is no kind of row", sluice_core::visible::brief(word)));
+    let bad = || {
+        bad(format!(
+            "`{}` is not a kind of row that can be applied",
+            sluice_core::visible::brief(word)
+        ))
+    };
     Ok(found.ok_or_else(bad)?)
 }
 
 /// Refuses kinds that the caller may not change.
-fn permitted(caller: &Caller, kinds: impl Iterator<Item = Kind>) -> Done<()> {
+fn permitted(caller: &Caller, kinds: impl Iterator<Item = Kind>) -> ServiceResult<()> {
     for kind in kinds {
         let need = super::rows::write_permission(kind);
         if !caller.may(need) {
@@ -192,31 +200,35 @@ fn permitted(caller: &Caller, kinds: impl Iterator<Item = Kind>) -> Done<()> {
     Ok(())
 }
 
-async fn apply(ask: Ask<Nothing, ApplyBody>) -> Done<Reply<Changes>> {
-    let body = &ask.body;
-    let mut whole =
-        Whole { put: Vec::new(), documents: Vec::new(), remove: Vec::new(), prune: body.prune };
-    let there = ask.house.rows().await?;
+async fn apply(request: ApiRequest<Nothing, ApplyBody>) -> ServiceResult<Reply<Changes>> {
+    let body = &request.body;
+    let mut change = SetupChange {
+        put: Vec::new(),
+        documents: Vec::new(),
+        remove: Vec::new(),
+        prune: body.prune,
+    };
+    let stored = request.organisation.rows().await?;
     for row in &body.rows {
         let kind = kind(&row.kind)?;
-        whole.put.extend(super::rows::written(&there.rows, kind, &row.name, &row.body)?);
+        change.put.extend(super::rows::parse_row(&stored.rows, kind, &row.name, &row.body)?);
     }
     for file in &body.documents {
         let (name, bytes) = (file.name.clone(), file.text.clone().into_bytes());
-        whole.documents.push(Document::new(Input { name, bytes }));
+        change.documents.push(Document::new(Input { name, bytes }));
     }
     for gone in &body.remove {
-        whole.remove.push((kind(&gone.kind)?, gone.name.clone()));
+        change.remove.push((kind(&gone.kind)?, gone.name.clone()));
     }
-    let kinds = whole.put.iter().map(|row| row.kind).chain(whole.remove.iter().map(|one| one.0));
-    permitted(&ask.caller, kinds)?;
-    if !whole.documents.is_empty() {
-        permitted(&ask.caller, std::iter::once(Kind::Workflow))?;
+    let kinds = change.put.iter().map(|row| row.kind).chain(change.remove.iter().map(|one| one.0));
+    permitted(&request.caller, kinds)?;
+    if !change.documents.is_empty() {
+        permitted(&request.caller, std::iter::once(Kind::Workflow))?;
     }
-    if whole.prune {
-        permitted(&ask.caller, Kind::ALL.into_iter().filter(|one| !NOT_PRUNED.contains(one)))?;
+    if change.prune {
+        permitted(&request.caller, Kind::ALL.into_iter().filter(|one| !NOT_PRUNED.contains(one)))?;
     }
     let mode = if body.dry_run { Mode::Look } else { Mode::Write };
-    let outcome = registry::change(ask.service(), &ask.caller.name, mode, &whole).await?;
-    Ok(Reply::ok(Changes(told(&outcome)?)))
+    let outcome = registry::change(request.service(), &request.caller.name, mode, &change).await?;
+    Ok(Reply::ok(Changes(change_shown(&outcome)?)))
 }

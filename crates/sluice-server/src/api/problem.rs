@@ -1,7 +1,7 @@
-//! What went wrong, as RFC 9457 problems.
+//! Errors as RFC 9457 problem details.
 //!
-//! INVARIANT: causes are logged, never sent. What a client is told of a failure
-//! of ours is its code and the request's id.
+//! INVARIANT: causes are logged, never sent. For an internal error the client gets only
+//! its code and the id of the request.
 
 use crate::refused::{self, Failure, Refused};
 use crate::service::callback::CALLBACK_REFUSED;
@@ -11,55 +11,55 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::Duration;
 
-/// Nobody, or somebody whose token counts no more.
+/// The token is missing, invalid, expired or revoked.
 pub const UNAUTHENTICATED: &str = "unauthenticated";
-/// Somebody who may not.
+/// The caller lacks a permission.
 pub const FORBIDDEN: &str = "forbidden";
-/// A change from a page that is not ours.
+/// A change with a session cookie that does not come from a page of the console.
 pub const CSRF_REFUSED: &str = "csrf_refused";
-/// There is no such thing.
+/// The resource does not exist.
 pub const NOT_FOUND: &str = "not_found";
-/// It is there, but not for this method.
+/// The resource exists, but does not support this method.
 pub const METHOD_NOT_ALLOWED: &str = "method_not_allowed";
-/// The body is not what the route takes.
+/// The media type of the body is not supported.
 pub const UNSUPPORTED_MEDIA_TYPE: &str = "unsupported_media_type";
-/// The body is too long.
+/// The body is too large.
 pub const BODY_TOO_LARGE: &str = "body_too_large";
-/// Too many requests by this token.
+/// The client exceeds a rate limit or its share of the capacity.
 pub const TOO_MANY_REQUESTS: &str = "too_many_requests";
-/// Too many requests by everybody.
+/// The server is at its capacity.
 pub const OVERLOADED: &str = "overloaded";
-/// It took too long.
+/// The request timed out.
 pub const REQUEST_TIMEOUT: &str = "request_timeout";
-/// The store does not answer.
+/// The store is unavailable.
 pub const STORE_UNAVAILABLE: &str = "store_unavailable";
-/// The server stops.
+/// The server is stopping.
 pub const STOPPING: &str = "stopping";
-/// A defect of ours.
+/// A defect of Sluice.
 pub const INTERNAL: &str = "internal_error";
 
-/// A problem as it is sent.
+/// Problem details of an error.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Problem {
-    /// Where the code is explained.
+pub struct ProblemDetails {
+    /// URL of the page about the code.
     #[serde(rename = "type")]
     pub kind: String,
     /// What is wrong.
     pub title: String,
-    /// The HTTP status.
+    /// HTTP status.
     pub status: u16,
-    /// Stable, for programs.
+    /// Stable error code, for programs.
     pub code: String,
     /// What to do about it.
     pub detail: String,
-    /// One for each thing that is wrong.
+    /// One message for each thing that is wrong.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<String>,
-    /// The request's own id.
+    /// Id of the request.
     pub request_id: String,
 }
 
-/// Something that is not done, on its way out.
+/// An error response.
 #[derive(Debug)]
 pub struct Rejection {
     refused: Refused,
@@ -67,33 +67,33 @@ pub struct Rejection {
 }
 
 impl Rejection {
-    /// Come again later.
+    /// An error after which the client may try again.
     pub fn later(code: &'static str, message: &str, after: Duration) -> Rejection {
         let remedy = "try again after the time in `Retry-After`";
         Rejection { refused: Refused::new(code, message, remedy), retry_after: Some(after) }
     }
 
-    /// Of a defect of ours.
+    /// An internal error.
     pub fn internal() -> Rejection {
-        let remedy = "the server's log says more under the request's id";
-        Refused::new(INTERNAL, "something went wrong here", remedy).into()
+        let remedy = "search the server's log for the request id";
+        Refused::new(INTERNAL, "internal error", remedy).into()
     }
 
-    /// The code of what is refused.
+    /// The error code.
     pub fn code(&self) -> &'static str {
         self.refused.code
     }
 
-    /// What is refused, and why.
+    /// The refusal, without its retry time.
     pub fn into_refused(self) -> Refused {
         self.refused
     }
 
-    /// The response.
+    /// The HTTP response.
     pub fn into_response(self, request_id: &str) -> Response {
         let Refused { code, message, notes, remedy } = self.refused;
         let status = status(code);
-        let problem = Problem {
+        let problem = ProblemDetails {
             kind: format!("/api/docs/errors/{code}"),
             title: message,
             status: status.as_u16(),
@@ -131,22 +131,22 @@ impl From<Failure> for Rejection {
             Failure::Refused(refused) => refused.into(),
             Failure::Store(error) => {
                 tracing::error!(%error, "the store failed");
-                let message = "what was asked for could not be read or written";
+                let message = "the store is unavailable";
                 Rejection::later(STORE_UNAVAILABLE, message, Duration::from_secs(2))
             }
             Failure::Stopping => {
-                let message = "this process is about to end";
+                let message = "this process is stopping";
                 Rejection::later(STOPPING, message, Duration::from_secs(2))
             }
         }
     }
 }
 
-/// The status of a code. A code that is about what was sent is 400, and about
-/// what a document says 422.
+/// The HTTP status of a code: 400 if the request itself is wrong, 422 if the content of a
+/// document is.
 pub fn status(code: &str) -> StatusCode {
     match code {
-        super::ask::BAD_REQUEST | refused::ID_AMBIGUOUS => StatusCode::BAD_REQUEST,
+        refused::BAD_REQUEST | refused::ID_AMBIGUOUS => StatusCode::BAD_REQUEST,
         UNAUTHENTICATED => StatusCode::UNAUTHORIZED,
         FORBIDDEN
         | CSRF_REFUSED

@@ -1,56 +1,55 @@
-//! The registry as a whole, for those who work out what should change.
+//! The whole registry, for clients that compute a change.
 
-use super::ask::Ask;
-use super::gate::forbidden;
+use super::admission::forbidden;
 use super::reply::Reply;
+use super::request::ApiRequest;
 use super::route::{Need, Route};
 use super::rows::redacted;
 use crate::auth::permission::Permission as P;
-use crate::refused::Done;
+use crate::refused::ServiceResult;
 use axum::http::Method;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use sluice_govern::registry::Kind;
 
-/// The routes of the registry.
 pub(super) fn routes() -> Vec<Route> {
     vec![Route::new(
         (Method::GET, "/api/v1/registry"),
         Need::Permission(P::GovernanceRead),
-        "Every row as it is kept, secrets and tokens apart",
+        "List every row as stored, without secrets and tokens",
         all,
     )]
 }
 
-/// A row.
+/// A row of the registry, as stored.
 #[derive(Debug, Serialize, JsonSchema)]
-struct RowKept {
-    /// What it is.
+struct StoredRow {
+    /// Kind of the row, such as `agent`.
     kind: String,
-    /// Its name.
+    /// Name of the row.
     name: String,
-    /// What it says.
+    /// Fields of the row.
     body: Map<String, Value>,
 }
 
-/// All rows.
+/// All rows of one epoch.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Registry {
-    /// Which state of the registry it is.
+    /// Number of the registry's last change.
     epoch: u64,
-    /// The rows.
-    rows: Vec<RowKept>,
+    /// The rows, without tokens.
+    rows: Vec<StoredRow>,
 }
 
-async fn all(ask: Ask) -> Done<Reply<Registry>> {
-    if !ask.caller.may(P::WorkflowRead) {
+async fn all(request: ApiRequest) -> ServiceResult<Reply<Registry>> {
+    if !request.caller.may(P::WorkflowRead) {
         return Err(forbidden(P::WorkflowRead).into());
     }
-    let there = ask.house.rows().await?;
-    let rows = there.rows.iter().filter(|row| row.kind != Kind::Token).map(|row| {
+    let stored = request.organisation.rows().await?;
+    let rows = stored.rows.iter().filter(|row| row.kind != Kind::Token).map(|row| {
         let Value::Object(body) = redacted(row.body.clone()) else { return None };
-        Some(RowKept { kind: row.kind.as_str().to_owned(), name: row.name.clone(), body })
+        Some(StoredRow { kind: row.kind.as_str().to_owned(), name: row.name.clone(), body })
     });
-    Ok(Reply::ok(Registry { epoch: there.epoch, rows: rows.flatten().collect() }))
+    Ok(Reply::ok(Registry { epoch: stored.epoch, rows: rows.flatten().collect() }))
 }

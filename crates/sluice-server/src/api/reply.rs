@@ -1,10 +1,10 @@
-//! Answers: `{data, meta}`, with a status and headers.
+//! Responses: `{data, meta}`, with a status and headers.
 
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use serde::Serialize;
 
-/// An answer to a request.
+/// The response to a request.
 #[derive(Debug)]
 pub struct Reply<T> {
     status: StatusCode,
@@ -14,37 +14,37 @@ pub struct Reply<T> {
 }
 
 impl<T: Serialize> Reply<T> {
-    /// 200 with this.
+    /// 200 OK.
     pub fn ok(data: T) -> Reply<T> {
         Reply { status: StatusCode::OK, data, next_cursor: None, headers: Vec::new() }
     }
 
-    /// 201: it was made.
+    /// 201 Created.
     pub fn created(data: T) -> Reply<T> {
         Reply { status: StatusCode::CREATED, ..Reply::ok(data) }
     }
 
-    /// 202: it is noted durably, and goes on.
+    /// 202 Accepted: the request is stored durably and will be executed.
     pub fn accepted(data: T) -> Reply<T> {
         Reply { status: StatusCode::ACCEPTED, ..Reply::ok(data) }
     }
 
-    /// A page, and where the next one begins.
+    /// A page, and the cursor of the next one.
     pub fn page(data: T, next_cursor: Option<String>) -> Reply<T> {
         Reply { next_cursor, ..Reply::ok(data) }
     }
 
-    /// With a header. One whose value cannot be one is left out.
+    /// Adds a header. A value that is not valid in a header is left out.
     #[must_use]
     pub fn with(mut self, name: HeaderName, value: &str) -> Reply<T> {
         self.headers.extend(HeaderValue::from_str(value).ok().map(|value| (name, value)));
         self
     }
 
-    /// The response.
+    /// The HTTP response.
     pub fn into_response(self, request_id: &str) -> Response {
         let next_cursor = self.next_cursor;
-        let answer = Whole { data: self.data, meta: Meta { request_id, next_cursor } };
+        let answer = ResponseBody { data: self.data, meta: Meta { request_id, next_cursor } };
         let Ok(body) = serde_json::to_vec(&answer) else {
             return StatusCode::INTERNAL_SERVER_ERROR.into_response();
         };
@@ -59,7 +59,7 @@ impl<T: Serialize> Reply<T> {
 }
 
 #[derive(Serialize)]
-struct Whole<'a, T> {
+struct ResponseBody<'a, T> {
     data: T,
     meta: Meta<'a>,
 }

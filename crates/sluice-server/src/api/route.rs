@@ -1,17 +1,17 @@
-//! A route: where it is, who may use it, what it takes and answers.
+//! A route: its path, who may use it, what it accepts and returns.
 //!
-//! INVARIANT: there is one table of routes. The router, the checks of who may
-//! ask, the API's description and the tests of denials are made from it, and
-//! what a route reads and answers are the types that are described.
+//! INVARIANT: there is one table of routes. The router, the permission checks, the OpenAPI
+//! description and the denial tests are made from it, and the types that a route reads and
+//! returns are the types that are described.
 
-use super::ask::{Ask, Nothing, bad};
 use super::problem::{BODY_TOO_LARGE, Rejection, UNSUPPORTED_MEDIA_TYPE};
 use super::reply::Reply;
+use super::request::{ApiRequest, Nothing, bad};
 use super::strict;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::auth::permission::Permission;
-use crate::house::House;
+use crate::organisation::Organisation;
 use crate::refused::{Failure, Refused};
 use axum::body::Bytes;
 use axum::http::{HeaderMap, Method, Uri, header};
@@ -24,113 +24,113 @@ use sluice_govern::registry::Gateway;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Who may use a route.
+/// The authentication that a route needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
-    /// Anybody, without a token.
+    /// None.
     Nothing,
-    /// A gateway, by its own token.
+    /// The token of a gateway.
     Gateway,
-    /// Anybody with a token that counts.
+    /// Any valid token.
     Token,
     /// A token with this permission.
     Permission(Permission),
 }
 
-/// A request on its way to its handler.
+/// An admitted request, before its handler.
 pub struct Incoming {
     /// The server.
     pub app: App,
-    /// Whoever asks, and where; none where nobody needs to be.
-    pub who: Option<(Arc<House>, Caller)>,
-    /// The gateway that asks, where one must.
-    pub gateway: Option<Asking>,
-    /// Its address.
+    /// The caller and its organisation; `None` where the route needs no token.
+    pub caller: Option<(Arc<Organisation>, Caller)>,
+    /// The gateway that sent the request, where the route needs one.
+    pub gateway: Option<GatewayCaller>,
+    /// URI of the request.
     pub uri: Uri,
-    /// The values in the path.
+    /// The path parameters, by name.
     pub path: Vec<(&'static str, String)>,
-    /// Its headers.
+    /// Headers of the request.
     pub headers: HeaderMap,
-    /// Its body, whole.
+    /// The complete body.
     pub body: Bytes,
-    /// Its own id.
+    /// Id of the request, as in the response header.
     pub request_id: String,
-    /// Whom it comes from.
+    /// Address of the client.
     pub from: IpAddr,
 }
 
-/// A gateway that asks, known by its token.
+/// A gateway, authenticated by its token.
 #[derive(Clone)]
-pub struct Asking {
-    /// Its organisation.
-    pub house: Arc<House>,
-    /// Its name.
+pub struct GatewayCaller {
+    /// Organisation of the gateway.
+    pub organisation: Arc<Organisation>,
+    /// Name of the gateway.
     pub name: String,
-    /// Its row.
+    /// Registry row of the gateway.
     pub row: Gateway,
 }
 
 type Handler = Arc<dyn Fn(Incoming) -> BoxFuture<'static, Response> + Send + Sync>;
-/// Makes a schema.
+/// Generates a JSON Schema.
 pub type MakeSchema = fn(&mut SchemaGenerator) -> Schema;
 
-/// A check before the body of a request is read, by the values in its path.
+/// A check that runs before the body is read, with the path parameters.
 pub type BeforeBody = for<'a> fn(
     &'a App,
     &'a [(&'static str, String)],
     IpAddr,
 ) -> BoxFuture<'a, Result<(), Rejection>>;
 
-/// Whether answering needs much time of a processor.
+/// Whether a route needs much processor time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Heavy {
     Never,
     Always,
-    /// With a body of more bytes than these.
+    /// Only with a body larger than this.
     Over(usize),
-    /// Always, and perhaps for minutes.
+    /// Always, and possibly for minutes.
     Long,
 }
 
-/// What a route answers when all is well.
+/// The successful response of a route.
 #[derive(Clone, Copy)]
-pub enum Answers {
-    /// `{data, meta}` with this as `data`.
+pub enum ResponseKind {
+    /// `{data, meta}` with this schema for `data`.
     Data(MakeSchema),
-    /// A page of these.
+    /// A page: `{data, meta}` with a cursor.
     Page(MakeSchema),
-    /// JSON of its own shape.
+    /// JSON without the `{data, meta}` wrapper.
     Json(MakeSchema),
-    /// Something else, by its media type.
+    /// Any other media type.
     Text(&'static str),
 }
 
-/// A route.
+/// An entry of the route table.
 #[derive(Clone)]
 pub struct Route {
-    /// The method.
+    /// HTTP method.
     pub method: Method,
-    /// Where, with `{name}` for values.
+    /// Path, with `{name}` for parameters.
     pub path: &'static str,
-    /// Who may use it.
+    /// The authentication that it needs.
     pub need: Need,
-    /// What it does, in a line.
+    /// Summary in one line.
     pub about: &'static str,
-    /// What may stand after the question mark.
+    /// Schema of the query parameters.
     pub query: Option<MakeSchema>,
-    /// The body.
+    /// Schema of the body.
     pub body: Option<MakeSchema>,
-    /// The status when all is well.
+    /// Status of a successful response.
     pub status: u16,
-    /// What is answered then.
-    pub answers: Answers,
-    /// Its name in the description, where another path would have the same.
+    /// Content of a successful response.
+    pub response: ResponseKind,
+    /// Operation id, where the generated one would not be unique.
     pub operation: Option<&'static str>,
-    /// Whether it may take as long as it likes.
+    /// Whether the request timeout does not apply.
     pub lasting: bool,
-    /// Longest body, where it is another than the server's.
+    /// Maximum size of the body, if it differs from the server's.
     pub body_bytes: Option<usize>,
-    /// What is checked before the body is read, where clients need no token.
+    /// Check before the body is read, for routes without a token.
     pub before_body: Option<BeforeBody>,
     heavy: Heavy,
     handler: Handler,
@@ -143,7 +143,7 @@ impl std::fmt::Debug for Route {
 }
 
 impl Route {
-    /// A route that takes `Q` and `B` and answers `{data: A, meta}`.
+    /// A route that reads `Q` and `B` and returns `{data: A, meta}`.
     pub fn new<Q, B, A, H, F>(
         (method, path): (Method, &'static str),
         need: Need,
@@ -154,15 +154,15 @@ impl Route {
         Q: DeserializeOwned + JsonSchema + 'static,
         B: DeserializeOwned + JsonSchema + 'static,
         A: serde::Serialize + JsonSchema + 'static,
-        H: Fn(Ask<Q, B>) -> F + Send + Sync + 'static,
+        H: Fn(ApiRequest<Q, B>) -> F + Send + Sync + 'static,
         F: Future<Output = Result<Reply<A>, Failure>> + Send + 'static,
     {
         let handler: Handler = Arc::new(move |incoming| {
             let request_id = incoming.request_id.clone();
-            let asked = read::<Q, B>(incoming).map(&handle);
+            let parsed = read::<Q, B>(incoming).map(&handle);
             async move {
-                let done = match asked {
-                    Ok(answering) => answering.await,
+                let done = match parsed {
+                    Ok(with_status) => with_status.await,
                     Err(refused) => Err(refused.into()),
                 };
                 match done {
@@ -172,29 +172,29 @@ impl Route {
             }
             .boxed()
         });
-        let answers = Answers::Data(schema::<A>);
-        Route::made((method, path), need, about, answers, handler).taking::<Q, B>()
+        let response = ResponseKind::Data(schema::<A>);
+        Route::build((method, path), need, about, response, handler).reading::<Q, B>()
     }
 
-    /// A route that takes `Q` and no body, and answers in its own way.
+    /// A route that reads `Q` and no body, and builds its own response.
     pub fn raw<Q, H, F>(
         (method, path): (Method, &'static str),
         need: Need,
         about: &'static str,
-        answers: Answers,
+        response: ResponseKind,
         handle: H,
     ) -> Route
     where
         Q: DeserializeOwned + JsonSchema + 'static,
-        H: Fn(Ask<Q>) -> F + Send + Sync + 'static,
+        H: Fn(ApiRequest<Q>) -> F + Send + Sync + 'static,
         F: Future<Output = Result<Response, Failure>> + Send + 'static,
     {
         let handler: Handler = Arc::new(move |incoming| {
             let request_id = incoming.request_id.clone();
-            let asked = read::<Q, Nothing>(incoming).map(&handle);
+            let parsed = read::<Q, Nothing>(incoming).map(&handle);
             async move {
-                let done = match asked {
-                    Ok(answering) => answering.await,
+                let done = match parsed {
+                    Ok(with_status) => with_status.await,
                     Err(refused) => Err(refused.into()),
                 };
                 let reject = |failure| Rejection::from(failure).into_response(&request_id);
@@ -202,15 +202,15 @@ impl Route {
             }
             .boxed()
         });
-        Route::made((method, path), need, about, answers, handler).taking::<Q, Nothing>()
+        Route::build((method, path), need, about, response, handler).reading::<Q, Nothing>()
     }
 
-    /// A route whose request is read by its handler.
+    /// A route whose handler parses the request itself.
     pub fn open<H, F>(
         (method, path): (Method, &'static str),
         need: Need,
         about: &'static str,
-        answers: Answers,
+        response: ResponseKind,
         handle: H,
     ) -> Route
     where
@@ -218,14 +218,14 @@ impl Route {
         F: Future<Output = Response> + Send + 'static,
     {
         let handler: Handler = Arc::new(move |incoming| handle(incoming).boxed());
-        Route::made((method, path), need, about, answers, handler)
+        Route::build((method, path), need, about, response, handler)
     }
 
-    fn made(
+    fn build(
         (method, path): (Method, &'static str),
         need: Need,
         about: &'static str,
-        answers: Answers,
+        response: ResponseKind,
         handler: Handler,
     ) -> Route {
         Route {
@@ -236,7 +236,7 @@ impl Route {
             query: None,
             body: None,
             status: 200,
-            answers,
+            response,
             operation: None,
             lasting: false,
             body_bytes: None,
@@ -246,63 +246,63 @@ impl Route {
         }
     }
 
-    fn taking<Q: JsonSchema + 'static, B: JsonSchema + 'static>(mut self) -> Route {
+    fn reading<Q: JsonSchema + 'static, B: JsonSchema + 'static>(mut self) -> Route {
         let is = |id: std::any::TypeId| id != std::any::TypeId::of::<Nothing>();
         self.query = is(std::any::TypeId::of::<Q>()).then_some(schema::<Q> as MakeSchema);
         self.body = is(std::any::TypeId::of::<B>()).then_some(schema::<B> as MakeSchema);
         self
     }
 
-    /// Answered with this status when all is well.
+    /// Sets the status of a successful response.
     #[must_use]
-    pub fn answering(mut self, status: u16) -> Route {
+    pub fn with_status(mut self, status: u16) -> Route {
         self.status = status;
         self
     }
 
-    /// Answered page by page.
+    /// The response is a page.
     #[must_use]
     pub fn paged(mut self) -> Route {
-        if let Answers::Data(make) = self.answers {
-            self.answers = Answers::Page(make);
+        if let ResponseKind::Data(make) = self.response {
+            self.response = ResponseKind::Page(make);
         }
         self
     }
 
-    /// Not bound by the time a request may take.
+    /// The request timeout does not apply.
     #[must_use]
     pub fn lasting(mut self) -> Route {
         self.lasting = true;
         self
     }
 
-    /// Answered on a thread of its own, since that needs much time of a processor.
+    /// The handler runs on a thread of its own, because it needs much processor time.
     #[must_use]
     pub fn heavy(mut self) -> Route {
         self.heavy = Heavy::Always;
         self
     }
 
-    /// The same, with a body of more bytes than these.
+    /// [`Route::heavy`] if the body is larger than this.
     #[must_use]
     pub fn heavy_over(mut self, bytes: usize) -> Route {
         self.heavy = Heavy::Over(bytes);
         self
     }
 
-    /// The same, where that may take minutes: others do not wait behind it.
+    /// [`Route::heavy`], and possibly for minutes: short checks do not wait behind it.
     #[must_use]
     pub fn long(mut self) -> Route {
         self.heavy = Heavy::Long;
         self
     }
 
-    /// Whether it may take minutes.
+    /// Whether the handler may take minutes.
     pub fn is_long(&self) -> bool {
         self.heavy == Heavy::Long
     }
 
-    /// Whether answering a body of this length needs much time of a processor.
+    /// Whether a request with a body of this size needs much processor time.
     pub fn is_heavy(&self, body_bytes: usize) -> bool {
         match self.heavy {
             Heavy::Never => false,
@@ -311,26 +311,26 @@ impl Route {
         }
     }
 
-    /// Checked by this before its body is read.
+    /// Sets the check that runs before the body is read.
     #[must_use]
     pub fn before_body(mut self, check: BeforeBody) -> Route {
         self.before_body = Some(check);
         self
     }
 
-    /// Described under this name.
+    /// Sets the operation id.
     #[must_use]
     pub fn called(mut self, operation: &'static str) -> Route {
         self.operation = Some(operation);
         self
     }
 
-    /// Answers a request of somebody who may ask.
+    /// Calls the handler with an admitted request.
     pub fn answer(&self, incoming: Incoming) -> BoxFuture<'static, Response> {
         (self.handler)(incoming)
     }
 
-    /// The method's word, for counting.
+    /// The method as a metric label.
     pub fn verb(&self) -> &'static str {
         match self.method {
             Method::GET => "GET",
@@ -342,7 +342,7 @@ impl Route {
         }
     }
 
-    /// The names in the path.
+    /// The names of the path parameters.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
     }
@@ -352,35 +352,34 @@ fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()
 }
 
-/// Reads a request.
-fn read<Q, B>(incoming: Incoming) -> Result<Ask<Q, B>, Refused>
+/// Parses a request.
+fn read<Q, B>(incoming: Incoming) -> Result<ApiRequest<Q, B>, Refused>
 where
     Q: DeserializeOwned,
     B: DeserializeOwned + 'static,
 {
-    let Incoming { app, who, uri, path, headers, body, request_id, .. } = incoming;
+    let Incoming { app, caller, uri, path, headers, body, request_id, .. } = incoming;
     let query = axum::extract::Query::<Q>::try_from_uri(&uri)
         .map_err(|error| bad(format!("the query: {}", error.body_text())))?;
     let body = if std::any::TypeId::of::<B>() == std::any::TypeId::of::<Nothing>() {
-        nothing(&headers, &body)?;
-        serde_json::from_str("{}").expect("nothing is read from nothing")
+        no_body(&headers, &body)?;
+        serde_json::from_str("{}").expect("an empty object is a valid `Nothing`")
     } else {
         self::body(&headers, &body)?
     };
-    let (house, caller) = who.expect("a route with a handler has somebody who asks");
-    Ok(Ask { app, house, caller, path, query: query.0, body, headers, request_id })
+    let (organisation, caller) = caller.expect("a route with a typed handler needs a token");
+    Ok(ApiRequest { app, organisation, caller, path, query: query.0, body, headers, request_id })
 }
 
-/// Refuses a body that says something where nothing is taken: whoever sent it
-/// would think that it counted.
-fn nothing(headers: &HeaderMap, sent: &[u8]) -> Result<(), Refused> {
+/// Refuses a body on a route that reads none: the client would assume that it has an effect.
+fn no_body(headers: &HeaderMap, sent: &[u8]) -> Result<(), Refused> {
     if !sent.is_empty() {
         body::<Option<Nothing>>(headers, sent)?;
     }
     Ok(())
 }
 
-/// Reads a JSON body.
+/// Parses a JSON body.
 pub fn body<B: DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Result<B, Refused> {
     let sent = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let sent = sent.unwrap_or_default().split(';').next().unwrap_or_default().trim();
@@ -389,15 +388,15 @@ pub fn body<B: DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Result<B, 
         return Err(Refused::new(UNSUPPORTED_MEDIA_TYPE, message, "set `Content-Type`"));
     }
     let value = strict::parse(body).map_err(|why| bad(format!("the body: {why}")))?;
-    // A list would be taken for fields without their names.
+    // Serde would read a list as the fields of a struct, in order.
     if value.is_array() {
         return Err(bad("the body: an object is expected"));
     }
     serde_json::from_value(value).map_err(|why| bad(format!("the body: {why}")))
 }
 
-/// A body that is longer than may be.
+/// The refusal of a body that is too large.
 pub fn too_large(bytes_max: usize) -> Refused {
     let message = format!("the body has more than {bytes_max} bytes");
-    Refused::new(BODY_TOO_LARGE, message, "send less at once")
+    Refused::new(BODY_TOO_LARGE, message, "send a smaller body")
 }

@@ -1,7 +1,7 @@
-//! From a request to its route.
+//! Finds the route of a request.
 
+use super::admission::{self, matches};
 use super::cors;
-use super::gate::{self, matches};
 use super::route::Route;
 use crate::app::App;
 use crate::console;
@@ -11,10 +11,10 @@ use axum::response::Response;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// All routes, by how many parts their paths have.
+/// All routes, by the number of segments of their paths.
 ///
-/// INVARIANT: a path is taken as it is sent. There is no second spelling of one:
-/// no trailing slash, no empty part, no case folding, no `..`.
+/// INVARIANT: a path is matched as sent. A path has only one spelling: no trailing slash,
+/// no empty segment, no case folding, no `..`.
 #[derive(Clone)]
 pub struct Router {
     app: App,
@@ -22,13 +22,13 @@ pub struct Router {
 }
 
 impl Router {
-    /// A router over these.
+    /// A router over these routes.
     pub fn new(app: App, routes: Vec<Route>) -> Router {
         let mut by_length: BTreeMap<usize, Vec<Arc<Route>>> = BTreeMap::new();
         for route in routes {
-            by_length.entry(parts(route.path)).or_default().push(Arc::new(route));
+            by_length.entry(segments(route.path)).or_default().push(Arc::new(route));
         }
-        // What is spelt out is meant before what is any name.
+        // A literal segment takes precedence over a parameter.
         for routes in by_length.values_mut() {
             routes.sort_by_key(|route| route.names().count());
         }
@@ -46,33 +46,34 @@ impl Router {
 
     async fn routed(self, request: Request, page: Option<&HeaderValue>) -> Response {
         let mut methods = Vec::new();
-        let routes = self.by_length.get(&parts(request.uri().path()));
+        let routes = self.by_length.get(&segments(request.uri().path()));
         for route in routes.into_iter().flatten() {
             let Some(values) = matches(route, request.uri()) else { continue };
             let head = request.method() == Method::HEAD && route.method == Method::GET;
             if route.method == *request.method() || head {
-                return gate::pass(self.app.clone(), Arc::clone(route), values, request).await;
+                return admission::handle(self.app.clone(), Arc::clone(route), values, request)
+                    .await;
             }
             methods.push(route.method.clone());
         }
         let preflight = cors::is_preflight(request.method(), request.headers());
         if preflight && page.is_some() && !methods.is_empty() {
-            return gate::finish(cors::preflight(&methods), &gate::new_id(&self.app));
+            return admission::finish(cors::preflight(&methods), &admission::new_id(&self.app));
         }
         if !methods.is_empty() {
-            return gate::nowhere(&self.app, &methods);
+            return admission::no_route(&self.app, &methods);
         }
-        // What the API does not know may be a page.
+        // A path that is not part of the API may be a page of the console.
         let Some(page) = console::answer(request.uri().path(), request.headers()) else {
-            return gate::nowhere(&self.app, &[]);
+            return admission::no_route(&self.app, &[]);
         };
         if console::METHODS.contains(request.method()) {
-            return gate::finish(page, &gate::new_id(&self.app));
+            return admission::finish(page, &admission::new_id(&self.app));
         }
-        gate::nowhere(&self.app, &console::METHODS)
+        admission::no_route(&self.app, &console::METHODS)
     }
 }
 
-fn parts(path: &str) -> usize {
+fn segments(path: &str) -> usize {
     path.split('/').count()
 }

@@ -1,13 +1,13 @@
-//! Rows of the registry: what an operator sets up.
+//! CRUD routes for the rows of the registry.
 
-use super::ask::{Ask, Nothing, bad};
 use super::reply::Reply;
+use super::request::{ApiRequest, Nothing, bad};
 use super::route::{Need, Route};
 use super::shape::{Changes, RowShown};
-use super::workflows::told;
+use super::workflows::change_shown;
 use crate::auth::permission::Permission as P;
-use crate::refused::Done;
-use crate::service::registry::{self, Asked, Mode, now_ms};
+use crate::refused::ServiceResult;
+use crate::service::registry::{self, Mode, RowChange, now_ms};
 use crate::service::rows::{self, Manner};
 use axum::http::Method;
 use schemars::JsonSchema;
@@ -15,15 +15,15 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use sluice_govern::registry::{Kind, Row};
 
-/// What stands for a secret that is never shown.
+/// Shown instead of a secret.
 const REDACTED: &str = "[redacted]";
 /// Fields whose values are never shown.
 const SECRET: [&str; 2] = ["secret", "token_sha256"];
 /// The only name of a switch.
 const ALL: &str = "all";
 
-/// The kinds that have routes: where all are, where one is, who may look, who
-/// may change.
+/// The kinds that have routes: collection path, item path, and the permissions to read and
+/// to write.
 const KINDS: [(Kind, &str, &str, P, P); 17] = [
     (Kind::Agent, "/api/v1/agents", "/api/v1/agents/{name}", P::GovernanceRead, P::AgentWrite),
     (
@@ -92,70 +92,77 @@ const KINDS: [(Kind, &str, &str, P, P); 17] = [
     ),
 ];
 
-/// The routes of rows.
 pub(super) fn routes() -> Vec<Route> {
     let mut all = Vec::new();
     for (kind, many, one, read, write) in KINDS {
         let (read, write) = (Need::Permission(read), Need::Permission(write));
         let routes = [
-            Route::new((Method::GET, many), read, "List them", move |ask| list(kind, ask)).paged(),
-            Route::new((Method::GET, one), read, "Show one", move |ask| show(kind, ask)),
-            Route::new((Method::PUT, one), write, "Make one, or write it anew", move |ask| {
-                put(kind, Manner::Whole, ask)
+            Route::new((Method::GET, many), read, "List all rows of this kind", move |request| {
+                list(kind, request)
+            })
+            .paged(),
+            Route::new((Method::GET, one), read, "Show a row", move |request| show(kind, request)),
+            Route::new((Method::PUT, one), write, "Create or replace a row", move |request| {
+                put(kind, Manner::Whole, request)
             })
             .heavy(),
-            Route::new((Method::PATCH, one), write, "Change fields of one", move |ask| {
-                put(kind, Manner::Parts, ask)
+            Route::new((Method::PATCH, one), write, "Update fields of a row", move |request| {
+                put(kind, Manner::Parts, request)
             })
             .heavy(),
-            Route::new((Method::DELETE, one), write, "Remove one", move |ask| remove(kind, ask)),
+            Route::new((Method::DELETE, one), write, "Remove a row", move |request| {
+                remove(kind, request)
+            }),
         ];
         all.extend(routes);
     }
     all.push(Route::new(
         (Method::POST, "/api/v1/budgets/{name}/reopen"),
         Need::Permission(P::GovernanceWrite),
-        "Accept what was spent beyond a budget",
+        "Accept the overrun of a budget, which reopens it",
         reopen,
     ));
     all
 }
 
-/// What whoever changes rows of a kind must be allowed.
+/// The permission that is needed to change rows of a kind.
 pub(super) fn write_permission(kind: Kind) -> P {
     let found = KINDS.iter().find(|(one, ..)| *one == kind);
     found.map_or(P::WorkflowWrite, |(.., write)| *write)
 }
 
-/// A row as a setup would write it. What was never shown stays as it is there.
-pub(super) fn written(
-    there: &[Row],
+/// A row to write, as in a setup file. A redacted secret keeps its stored value.
+pub(super) fn parse_row(
+    stored: &[Row],
     kind: Kind,
     name: &str,
     body: &Map<String, Value>,
-) -> Done<Vec<Row>> {
+) -> ServiceResult<Vec<Row>> {
     if kind == Kind::Switch {
         return Ok(vec![switch_row(name, body)?]);
     }
     let mut body = body.clone();
-    let before = sluice_core::rows::find(there, kind, name).map(|row| &row.body);
+    let before = sluice_core::rows::find(stored, kind, name).map(|row| &row.body);
     for field in SECRET {
         if body.get(field) != Some(&REDACTED.into()) {
             continue;
         }
         match before.and_then(|before| before.get(field)) {
-            // A token is kept by itself.
+            // The registry itself keeps a token that is not sent.
             Some(value) if field != "token_sha256" => body.insert(field.to_owned(), value.clone()),
             _ => body.shift_remove(field),
         };
     }
     if kind == Kind::Gateway && body.contains_key("token_sha256") {
-        return Err(bad("a gateway's token is made by the server").into());
+        return Err(bad(
+            "the server creates the token of a gateway: POST /api/v1/gateways/{name}/token",
+        )
+        .into());
     }
-    Ok(rows::wanted(&[], (kind, name), &body, Manner::Whole)?.put)
+    Ok(rows::write_of(&[], (kind, name), &body, Manner::Whole)?.put)
 }
 
-/// What a row says, without its secrets.
+/// The fields of a row, without its secrets.
 pub(super) fn redacted(mut body: Value) -> Value {
     if let Value::Object(fields) = &mut body {
         for field in SECRET {
@@ -171,71 +178,80 @@ fn shown(object: Value) -> RowShown {
     RowShown(redacted(object))
 }
 
-async fn told_of(ask: &Ask, row: &Row) -> Done<RowShown> {
+async fn row_shown(request: &ApiRequest, row: &Row) -> ServiceResult<RowShown> {
     if row.kind == Kind::Envelope {
-        let figures = rows::figures(ask.service(), row).await?;
+        let figures = rows::figures(request.service(), row).await?;
         return Ok(shown(figures.object(row)));
     }
     Ok(shown(rows::object(&rows::at(row, now_ms()))))
 }
 
-async fn list(kind: Kind, ask: Ask) -> Done<Reply<Vec<RowShown>>> {
-    let there = ask.house.rows().await?;
+async fn list(kind: Kind, request: ApiRequest) -> ServiceResult<Reply<Vec<RowShown>>> {
+    let stored = request.organisation.rows().await?;
     let mut found = Vec::new();
-    for row in there.rows.iter().filter(|row| row.kind == kind) {
-        found.push(told_of(&ask, row).await?);
+    for row in stored.rows.iter().filter(|row| row.kind == kind) {
+        found.push(row_shown(&request, row).await?);
     }
     Ok(Reply::ok(found))
 }
 
-async fn show(kind: Kind, ask: Ask) -> Done<Reply<RowShown>> {
-    let there = ask.house.rows().await?;
-    let row = registry::row(&there.rows, kind, ask.path("name"))?;
-    Ok(Reply::ok(told_of(&ask, row).await?))
+async fn show(kind: Kind, request: ApiRequest) -> ServiceResult<Reply<RowShown>> {
+    let stored = request.organisation.rows().await?;
+    let row = registry::row(&stored.rows, kind, request.path("name"))?;
+    Ok(Reply::ok(row_shown(&request, row).await?))
 }
 
 /// The fields of a row.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(transparent)]
-struct Fields(Map<String, Value>);
+struct RowFields(Map<String, Value>);
 
-async fn put(kind: Kind, manner: Manner, ask: Ask<Nothing, Fields>) -> Done<Reply<Changes>> {
-    let mut sent = ask.body.0.clone();
-    // What was never shown cannot be sent back.
+async fn put(
+    kind: Kind,
+    manner: Manner,
+    request: ApiRequest<Nothing, RowFields>,
+) -> ServiceResult<Reply<Changes>> {
+    let mut sent = request.body.0.clone();
+    // A redacted secret keeps its stored value.
     sent.retain(|field, value| !(SECRET.contains(&field.as_str()) && value == REDACTED));
     if kind == Kind::Gateway && sent.contains_key("token_sha256") {
-        return Err(bad("a gateway's token is made by the server").into());
+        return Err(bad(
+            "the server creates the token of a gateway: POST /api/v1/gateways/{name}/token",
+        )
+        .into());
     }
-    let (name, by) = (ask.path("name"), &ask.caller.name);
+    let (name, by) = (request.path("name"), &request.caller.name);
     let outcome = if kind == Kind::Switch {
         let switch = switch_row(name, &sent)?;
-        let wish = |_: &[Row]| -> Done<Asked> {
-            Ok(Asked { put: vec![switch.clone()], remove: Vec::new() })
+        let edit = |_: &[Row]| -> ServiceResult<RowChange> {
+            Ok(RowChange { put: vec![switch.clone()], remove: Vec::new() })
         };
-        registry::change(ask.service(), by, Mode::Write, &wish).await?
+        registry::change(request.service(), by, Mode::Write, &edit).await?
     } else {
-        rows::put(ask.service(), by, (kind, name), &sent, manner).await?
+        rows::put(request.service(), by, (kind, name), &sent, manner).await?
     };
-    Ok(Reply::ok(Changes(told(&outcome)?)))
+    Ok(Reply::ok(Changes(change_shown(&outcome)?)))
 }
 
-/// The switch for everything.
-fn switch_row(name: &str, sent: &Map<String, Value>) -> Done<Row> {
+/// The row of the switch that holds all runs.
+fn switch_row(name: &str, sent: &Map<String, Value>) -> ServiceResult<Row> {
     let held = sent.get("held").and_then(Value::as_bool).filter(|_| sent.len() == 1);
     let Some(held) = held.filter(|_| name == ALL) else {
-        return Err(bad("the switch `all` has one field, `held`: true or false").into());
+        return Err(bad("the only switch is `all`, with one field, `held`: true or false").into());
     };
     let body = serde_json::json!({"held": held});
     Ok(Row { kind: Kind::Switch, name: ALL.to_owned(), body })
 }
 
-async fn remove(kind: Kind, ask: Ask) -> Done<Reply<Changes>> {
-    let (name, by) = (ask.path("name"), &ask.caller.name);
-    let outcome = rows::remove(ask.service(), by, kind, name).await?;
-    Ok(Reply::ok(Changes(told(&outcome)?)))
+async fn remove(kind: Kind, request: ApiRequest) -> ServiceResult<Reply<Changes>> {
+    let (name, by) = (request.path("name"), &request.caller.name);
+    let outcome = rows::remove(request.service(), by, kind, name).await?;
+    Ok(Reply::ok(Changes(change_shown(&outcome)?)))
 }
 
-async fn reopen(ask: Ask) -> Done<Reply<Changes>> {
-    let outcome = rows::reopen(ask.service(), (&ask.caller.name).into(), ask.path("name")).await?;
-    Ok(Reply::ok(Changes(told(&outcome)?)))
+async fn reopen(request: ApiRequest) -> ServiceResult<Reply<Changes>> {
+    let outcome =
+        rows::reopen(request.service(), (&request.caller.name).into(), request.path("name"))
+            .await?;
+    Ok(Reply::ok(Changes(change_shown(&outcome)?)))
 }

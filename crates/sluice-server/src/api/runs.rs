@@ -1,15 +1,15 @@
-//! Runs: listed, shown, started, changed in their course.
+//! Runs over HTTP: list, show, start, and change their course.
 
-use super::ask::{Ask, Nothing, bad};
 use super::reply::Reply;
+use super::request::{ApiRequest, Nothing, bad, trace};
 use super::route::{Need, Route};
 use super::shape::{Event, Provenance, RunDetail, RunState, StepDetail};
 use crate::auth::permission::Permission as P;
 use crate::limits::{DOCUMENT_BYTES_LIGHT, PAGE, PAGE_MAX};
-use crate::refused::{Done, Refused};
+use crate::refused::{Refused, ServiceResult};
 use crate::service::course::{self, Renewal};
-use crate::service::runs::{self, CheckpointShown, RunShown, Tag, Way};
-use crate::service::start::{self, Wish};
+use crate::service::runs::{self, CheckpointShown, RunShown, Tag, TraceDirection};
+use crate::service::start::{self, StartRequest};
 use crate::service::{checkpoint, find};
 use axum::http::{Method, header};
 use schemars::JsonSchema;
@@ -25,62 +25,77 @@ use sluice_engine::error::Delivered;
 use sluice_engine::provenance::Ask as Trace;
 use std::collections::BTreeMap;
 
-/// Farthest that provenance is followed from run to run.
+/// Maximum number of runs that provenance is followed through.
 const HOPS_MAX: u32 = 32;
 
-/// The routes of runs.
 pub(super) fn routes() -> Vec<Route> {
     let read = Need::Permission(P::WorkflowRead);
     let execute = Need::Permission(P::WorkflowExecute);
     let inline = Need::Permission(P::WorkflowInline);
-    let stop = Need::Permission(P::RunCancel);
     let get = |path| (Method::GET, path);
     let post = |path| (Method::POST, path);
-    vec![
+    let mut all = vec![
         Route::new(get("/api/v1/runs"), read, "List runs, newest first", list).paged(),
         Route::new(post("/api/v1/runs"), inline, "Start a run of a document", start_inline)
             .heavy_over(DOCUMENT_BYTES_LIGHT)
-            .answering(202),
+            .with_status(202),
         Route::new(
             post("/api/v1/workflows/{name}/runs"),
             execute,
             "Start a run of a registered workflow",
             start_named,
         )
-        .answering(202),
+        .with_status(202),
         Route::new(get("/api/v1/runs/{run}"), read, "Show a run", show),
-        Route::new(get("/api/v1/runs/{run}/state"), read, "Everything an inspector shows", state),
-        Route::new(get("/api/v1/runs/{run}/tags"), read, "Changes of status", tags).paged(),
-        Route::new(get("/api/v1/runs/{run}/journal"), read, "The run's events", journal).paged(),
+        Route::new(get("/api/v1/runs/{run}/state"), read, "Show the full state of a run", state),
+        Route::new(get("/api/v1/runs/{run}/tags"), read, "List status changes", tags).paged(),
+        Route::new(get("/api/v1/runs/{run}/journal"), read, "List the events of a run", journal)
+            .paged(),
         Route::new(
             get("/api/v1/runs/{run}/provenance"),
             read,
-            "Where values came from and where they went",
+            "Trace the provenance of values",
             provenance,
         ),
         Route::new(
             get("/api/v1/runs/{run}/checkpoints"),
             read,
-            "Places that one can go back to",
+            "List the checkpoints of a run",
             checkpoints,
         )
         .paged(),
         Route::new(get("/api/v1/runs/{run}/steps/{step}"), read, "Show a step", step),
-        Route::new(post("/api/v1/runs/{run}/cancel"), stop, "Stop a run for good", cancel),
-        Route::new(post("/api/v1/runs/{run}/pause"), stop, "Start nothing more for now", pause),
-        Route::new(post("/api/v1/runs/{run}/resume"), execute, "Let a paused run go on", resume),
-        Route::new(post("/api/v1/runs/{run}/retry"), execute, "Take a failed run up again", retry),
+    ];
+    all.extend(command_routes());
+    all
+}
+
+/// The routes that change the course of a run.
+fn command_routes() -> Vec<Route> {
+    let execute = Need::Permission(P::WorkflowExecute);
+    let stop = Need::Permission(P::RunCancel);
+    let post = |path| (Method::POST, path);
+    vec![
+        Route::new(post("/api/v1/runs/{run}/cancel"), stop, "Cancel a run", cancel),
+        Route::new(
+            post("/api/v1/runs/{run}/pause"),
+            stop,
+            "Pause a run: no further step starts",
+            pause,
+        ),
+        Route::new(post("/api/v1/runs/{run}/resume"), execute, "Resume a paused run", resume),
+        Route::new(post("/api/v1/runs/{run}/retry"), execute, "Retry a failed run", retry),
         Route::new(
             post("/api/v1/runs/{run}/restart"),
             execute,
-            "Start a new run that does some steps again",
+            "Start a new run that repeats some steps",
             restart,
         )
-        .answering(202),
+        .with_status(202),
         Route::new(
             post("/api/v1/runs/{run}/rewind"),
             execute,
-            "Go back to a checkpoint in the same run",
+            "Rewind a run to a checkpoint",
             rewind,
         ),
         Route::new(
@@ -89,39 +104,39 @@ pub(super) fn routes() -> Vec<Route> {
             "Start a new run from a checkpoint",
             branch,
         )
-        .answering(202),
+        .with_status(202),
         Route::new(
             post("/api/v1/runs/{run}/assign"),
             execute,
-            "Choose who does a step that nobody fits",
+            "Assign an agent to a step that has none",
             assign,
         ),
     ]
 }
 
-/// How lists are cut.
+/// Selects runs.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RunsQuery {
-    /// Only in these statuses, by commas.
+    /// Only these statuses, separated by commas.
     status: Option<String>,
-    /// Only of this workflow.
+    /// Only this workflow.
     workflow: Option<String>,
-    /// Only runs that this one started.
+    /// Only runs that this principal started.
     initiator: Option<String>,
     /// Only runs started at or after this time, in milliseconds since 1970.
     since_ms: Option<u64>,
     /// Only runs started before this time.
     until_ms: Option<u64>,
-    /// Only runs whose workflow or initiator has this in it, or whose id begins so.
+    /// Only runs whose workflow or initiator contains this text, or whose id begins with it.
     text: Option<String>,
     /// Only children of this run.
     parent: Option<String>,
-    /// Most to list.
+    /// Maximum number of runs.
     #[serde(default = "page")]
     #[schemars(range(min = 1, max = 500))]
     limit: u16,
-    /// The `next_cursor` of the page before.
+    /// The `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
@@ -129,27 +144,27 @@ pub(super) const fn page() -> u16 {
     PAGE
 }
 
-/// How many rows are asked for, if so many may be.
-pub(super) fn limit(asked: u16) -> Result<usize, Refused> {
-    if (1..=PAGE_MAX).contains(&asked) {
-        return Ok(usize::from(asked));
+/// Checks the size of a page.
+pub(super) fn limit(requested: u16) -> Result<usize, Refused> {
+    if (1..=PAGE_MAX).contains(&requested) {
+        return Ok(usize::from(requested));
     }
-    Err(bad(format!("`limit` is from 1 to {PAGE_MAX}")))
+    Err(bad(format!("`limit` must be between 1 and {PAGE_MAX}")))
 }
 
-/// A whole run id.
+/// Parses a complete run id.
 pub(super) fn run_id(text: &str) -> Result<RunId, Refused> {
-    let bad = || bad(format!("`{}` is no run's id", sluice_core::visible::brief(text)));
+    let bad = || bad(format!("`{}` is not a run id", sluice_core::visible::brief(text)));
     RunId::parse(text).ok_or_else(bad)
 }
 
-async fn list(ask: Ask<RunsQuery>) -> Done<Reply<Vec<RunShown>>> {
-    let query = &ask.query;
+async fn list(request: ApiRequest<RunsQuery>) -> ServiceResult<Reply<Vec<RunShown>>> {
+    let query = &request.query;
     let words = query.status.iter().flat_map(|list| list.split(','));
     let statuses: Result<Vec<RunStatus>, Refused> = words
         .map(|word| {
             choice::find(word).ok_or_else(|| {
-                bad(format!("`{}` is no status of a run", sluice_core::visible::brief(word)))
+                bad(format!("`{}` is not a status of a run", sluice_core::visible::brief(word)))
             })
         })
         .collect();
@@ -165,185 +180,195 @@ async fn list(ask: Ask<RunsQuery>) -> Done<Reply<Vec<RunShown>>> {
         limit: limit(query.limit)?,
         ..Filter::default()
     };
-    let (rows, next) = runs::list(ask.service(), filter).await?;
+    let (rows, next) = runs::list(request.service(), filter).await?;
     Ok(Reply::page(rows, next))
 }
 
-/// What a run is started with.
+/// A start request for a registered workflow.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct StartBody {
-    /// The arguments.
+    /// Arguments of the workflow.
     args: Map<String, Value>,
-    /// The workflow's version; the newest if none is said.
+    /// Version of the workflow (default: the newest).
     version: Option<u64>,
-    /// Who does steps that name nobody.
+    /// Agent of steps that name none.
     default_agent: Option<String>,
-    /// The model of steps that name none, instead of the document's default.
+    /// Model of steps that name none, instead of the document's default.
     default_model: Option<String>,
-    /// How many runs may be above a run that this one starts; never more than is configured.
+    /// How many ancestors a run that this one starts may have; at most the configured limit.
     max_recursion_depth: Option<u32>,
-    /// Which agent stands for which role.
+    /// Agents by role.
     role_bindings: BTreeMap<String, String>,
-    /// The same key within a day means the same run; also as header `Idempotency-Key`.
+    /// The same key within a day returns the same run; also as header `Idempotency-Key`.
     idempotency_key: Option<String>,
 }
 
-/// A document to run.
+/// A start request for a document.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct InlineBody {
-    /// The document's text.
+    /// Source text of the document.
     document: String,
-    /// `lobsterx` or `lens`; as the text looks if it is not said.
+    /// `lobsterx` or `lens` (default: detected from the text).
     format: Option<String>,
-    /// The arguments.
+    /// Arguments of the workflow.
     #[serde(default)]
     args: Map<String, Value>,
-    /// Who does steps that name nobody.
+    /// Agent of steps that name none.
     default_agent: Option<String>,
-    /// The model of steps that name none, instead of the document's default.
+    /// Model of steps that name none, instead of the document's default.
     default_model: Option<String>,
-    /// How many runs may be above a run that this one starts; never more than is configured.
+    /// How many ancestors a run that this one starts may have; at most the configured limit.
     max_recursion_depth: Option<u32>,
-    /// Which agent stands for which role.
+    /// Agents by role.
     #[serde(default)]
     role_bindings: BTreeMap<String, String>,
-    /// The same key within a day means the same run; also as header `Idempotency-Key`.
+    /// The same key within a day returns the same run; also as header `Idempotency-Key`.
     idempotency_key: Option<String>,
 }
 
-/// A run that was started, or was there before.
+/// A started run.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct StartedShown {
-    /// Its id.
+    /// Id of the run.
     pub(super) run_id: String,
-    /// Whether it was started before with the same key.
+    /// Whether the run was started before with the same key.
     pub(super) existed: bool,
 }
 
-fn key<Q, B>(ask: &Ask<Q, B>, said: Option<&String>) -> Result<Option<String>, Refused> {
-    let header = ask.headers.get("idempotency-key").map(|value| value.to_str());
-    let key = match (said, header) {
-        (Some(said), _) => Some(said.clone()),
+fn key<Q, B>(request: &ApiRequest<Q, B>, sent: Option<&String>) -> Result<Option<String>, Refused> {
+    let header = request.headers.get("idempotency-key").map(|value| value.to_str());
+    let key = match (sent, header) {
+        (Some(sent), _) => Some(sent.clone()),
         (None, Some(Ok(header))) => Some(header.to_owned()),
-        (None, Some(Err(_))) => return Err(bad("`Idempotency-Key` is no plain text")),
+        (None, Some(Err(_))) => return Err(bad("`Idempotency-Key` is not plain text")),
         (None, None) => None,
     };
     start::key(key)
 }
 
-/// Adds who starts a run, and by which key and cause.
-fn wish<Q, B>(ask: &Ask<Q, B>, given: Wish, said: Option<&String>) -> Result<Wish, Refused> {
-    Ok(Wish {
-        default_model: start::model(given.default_model)?,
-        key: key(ask, said)?,
-        initiator: ask.caller.name.clone(),
-        trace: start::trace(&ask.headers),
-        ..given
+/// Adds the caller, the idempotency key and the trace to a start request.
+fn with_context<Q, B>(
+    request: &ApiRequest<Q, B>,
+    start: StartRequest,
+    idempotency_key: Option<&String>,
+) -> Result<StartRequest, Refused> {
+    Ok(StartRequest {
+        default_model: start::model(start.default_model)?,
+        key: key(request, idempotency_key)?,
+        initiator: request.caller.name.clone(),
+        trace: trace(&request.headers),
+        ..start
     })
 }
 
-fn begun(started: sluice_engine::start::StartedRun) -> Reply<StartedShown> {
+fn started_reply(started: sluice_engine::start::StartedRun) -> Reply<StartedShown> {
     let run_id = started.run.to_string();
-    let place = format!("/api/v1/runs/{run_id}");
+    let location = format!("/api/v1/runs/{run_id}");
     Reply::accepted(StartedShown { run_id, existed: started.existed })
-        .with(header::LOCATION, &place)
+        .with(header::LOCATION, &location)
 }
 
-async fn start_named(ask: Ask<Nothing, StartBody>) -> Done<Reply<StartedShown>> {
-    let body = &ask.body;
-    let given = Wish {
+async fn start_named(
+    request: ApiRequest<Nothing, StartBody>,
+) -> ServiceResult<Reply<StartedShown>> {
+    let body = &request.body;
+    let start = StartRequest {
         args: body.args.clone(),
         default_agent: body.default_agent.clone(),
         default_model: body.default_model.clone(),
         recursion_depth_max: body.max_recursion_depth,
         role_bindings: body.role_bindings.clone(),
-        ..Wish::default()
+        ..StartRequest::default()
     };
-    let wish = wish(&ask, given, body.idempotency_key.as_ref())?;
-    let name = ask.path("name");
+    let start = with_context(&request, start, body.idempotency_key.as_ref())?;
+    let name = request.path("name");
     let reference = match body.version {
         Some(version) => format!("{name}@{version}"),
         None => name.to_owned(),
     };
-    Ok(begun(start::named(&ask.house, &reference, wish).await?))
+    Ok(started_reply(start::start_workflow(&request.organisation, &reference, start).await?))
 }
 
-async fn start_inline(ask: Ask<Nothing, InlineBody>) -> Done<Reply<StartedShown>> {
-    let body = &ask.body;
-    let given = Wish {
+async fn start_inline(
+    request: ApiRequest<Nothing, InlineBody>,
+) -> ServiceResult<Reply<StartedShown>> {
+    let body = &request.body;
+    let start = StartRequest {
         args: body.args.clone(),
         default_agent: body.default_agent.clone(),
         default_model: body.default_model.clone(),
         recursion_depth_max: body.max_recursion_depth,
         role_bindings: body.role_bindings.clone(),
-        ..Wish::default()
+        ..StartRequest::default()
     };
-    let wish = wish(&ask, given, body.idempotency_key.as_ref())?;
-    let started = start::inline(&ask.house, &body.document, body.format.as_deref(), wish).await?;
-    Ok(begun(started))
+    let start = with_context(&request, start, body.idempotency_key.as_ref())?;
+    let started =
+        start::start_document(&request.organisation, &body.document, body.format.as_deref(), start)
+            .await?;
+    Ok(started_reply(started))
 }
 
-async fn loaded<Q, B>(ask: &Ask<Q, B>) -> Done<Run> {
-    course::load(ask.service(), ask.path("run")).await
+async fn loaded<Q, B>(request: &ApiRequest<Q, B>) -> ServiceResult<Run> {
+    course::load(request.service(), request.path("run")).await
 }
 
-/// The run that a request changes, by its whole id.
-async fn loaded_whole<Q, B>(ask: &Ask<Q, B>) -> Done<Run> {
-    let run = find::whole_run(ask.service(), ask.path("run")).await?.run;
-    find::load(ask.service(), run).await
+/// The run that a request changes, by its complete id.
+async fn loaded_whole<Q, B>(request: &ApiRequest<Q, B>) -> ServiceResult<Run> {
+    let run = find::whole_run(request.service(), request.path("run")).await?.run;
+    find::load(request.service(), run).await
 }
 
-async fn show(ask: Ask) -> Done<Reply<RunDetail>> {
-    let row = find::run(ask.service(), ask.path("run")).await?;
-    Ok(Reply::ok(RunDetail(runs::show(ask.service(), &row).await?)))
+async fn show(request: ApiRequest) -> ServiceResult<Reply<RunDetail>> {
+    let row = find::run(request.service(), request.path("run")).await?;
+    Ok(Reply::ok(RunDetail(runs::show(request.service(), &row).await?)))
 }
 
-async fn state(ask: Ask) -> Done<Reply<RunState>> {
-    let run = loaded(&ask).await?;
-    Ok(Reply::ok(RunState(runs::state(ask.service(), &run).await?)))
+async fn state(request: ApiRequest) -> ServiceResult<Reply<RunState>> {
+    let run = loaded(&request).await?;
+    Ok(Reply::ok(RunState(runs::state(request.service(), &run).await?)))
 }
 
-async fn tags(ask: Ask) -> Done<Reply<Vec<Tag>>> {
-    let run = loaded(&ask).await?;
-    Ok(Reply::ok(runs::tags(ask.service(), &run).await?))
+async fn tags(request: ApiRequest) -> ServiceResult<Reply<Vec<Tag>>> {
+    let run = loaded(&request).await?;
+    Ok(Reply::ok(runs::tags(request.service(), &run).await?))
 }
 
-/// Where a journal is read from.
+/// A page of a journal.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct JournalQuery {
-    /// The `next_cursor` of the page before: the id of its last event.
+    /// The `next_cursor` of the previous page: the id of its last event.
     cursor: Option<u64>,
-    /// Most to list.
+    /// Maximum number of events.
     #[serde(default = "page")]
     #[schemars(range(min = 1, max = 500))]
     limit: u16,
 }
 
-async fn journal(ask: Ask<JournalQuery>) -> Done<Reply<Vec<Event>>> {
-    let run = loaded(&ask).await?;
-    let (after, limit) = (ask.query.cursor.unwrap_or(0), limit(ask.query.limit)?);
-    let (events, next) = runs::journal(ask.service(), &run, after, limit).await?;
+async fn journal(request: ApiRequest<JournalQuery>) -> ServiceResult<Reply<Vec<Event>>> {
+    let run = loaded(&request).await?;
+    let (after, limit) = (request.query.cursor.unwrap_or(0), limit(request.query.limit)?);
+    let (events, next) = runs::journal(request.service(), &run, after, limit).await?;
     let events = events.into_iter().map(Event).collect();
     Ok(Reply::page(events, next.map(|next| next.to_string())))
 }
 
-/// Which values.
+/// Selects values to trace.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct TraceQuery {
-    /// Only those of this step.
+    /// Only values of this step.
     step: Option<String>,
-    /// Which way.
+    /// The direction to follow.
     #[serde(default)]
-    direction: Way,
-    /// How far from run to run.
+    direction: TraceDirection,
+    /// How many runs to follow values through.
     #[serde(default = "hops")]
     #[schemars(range(min = 0, max = 32))]
     hops: u32,
-    /// How many steps away: 1 is what went straight to the step or from it. All if it is not said.
+    /// How many steps to follow values through; 1 means direct neighbours (default: all).
     #[schemars(range(min = 1))]
     steps: Option<u32>,
 }
@@ -352,214 +377,221 @@ const fn hops() -> u32 {
     8
 }
 
-async fn provenance(ask: Ask<TraceQuery>) -> Done<Reply<Provenance>> {
-    if ask.query.hops > HOPS_MAX {
+async fn provenance(request: ApiRequest<TraceQuery>) -> ServiceResult<Reply<Provenance>> {
+    if request.query.hops > HOPS_MAX {
         return Err(bad(format!("`hops` is at most {HOPS_MAX}")).into());
     }
-    if ask.query.steps == Some(0) {
+    if request.query.steps == Some(0) {
         return Err(bad("`steps` is at least 1").into());
     }
-    let run = loaded(&ask).await?;
-    let TraceQuery { step, direction, hops, steps } = &ask.query;
+    let run = loaded(&request).await?;
+    let TraceQuery { step, direction, hops, steps } = &request.query;
     let trace = Trace {
         step: step.clone(),
         direction: (*direction).into(),
         hops_max: *hops,
         steps_max: steps.unwrap_or(u32::MAX),
     };
-    Ok(Reply::ok(Provenance(runs::provenance(ask.service(), &run, &trace).await?)))
+    Ok(Reply::ok(Provenance(runs::provenance(request.service(), &run, &trace).await?)))
 }
 
-async fn checkpoints(ask: Ask) -> Done<Reply<Vec<CheckpointShown>>> {
-    let run = loaded(&ask).await?;
-    Ok(Reply::ok(runs::checkpoints(ask.service(), &run).await?))
+async fn checkpoints(request: ApiRequest) -> ServiceResult<Reply<Vec<CheckpointShown>>> {
+    let run = loaded(&request).await?;
+    Ok(Reply::ok(runs::checkpoints(request.service(), &run).await?))
 }
 
-async fn step(ask: Ask) -> Done<Reply<StepDetail>> {
-    let run = loaded(&ask).await?;
-    Ok(Reply::ok(StepDetail(runs::step(ask.service(), &run, ask.path("step")).await?)))
+async fn step(request: ApiRequest) -> ServiceResult<Reply<StepDetail>> {
+    let run = loaded(&request).await?;
+    Ok(Reply::ok(StepDetail(runs::step(request.service(), &run, request.path("step")).await?)))
 }
 
-/// What became of something a run was told.
+/// The result of a command to a run.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct ToldShown {
-    /// The run.
+pub(super) struct CommandShown {
+    /// Id of the run.
     pub(super) run_id: String,
-    /// Whether it is done; else the process that has the run will see to it.
+    /// Whether the command was executed; if not, the node that owns the run will execute it.
     pub(super) done: bool,
-    /// What the run is doing now.
+    /// Current status of the run.
     pub(super) status: String,
 }
 
-/// Tells a run something, and says what it is doing then.
-pub(super) async fn tell<Q, B>(
-    ask: &Ask<Q, B>,
+/// Sends a command to a run, and reports its status afterwards.
+pub(super) async fn send_command<Q, B>(
+    request: &ApiRequest<Q, B>,
     run: RunId,
     command: Command,
-) -> Done<Reply<ToldShown>> {
-    Ok(Reply::ok(told(ask, run, command).await?))
+) -> ServiceResult<Reply<CommandShown>> {
+    Ok(Reply::ok(deliver(request, run, command).await?))
 }
 
-async fn told<Q, B>(ask: &Ask<Q, B>, run: RunId, command: Command) -> Done<ToldShown> {
-    let delivered = course::tell(ask.service(), run, command, &ask.request_id).await?;
-    let now = find::load(ask.service(), run).await?;
-    Ok(ToldShown {
+async fn deliver<Q, B>(
+    request: &ApiRequest<Q, B>,
+    run: RunId,
+    command: Command,
+) -> ServiceResult<CommandShown> {
+    let delivered =
+        course::send_command(request.service(), run, command, &request.request_id).await?;
+    let now = find::load(request.service(), run).await?;
+    Ok(CommandShown {
         run_id: run.to_string(),
         done: delivered == Delivered::Done,
         status: now.status.to_string(),
     })
 }
 
-/// Why.
+/// The reason of a cancellation.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct CancelBody {
-    /// For the journal.
+    /// Reason, for the journal.
     reason: Option<String>,
 }
 
-async fn cancel(ask: Ask<Nothing, CancelBody>) -> Done<Reply<ToldShown>> {
-    let run = find::whole_run(ask.service(), ask.path("run")).await?.run;
-    let reason = ask.body.reason.clone().unwrap_or_else(|| "cancelled over the API".to_owned());
-    let by = ask.caller.name.clone();
-    tell(&ask, run, Command::Cancel { by, reason }).await
+async fn cancel(request: ApiRequest<Nothing, CancelBody>) -> ServiceResult<Reply<CommandShown>> {
+    let run = find::whole_run(request.service(), request.path("run")).await?.run;
+    let reason = request.body.reason.clone().unwrap_or_else(|| "cancelled over the API".to_owned());
+    let by = request.caller.name.clone();
+    send_command(&request, run, Command::Cancel { by, reason }).await
 }
 
-async fn pause(ask: Ask) -> Done<Reply<ToldShown>> {
-    let run = find::whole_run(ask.service(), ask.path("run")).await?.run;
-    tell(&ask, run, Command::Pause { by: ask.caller.name.clone() }).await
+async fn pause(request: ApiRequest) -> ServiceResult<Reply<CommandShown>> {
+    let run = find::whole_run(request.service(), request.path("run")).await?.run;
+    send_command(&request, run, Command::Pause { by: request.caller.name.clone() }).await
 }
 
-async fn resume(ask: Ask) -> Done<Reply<ToldShown>> {
-    let run = find::whole_run(ask.service(), ask.path("run")).await?.run;
-    tell(&ask, run, Command::Unpause { by: ask.caller.name.clone() }).await
+async fn resume(request: ApiRequest) -> ServiceResult<Reply<CommandShown>> {
+    let run = find::whole_run(request.service(), request.path("run")).await?.run;
+    send_command(&request, run, Command::Unpause { by: request.caller.name.clone() }).await
 }
 
-async fn retry(ask: Ask) -> Done<Reply<ToldShown>> {
-    let run = loaded_whole(&ask).await?;
-    let command = course::retry(&run, &ask.caller.name)?;
-    tell(&ask, run.id, command).await
+async fn retry(request: ApiRequest) -> ServiceResult<Reply<CommandShown>> {
+    let run = loaded_whole(&request).await?;
+    let command = course::retry(&run, &request.caller.name)?;
+    send_command(&request, run.id, command).await
 }
 
-/// Where a restart begins.
+/// The steps to repeat.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct RestartBody {
-    /// Steps that are done again, with all that depend on them; those that failed if none is named.
+    /// Steps to repeat, with all that depend on them (default: those that failed).
     from: Vec<String>,
-    /// Only say what would be done a second time.
+    /// Only report which steps would be repeated.
     preview: bool,
 }
 
-/// A new run out of another, or what it would repeat.
+/// A new run that is derived from an existing one.
 #[derive(Debug, Serialize, JsonSchema)]
-struct RenewedShown {
-    /// The new run; none in a preview.
+struct DerivedRunShown {
+    /// Id of the new run; null in a preview.
     run_id: Option<String>,
-    /// Steps that are done a second time.
+    /// Steps that are executed a second time.
     repeats: Vec<String>,
 }
 
-async fn renewed<Q, B>(
-    ask: &Ask<Q, B>,
+async fn derive<Q, B>(
+    request: &ApiRequest<Q, B>,
     now: &Run,
     renewal: Renewal<'_>,
     preview: bool,
-) -> Done<Reply<RenewedShown>> {
+) -> ServiceResult<Reply<DerivedRunShown>> {
     let name = |at: u32| now.definition.plan.steps[at as usize].id.clone();
     let repeats = renewal.repeated(now).into_iter().map(name).collect();
     let run_id = if preview {
         None
     } else {
-        let by = &ask.caller.name;
-        Some(renewal.start(ask.service(), by, Dispatching::Allowed).await?.to_string())
+        let by = &request.caller.name;
+        Some(renewal.start(request.service(), by, Dispatching::Allowed).await?.to_string())
     };
-    Ok(Reply::accepted(RenewedShown { run_id, repeats }))
+    Ok(Reply::accepted(DerivedRunShown { run_id, repeats }))
 }
 
-async fn restart(ask: Ask<Nothing, RestartBody>) -> Done<Reply<RenewedShown>> {
-    let source = loaded_whole(&ask).await?;
-    let renewal = Renewal::restart(&source, &ask.body.from)?;
-    renewed(&ask, &source, renewal, ask.body.preview).await
+async fn restart(
+    request: ApiRequest<Nothing, RestartBody>,
+) -> ServiceResult<Reply<DerivedRunShown>> {
+    let source = loaded_whole(&request).await?;
+    let renewal = Renewal::restart(&source, &request.body.from)?;
+    derive(&request, &source, renewal, request.body.preview).await
 }
 
-/// Where to.
+/// The target of a rewind.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RewindBody {
-    /// The checkpoint; 0 is the run's beginning.
+    /// Number of the checkpoint; 0 is the beginning of the run.
     to: usize,
-    /// Only say what would be done a second time.
+    /// Only report which steps would be repeated.
     #[serde(default)]
     preview: bool,
 }
 
-/// A run that went back, or what it would do again.
+/// The result of a rewind.
 #[derive(Debug, Serialize, JsonSchema)]
 struct RewoundShown {
-    /// The run.
+    /// Id of the run.
     run_id: String,
-    /// Whether it is done; never in a preview.
+    /// Whether the run was rewound; always false in a preview.
     done: bool,
-    /// What the run is doing now.
+    /// Current status of the run.
     status: String,
-    /// Steps that are done a second time.
+    /// Steps that are executed a second time.
     repeats: Vec<String>,
 }
 
-async fn rewind(ask: Ask<Nothing, RewindBody>) -> Done<Reply<RewoundShown>> {
-    let run = loaded_whole(&ask).await?;
-    let by = &ask.caller.name;
-    let (command, keep) = course::rewind(ask.service(), &run, ask.body.to, by).await?;
-    let repeats = course::given_up(&run, &keep);
-    if ask.body.preview {
+async fn rewind(request: ApiRequest<Nothing, RewindBody>) -> ServiceResult<Reply<RewoundShown>> {
+    let run = loaded_whole(&request).await?;
+    let by = &request.caller.name;
+    let (command, keep) = course::rewind(request.service(), &run, request.body.to, by).await?;
+    let repeats = course::repeated_steps(&run, &keep);
+    if request.body.preview {
         let (run_id, status) = (run.id.to_string(), run.status.to_string());
         return Ok(Reply::ok(RewoundShown { run_id, done: false, status, repeats }));
     }
-    let ToldShown { run_id, done, status } = told(&ask, run.id, command).await?;
+    let CommandShown { run_id, done, status } = deliver(&request, run.id, command).await?;
     Ok(Reply::ok(RewoundShown { run_id, done, status, repeats }))
 }
 
-/// What a branch is made from.
+/// The start of a branch.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct BranchBody {
-    /// The checkpoint; 0 is the run's beginning.
+    /// Number of the checkpoint; 0 is the beginning of the run.
     at: usize,
-    /// Arguments that are others.
+    /// Arguments to change.
     #[serde(default)]
     args: Map<String, Value>,
-    /// Outputs that are taken to have been others: `STEP.OUTPUT` to a value.
+    /// Outputs to override: `STEP.OUTPUT` to a value.
     #[serde(default)]
     set: Map<String, Value>,
-    /// Only say what would be done a second time.
+    /// Only report which steps would be repeated.
     #[serde(default)]
     preview: bool,
 }
 
-async fn branch(ask: Ask<Nothing, BranchBody>) -> Done<Reply<RenewedShown>> {
-    let now = loaded_whole(&ask).await?;
-    let body = &ask.body;
-    let source = checkpoint::at(ask.service(), &now, body.at).await?;
+async fn branch(request: ApiRequest<Nothing, BranchBody>) -> ServiceResult<Reply<DerivedRunShown>> {
+    let now = loaded_whole(&request).await?;
+    let body = &request.body;
+    let source = checkpoint::at(request.service(), &now, body.at).await?;
     let set = body.set.iter().map(|(place, value)| (place.as_str(), value.clone()));
     let changes = course::changes(&source, set)?;
     let renewal = Renewal::branch(&source, body.args.clone(), &changes);
-    renewed(&ask, &now, renewal, body.preview).await
+    derive(&request, &now, renewal, body.preview).await
 }
 
-/// Who does which step.
+/// An assignment of a step.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct AssignBody {
-    /// The step.
+    /// Id of the step.
     step: String,
     /// A member of the team, or an agent.
     whom: String,
 }
 
-async fn assign(ask: Ask<Nothing, AssignBody>) -> Done<Reply<ToldShown>> {
-    let run = loaded_whole(&ask).await?;
-    let step = course::position(&run, &ask.body.step)?;
-    let (by, whom) = (ask.caller.name.clone(), ask.body.whom.clone());
-    tell(&ask, run.id, Command::Assign { by, step, whom }).await
+async fn assign(request: ApiRequest<Nothing, AssignBody>) -> ServiceResult<Reply<CommandShown>> {
+    let run = loaded_whole(&request).await?;
+    let step = course::position(&run, &request.body.step)?;
+    let (by, whom) = (request.caller.name.clone(), request.body.whom.clone());
+    send_command(&request, run.id, Command::Assign { by, step, whom }).await
 }

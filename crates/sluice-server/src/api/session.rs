@@ -1,60 +1,63 @@
-//! Sign-in of people at a console: a token becomes a session in a cookie.
+//! Sign-in of people at the console: a token opens a session, which is kept in a cookie.
 //!
-//! INVARIANT: a session is a child of the token it was opened with: it can do no
-//! more, and falls with it. Scripts of a page never see its secret.
+//! INVARIANT: a session is a child of the token it was opened with: it has no further
+//! permissions, and ends with it. Scripts of a page cannot read its secret.
 
-use super::ask::{Ask, Nothing};
 use super::cookie;
 use super::reply::Reply;
+use super::request::{ApiRequest, Nothing};
 use super::route::{Need, Route};
 use super::tokens::write;
 use crate::auth::identities::{Identities, hash, row};
 use crate::auth::secret;
 use crate::limits::SESSION_MS;
-use crate::refused::{Done, Refused};
-use crate::service::registry::{self, Asked, Mode};
+use crate::refused::{Refused, ServiceResult};
+use crate::service::registry::{self, Mode, RowChange};
 use axum::http::{Method, header};
 use schemars::JsonSchema;
 use serde::Serialize;
 use sluice_core::journal::envelope::timestamp;
 use sluice_govern::registry::{Kind, Row, Token};
 
-/// The routes of sessions.
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::new((Method::POST, "/api/v1/session"), Need::Token, "Open a session", open)
-            .answering(201),
-        Route::new((Method::GET, "/api/v1/session"), Need::Token, "Who asks", show),
+            .with_status(201),
+        Route::new((Method::GET, "/api/v1/session"), Need::Token, "Show the current session", show),
         Route::new((Method::DELETE, "/api/v1/session"), Need::Token, "End the session", close),
     ]
 }
 
-/// Whoever asks.
+/// The current session or token.
 #[derive(Debug, Serialize, JsonSchema)]
 struct SessionShown {
-    /// In whose name.
+    /// The principal it acts for.
     principal: String,
-    /// The organisation.
+    /// Name of the organisation.
     organisation: String,
-    /// The token or session.
+    /// Id of the token or session.
     token_id: String,
     /// Roles and groups.
     roles: Vec<String>,
-    /// What may be asked for.
+    /// The permissions of the principal.
     permissions: Vec<String>,
-    /// What a page sends as `X-CSRF-Token` with every change; none without a session.
+    /// The value that a page sends as `X-CSRF-Token` with every change; null without a session.
     csrf_token: Option<String>,
-    /// Until when the session lasts; none without one.
+    /// When the session ends; null without a session.
     expires_at: Option<String>,
-    /// The version of the server.
+    /// Version of the server.
     version: &'static str,
 }
 
-fn shown<Q, B>(ask: &Ask<Q, B>, csrf: Option<String>, expires_at_ms: Option<u64>) -> SessionShown {
-    let caller = &ask.caller;
+fn shown<Q, B>(
+    request: &ApiRequest<Q, B>,
+    csrf: Option<String>,
+    expires_at_ms: Option<u64>,
+) -> SessionShown {
+    let caller = &request.caller;
     SessionShown {
         principal: caller.name.clone(),
-        organisation: ask.house.name().to_owned(),
+        organisation: request.organisation.name().to_owned(),
         token_id: caller.token.clone(),
         roles: caller.roles.clone(),
         permissions: caller.permissions.iter().map(|one| one.as_str().to_owned()).collect(),
@@ -65,56 +68,56 @@ fn shown<Q, B>(ask: &Ask<Q, B>, csrf: Option<String>, expires_at_ms: Option<u64>
 }
 
 /// Opens a session with the token in the header.
-async fn open(ask: Ask<Nothing, Nothing>) -> Done<Reply<SessionShown>> {
-    if ask.caller.session {
+async fn open(request: ApiRequest<Nothing, Nothing>) -> ServiceResult<Reply<SessionShown>> {
+    if request.caller.session {
         let remedy = "send the token itself as `Authorization: Bearer TOKEN`";
-        let message = "a session opens no other";
+        let message = "a session cannot open another session";
         return Err(Refused::new(super::problem::FORBIDDEN, message, remedy).into());
     }
-    if ask.app.rates().session(&ask.caller.token).is_err() {
-        ask.app.metrics().refused("sessions");
+    if request.app.rates().session(&request.caller.token).is_err() {
+        request.app.metrics().refused("sessions");
         let (code, remedy) =
             (super::problem::TOO_MANY_REQUESTS, "wait a minute, then sign in again");
-        return Err(Refused::new(code, "this token opens sessions too often", remedy).into());
+        return Err(Refused::new(code, "this token opens too many sessions", remedy).into());
     }
-    let now_ms = ask.app.now_ms();
-    let identities = ask.house.identities();
-    let parent = identities.iter().find(|(id, _)| *id == ask.caller.token);
+    let now_ms = request.app.now_ms();
+    let identities = request.organisation.identities();
+    let parent = identities.iter().find(|(id, _)| *id == request.caller.token);
     let Some((_, parent)) = parent else {
-        let message = "no token that counts";
+        let message = "the token is invalid, expired or revoked";
         let unauthenticated = super::problem::UNAUTHENTICATED;
         return Err(Refused::new(unauthenticated, message, "sign in again").into());
     };
-    let mut entropy = ask.app.entropy();
+    let mut entropy = request.app.entropy();
     let (secret, id) = (secret::make(&mut *entropy), secret::id(&mut *entropy));
     let expires_at_ms = now_ms.saturating_add(SESSION_MS);
     let session = Token {
         sha256: hash(&secret),
-        parent: Some(ask.caller.token.clone()),
+        parent: Some(request.caller.token.clone()),
         session: true,
         created_at_ms: now_ms,
         expires_at_ms: Some(expires_at_ms),
         ..parent.clone()
     };
-    let (token, most) = (&ask.caller.token, ask.app.settings().sessions);
-    // Counted where they are written: others may be opened at the same time.
-    let wish = |there: &[Row]| -> Done<Asked> {
-        let remove = over(&Identities::read(0, there), token, most, now_ms);
-        Ok(Asked { put: vec![row(&id, &session)], remove })
+    let (token, most) = (&request.caller.token, request.app.settings().sessions);
+    // Computed on the rows that are written: other sessions may be opened concurrently.
+    let edit = |stored: &[Row]| -> ServiceResult<RowChange> {
+        let remove = surplus(&Identities::read(0, stored), token, most, now_ms);
+        Ok(RowChange { put: vec![row(&id, &session)], remove })
     };
-    registry::change(ask.service(), &ask.caller.name, Mode::Write, &wish).await?;
-    ask.house.rows().await?;
+    registry::change(request.service(), &request.caller.name, Mode::Write, &edit).await?;
+    request.organisation.rows().await?;
     let shown = SessionShown {
         token_id: id,
-        ..shown(&ask, Some(secret::csrf(&secret)), Some(expires_at_ms))
+        ..shown(&request, Some(secret::csrf(&secret)), Some(expires_at_ms))
     };
-    let cookie = cookie::set(&ask.app, &secret, SESSION_MS / 1000);
+    let cookie = cookie::set(&request.app, &secret, SESSION_MS / 1000);
     Ok(Reply::created(shown).with(header::SET_COOKIE, &cookie))
 }
 
-/// The sessions that end when a token opens one more: those that have expired, and the
-/// oldest of this token beyond the most it may have.
-fn over(identities: &Identities, token: &str, most: usize, now_ms: u64) -> Vec<(Kind, String)> {
+/// The sessions that end when a token opens another one: those that have expired, and the
+/// oldest ones of this token beyond its limit.
+fn surplus(identities: &Identities, token: &str, most: usize, now_ms: u64) -> Vec<(Kind, String)> {
     let sessions = identities.iter().filter(|(_, one)| one.session);
     let (expired, open): (Vec<_>, Vec<_>) = sessions
         .map(|(id, one)| (one, id))
@@ -131,18 +134,19 @@ fn over(identities: &Identities, token: &str, most: usize, now_ms: u64) -> Vec<(
     ended.map(|id| (Kind::Token, id.to_owned())).collect()
 }
 
-async fn show(ask: Ask) -> Done<Reply<SessionShown>> {
-    let secret = cookie::secret(&ask.app, &ask.headers).filter(|_| ask.caller.session);
+async fn show(request: ApiRequest) -> ServiceResult<Reply<SessionShown>> {
+    let secret = cookie::secret(&request.app, &request.headers).filter(|_| request.caller.session);
     let csrf = secret.map(secret::csrf);
-    let identities = ask.house.identities();
-    let token = identities.iter().find(|(id, _)| *id == ask.caller.token);
-    let ends = token.filter(|_| ask.caller.session).and_then(|(_, token)| token.expires_at_ms);
-    Ok(Reply::ok(shown(&ask, csrf, ends)))
+    let identities = request.organisation.identities();
+    let token = identities.iter().find(|(id, _)| *id == request.caller.token);
+    let ends = token.filter(|_| request.caller.session).and_then(|(_, token)| token.expires_at_ms);
+    Ok(Reply::ok(shown(&request, csrf, ends)))
 }
 
-async fn close(ask: Ask) -> Done<Reply<SessionShown>> {
-    if ask.caller.session {
-        write(&ask, Vec::new(), vec![(Kind::Token, ask.caller.token.clone())]).await?;
+async fn close(request: ApiRequest) -> ServiceResult<Reply<SessionShown>> {
+    if request.caller.session {
+        write(&request, Vec::new(), vec![(Kind::Token, request.caller.token.clone())]).await?;
     }
-    Ok(Reply::ok(shown(&ask, None, None)).with(header::SET_COOKIE, &cookie::set(&ask.app, "", 0)))
+    Ok(Reply::ok(shown(&request, None, None))
+        .with(header::SET_COOKIE, &cookie::set(&request.app, "", 0)))
 }

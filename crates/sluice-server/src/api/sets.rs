@@ -1,10 +1,10 @@
-//! The sets of policies: which are in force, which are only watched, what each says.
+//! The active and the shadow policy set, with the policies in each.
 
-use super::ask::Ask;
 use super::reply::Reply;
+use super::request::ApiRequest;
 use super::route::{Need, Route};
 use crate::auth::permission::Permission as P;
-use crate::refused::Done;
+use crate::refused::ServiceResult;
 use crate::service::policies;
 use axum::http::Method;
 use schemars::JsonSchema;
@@ -12,41 +12,40 @@ use serde::Serialize;
 use sluice_govern::policy::{Policies, Rule};
 use sluice_govern::registry::PolicySet;
 
-/// The route of sets.
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::new(
             (Method::GET, "/api/v1/policy-sets"),
             Need::Permission(P::GovernanceRead),
-            "The policies in force and those in shadow, as they are read",
+            "Show the active and the shadow policy set",
             sets,
         )
         .heavy(),
     ]
 }
 
-/// The sets there are.
+/// The policy sets.
 #[derive(Debug, Serialize, JsonSchema)]
 struct SetsShown {
-    /// The one in force.
+    /// The set in force.
     active: SetShown,
-    /// The one that is evaluated and recorded beside it, never enforced.
+    /// The set that is evaluated and recorded, but never enforced.
     shadow: Option<SetShown>,
 }
 
-/// A set.
+/// A policy set.
 #[derive(Debug, Serialize, JsonSchema)]
 struct SetShown {
-    /// SHA-256 over names and texts of its files, as decisions name it.
+    /// SHA-256 of the names and texts of its files, as in decisions.
     hash: String,
-    /// Where it is from: `stored`, `shipped` while nobody has stored one, or `files`
-    /// that the server was started with, whatever is stored.
+    /// `stored`; `shipped` if no set is stored; or `files` if the server was started with a
+    /// set, which takes precedence over the stored one.
     origin: Origin,
-    /// Its files, by name.
+    /// Files, ordered by name.
     files: Vec<FileShown>,
 }
 
-/// Where a set is from.
+/// The origin of a policy set.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Origin {
@@ -55,35 +54,35 @@ enum Origin {
     Files,
 }
 
-/// A file of a set.
+/// A file of a policy set.
 #[derive(Debug, Serialize, JsonSchema)]
 struct FileShown {
-    /// Its name.
+    /// Name of the file.
     name: String,
-    /// Its text.
+    /// Content of the file.
     text: String,
-    /// The policies in it, in order.
+    /// The policies in the file, in order.
     policies: Vec<PolicyShown>,
 }
 
 /// A policy.
 #[derive(Debug, Serialize, JsonSchema)]
 struct PolicyShown {
-    /// Its name in decisions and in the audit.
+    /// Name of the policy, as in decisions and in the audit.
     name: String,
-    /// The line it begins on, from 1.
+    /// The line on which it begins, counted from 1.
     line: usize,
     /// `permit` or `forbid`.
     effect: &'static str,
     /// What a forbid does when it matches: `block`, `require_approval`, `warn` or `log`.
     action: Option<&'static str>,
-    /// How much a forbid counts: `hard`, `soft` or `audit`.
+    /// How strictly a forbid is enforced: `hard`, `soft` or `audit`.
     enforcement: Option<&'static str>,
-    /// What it is about, where it says so.
+    /// Category, if the policy names one.
     category: Option<String>,
-    /// Who may agree; nobody named means anybody who may approve.
+    /// Approvers; if empty, everyone with the permission to approve.
     approvers: Vec<String>,
-    /// Why it is there.
+    /// Description, if the policy has one.
     description: Option<String>,
 }
 
@@ -117,12 +116,12 @@ fn shown(loaded: &Policies, origin: Origin) -> SetShown {
     }
 }
 
-async fn sets(ask: Ask) -> Done<Reply<SetsShown>> {
-    if let Some(fixed) = ask.service().engine.fixed_policies() {
+async fn sets(request: ApiRequest) -> ServiceResult<Reply<SetsShown>> {
+    if let Some(fixed) = request.service().engine.fixed_policies() {
         let shadow = fixed.shadow().map(|shadow| shown(shadow, Origin::Files));
         return Ok(Reply::ok(SetsShown { active: shown(&fixed, Origin::Files), shadow }));
     }
-    let rows = ask.house.rows().await?;
+    let rows = request.organisation.rows().await?;
     let stored = policies::stored(&rows.rows, PolicySet::Active)?;
     let origin = if stored.is_empty() { Origin::Shipped } else { Origin::Stored };
     let active = shown(&policies::load(&policies::active(&rows.rows)?)?, origin);

@@ -1,4 +1,4 @@
-//! Answers whose shape is described by hand: what the core serialises itself.
+//! Responses whose schema is written by hand, because the core serialises them.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
@@ -26,25 +26,25 @@ macro_rules! shapes {
 }
 
 shapes! {
-    /// A run as an inspector shows it.
+    /// The full state of a run.
     RunState(Box<RawValue>) = run_state();
-    /// An event, in its envelope.
+    /// An event of a journal.
     Event(Box<RawValue>) = event();
-    /// What a run is, and what it was started with.
+    /// A run, and what it was started with.
     RunDetail(Value) = run_detail();
-    /// One step, with everything the journal says of it.
+    /// A step, with everything in the journal about it.
     StepDetail(Value) = step_detail();
-    /// Values that crossed from step to step.
+    /// The provenance of values.
     Provenance(Value) = provenance();
-    /// A question to people.
+    /// An approval.
     Approval(Value) = approval();
-    /// An object of the registry.
+    /// A row of the registry.
     RowShown(Value) = json_schema!({
         "type": "object",
         "properties": {"kind": {"type": "string"}, "id": {"type": "string"}},
         "required": ["kind", "id"],
     });
-    /// What changed, and what it was before.
+    /// The rows that changed, with their previous values.
     Changes(Value) = json_schema!({
         "type": "object",
         "properties": {
@@ -63,7 +63,7 @@ shapes! {
         },
         "required": ["changes", "epoch", "dry_run"],
     });
-    /// A line of the audit.
+    /// A fact of the audit.
     AuditFact(Value) = json_schema!({
         "type": "object",
         "properties": {
@@ -81,7 +81,7 @@ shapes! {
         "required": ["at", "category", "type", "actor", "resource_type", "resource_id",
             "event_id", "hash", "step", "detail"],
     });
-    /// Whether everything is as its hashes, chains and seals say.
+    /// The result of a verification.
     AuditReport(Value) = json_schema!({
         "type": "object",
         "properties": {
@@ -100,7 +100,7 @@ shapes! {
         },
         "required": ["ok", "seals", "entries", "runs", "events", "findings", "more"],
     });
-    /// Decisions of the past that another set of policies would make otherwise.
+    /// Past decisions that another policy set would change.
     BackTest(Value) = json_schema!({
         "type": "object",
         "properties": {
@@ -188,7 +188,7 @@ fn run_state() -> Schema {
         }},
     });
     fields.extend(rest.as_object().cloned().unwrap_or_default());
-    // These are left out where there is nothing to say.
+    // Omitted when empty.
     let always = |name: &&String| !["phases", "failure_snapshot"].contains(&name.as_str());
     let required: Vec<&String> = fields.keys().filter(always).collect();
     json_schema!({"type": "object", "properties": fields, "required": required})

@@ -1,15 +1,14 @@
-//! JSON from strangers, read strictly.
+//! Strict parsing of JSON from clients.
 //!
-//! INVARIANT: what is read is what was meant. A key that comes twice means two
-//! things, so the body is refused; serde_json itself refuses what is no JSON
-//! number, half of a surrogate pair and endless nesting.
+//! INVARIANT: a body has only one meaning. A body with a duplicate key is refused;
+//! serde_json itself refuses invalid numbers, unpaired surrogates and endless nesting.
 
 use crate::limits::JSON_DEPTH_MAX;
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// Reads a body.
+/// Parses a body.
 pub fn parse(bytes: &[u8]) -> Result<Value, String> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let value = Strict { depth: 0 }.deserialize(&mut reader).map_err(|error| error.to_string())?;
@@ -64,7 +63,7 @@ impl<'de> Visitor<'de> for Strict {
 
     fn visit_f64<E: de::Error>(self, value: f64) -> Result<Value, E> {
         let number = serde_json::Number::from_f64(value);
-        number.map(Value::Number).ok_or_else(|| E::custom("no finite number"))
+        number.map(Value::Number).ok_or_else(|| E::custom("not a finite number"))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Value, E> {
@@ -91,7 +90,7 @@ impl<'de> Visitor<'de> for Strict {
             let value = entries.next_value_seed(deeper)?;
             if map.contains_key(&key) {
                 let key = sluice_core::visible::brief(&key).into_owned();
-                return Err(de::Error::custom(format!("the key `{key}` comes twice")));
+                return Err(de::Error::custom(format!("the key `{key}` is duplicated")));
             }
             map.insert(key, value);
         }
@@ -105,7 +104,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn json_is_read_as_it_is() {
+    fn valid_json_is_parsed_exactly() {
         let text = r#"{"a": [1, -2, 2.5, "é\n", null, true], "b": {"c": {}}}"#;
         assert_eq!(
             parse(text.as_bytes()),
@@ -116,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_two_meanings_or_none_is_refused() {
+    fn ambiguous_or_invalid_json_is_refused() {
         let deep = format!("{}1{}", "[".repeat(65), "]".repeat(65));
         for text in [
             r#"{"a": 1, "a": 2}"#,

@@ -1,61 +1,65 @@
-//! Tokens: made, listed, revoked.
+//! Creates, lists and revokes tokens.
 //!
-//! INVARIANT: no token gives away more than it has. A token that is made here is
-//! a child of the caller's, with at most its permissions and its time. A caller without
-//! every permission revokes only what its own token made.
+//! INVARIANT: no token grants more than it has. A token that is created over the API is a
+//! child of the caller's, with at most its permissions and lifetime. A caller without all
+//! permissions revokes only tokens that its own token created.
 
-use super::ask::{Ask, Nothing, bad};
 use super::reply::Reply;
+use super::request::{ApiRequest, Nothing, bad};
 use super::route::{Need, Route};
 use crate::auth::identities::{Identities, granted, hash, row};
 use crate::auth::permission::{Permission, Permissions, Role};
 use crate::auth::secret;
 use crate::limits::TOKEN_MS_MAX;
-use crate::refused::{Done, ROW_UNKNOWN, Refused};
-use crate::service::registry::{self, Asked, Mode, Outcome};
+use crate::refused::{ROW_UNKNOWN, Refused, ServiceResult};
+use crate::service::registry::{self, ChangeOutcome, Mode, RowChange};
 use axum::http::Method;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sluice_core::journal::envelope::timestamp;
 use sluice_govern::registry::{Kind, Row, Token};
 
-/// Longest name of a principal or a group, in bytes.
+/// Maximum length of a principal or group, in bytes.
 const NAME_BYTES_MAX: usize = 128;
-/// Most groups of a token.
+/// Maximum number of groups of a token.
 const GROUPS_MAX: usize = 32;
 
-/// The routes of tokens.
 pub(super) fn routes() -> Vec<Route> {
     let manage = Need::Permission(Permission::TokenManage);
     vec![
         Route::new((Method::GET, "/api/v1/tokens"), manage, "List tokens", list).paged(),
-        Route::new((Method::POST, "/api/v1/tokens"), manage, "Make a token, shown once", create)
-            .answering(201),
+        Route::new(
+            (Method::POST, "/api/v1/tokens"),
+            manage,
+            "Create a token; its secret is shown once",
+            create,
+        )
+        .with_status(201),
         Route::new((Method::GET, "/api/v1/tokens/{token}"), manage, "Show a token", show),
         Route::new((Method::DELETE, "/api/v1/tokens/{token}"), manage, "Revoke a token", revoke),
     ]
 }
 
-/// A token as it is shown: never its secret.
+/// A token, without its secret.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(super) struct TokenShown {
-    /// Its id.
+    /// Id of the token.
     pub(super) token_id: String,
-    /// In whose name it acts.
+    /// The principal it acts for.
     principal: String,
-    /// Its roles.
+    /// Roles of the token.
     roles: Vec<String>,
-    /// What it may ask for at this moment.
+    /// Its current permissions.
     permissions: Vec<String>,
-    /// Groups of approvers it is in.
+    /// Approver groups it belongs to.
     groups: Vec<String>,
-    /// The token that made it.
+    /// The token that created it.
     parent: Option<String>,
-    /// Whether it is a session at a console.
+    /// Whether it is a session of the console.
     session: bool,
-    /// When it was made.
+    /// When it was created.
     created_at: String,
-    /// From when on it counts no more.
+    /// When it expires.
     expires_at: Option<String>,
 }
 
@@ -76,23 +80,25 @@ impl TokenShown {
     }
 }
 
-/// A token that was just made, with its secret.
+/// A new token, with its secret.
 #[derive(Debug, Serialize, JsonSchema)]
 struct TokenMade {
-    /// The secret. It is not kept, and never shown again.
+    /// The secret. It is not stored, and never shown again.
     token: String,
-    /// What it is.
+    /// The token.
     #[serde(flatten)]
     shown: TokenShown,
 }
 
-async fn known<Q, B>(ask: &Ask<Q, B>) -> Done<std::sync::Arc<Identities>> {
-    ask.house.rows().await?;
-    Ok(ask.house.identities())
+async fn current_identities<Q, B>(
+    request: &ApiRequest<Q, B>,
+) -> ServiceResult<std::sync::Arc<Identities>> {
+    request.organisation.rows().await?;
+    Ok(request.organisation.identities())
 }
 
-async fn list(ask: Ask) -> Done<Reply<Vec<TokenShown>>> {
-    let (known, now_ms) = (known(&ask).await?, ask.app.now_ms());
+async fn list(request: ApiRequest) -> ServiceResult<Reply<Vec<TokenShown>>> {
+    let (known, now_ms) = (current_identities(&request).await?, request.app.now_ms());
     let shown = known.iter().map(|(id, token)| {
         let standing = known.standing(id, now_ms).map(|(_, permissions)| permissions);
         TokenShown::new(id, token, standing.unwrap_or_default())
@@ -102,52 +108,56 @@ async fn list(ask: Ask) -> Done<Reply<Vec<TokenShown>>> {
 
 fn unknown(id: &str) -> Refused {
     let message = format!("there is no token `{}`", sluice_core::visible::brief(id));
-    Refused::new(ROW_UNKNOWN, message, "`sluice tokens list` shows those there are")
+    Refused::new(ROW_UNKNOWN, message, "`sluice tokens list` lists them")
 }
 
-async fn show(ask: Ask) -> Done<Reply<TokenShown>> {
-    let (known, now_ms, id) = (known(&ask).await?, ask.app.now_ms(), ask.path("token"));
+async fn show(request: ApiRequest) -> ServiceResult<Reply<TokenShown>> {
+    let (known, now_ms, id) =
+        (current_identities(&request).await?, request.app.now_ms(), request.path("token"));
     let (_, token) = known.iter().find(|(one, _)| *one == id).ok_or_else(|| unknown(id))?;
     let standing = known.standing(id, now_ms).map(|(_, permissions)| permissions);
     Ok(Reply::ok(TokenShown::new(id, token, standing.unwrap_or_default())))
 }
 
-/// A token to be made.
+/// The token to create.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct TokenBody {
-    /// In whose name it acts.
+    /// The principal it acts for.
     principal: String,
-    /// Its roles.
+    /// Roles of the token.
     roles: Vec<Role>,
-    /// Only these permissions of those roles.
+    /// Only these permissions of the roles (default: all of them).
     scopes: Option<Vec<String>>,
-    /// Groups of approvers it is in.
+    /// Approver groups it belongs to.
     #[serde(default)]
     groups: Vec<String>,
-    /// How long it counts; for ever if it is not said.
+    /// Lifetime in seconds (default: unlimited).
     expires_in_s: Option<u64>,
 }
 
-async fn create(ask: Ask<Nothing, TokenBody>) -> Done<Reply<TokenMade>> {
-    let body = &ask.body;
-    let now_ms = ask.app.now_ms();
-    let known = known(&ask).await?;
+async fn create(request: ApiRequest<Nothing, TokenBody>) -> ServiceResult<Reply<TokenMade>> {
+    let body = &request.body;
+    let now_ms = request.app.now_ms();
+    let known = current_identities(&request).await?;
     for name in std::iter::once(&body.principal).chain(&body.groups) {
         self::name(name)?;
     }
     if body.roles.is_empty() || body.groups.len() > GROUPS_MAX {
-        return Err(bad(format!("a token has a role, and at most {GROUPS_MAX} groups")).into());
+        return Err(bad(format!(
+            "a token needs at least one role, and has at most {GROUPS_MAX} groups"
+        ))
+        .into());
     }
     if let Some(odd) = body.scopes.iter().flatten().find(|word| Permission::parse(word).is_none()) {
         let shown = sluice_core::visible::brief(odd);
-        return Err(bad(format!("`{shown}` is no permission")).into());
+        return Err(bad(format!("`{shown}` is not a permission")).into());
     }
     let lifetime = body.expires_in_s.map(|s| s.saturating_mul(1000));
     if lifetime.is_some_and(|ms| ms == 0 || ms > TOKEN_MS_MAX) {
-        return Err(bad("`expires_in_s` is from a second to ten years").into());
+        return Err(bad("`expires_in_s` must be between 1 second and 10 years").into());
     }
-    let mut entropy = ask.app.entropy();
+    let mut entropy = request.app.entropy();
     let secret = secret::make(&mut *entropy);
     let id = secret::id(&mut *entropy);
     let token = Token {
@@ -156,19 +166,19 @@ async fn create(ask: Ask<Nothing, TokenBody>) -> Done<Reply<TokenMade>> {
         roles: body.roles.iter().map(|role| role.as_str().to_owned()).collect(),
         scopes: body.scopes.clone(),
         groups: body.groups.clone(),
-        parent: Some(ask.caller.token.clone()),
+        parent: Some(request.caller.token.clone()),
         session: false,
         created_at_ms: now_ms,
         expires_at_ms: lifetime.map(|ms| now_ms.saturating_add(ms)),
     };
     let wanted = granted(&token);
-    if !wanted.within(ask.caller.permissions) {
-        let message = "the token could do more than the one that makes it";
-        let remedy = "leave out the roles or scopes that you do not have yourself";
+    if !wanted.within(request.caller.permissions) {
+        let message = "the token would have more permissions than the token that creates it";
+        let remedy = "leave out the roles or scopes that your own token does not have";
         return Err(Refused::new(super::problem::FORBIDDEN, message, remedy).into());
     }
-    known.standing(&ask.caller.token, now_ms).ok_or_else(|| unknown(&ask.caller.token))?;
-    write(&ask, vec![row(&id, &token)], Vec::new()).await?;
+    known.standing(&request.caller.token, now_ms).ok_or_else(|| unknown(&request.caller.token))?;
+    write(&request, vec![row(&id, &token)], Vec::new()).await?;
     let shown = TokenShown::new(&id, &token, wanted);
     Ok(Reply::created(TokenMade { token: secret, shown }))
 }
@@ -177,28 +187,36 @@ fn name(name: &str) -> Result<(), Refused> {
     let fits = !name.is_empty()
         && name.len() <= NAME_BYTES_MAX
         && name.chars().all(|c| !c.is_control() && !sluice_core::visible::hides(c));
-    if fits { Ok(()) } else { Err(bad("a name is 1 to 128 bytes of plain text")) }
+    if fits {
+        Ok(())
+    } else {
+        Err(bad("a principal or group has 1 to 128 bytes, without control characters"))
+    }
 }
 
-/// Writes rows of tokens. Policies on changes are asked about tokens that are made.
+/// Writes rows of tokens. Policies on changes decide about new tokens.
 pub(super) async fn write<Q, B>(
-    ask: &Ask<Q, B>,
+    request: &ApiRequest<Q, B>,
     put: Vec<Row>,
     remove: Vec<(Kind, String)>,
-) -> Done<()> {
-    let wish =
-        |_: &[Row]| -> Done<Asked> { Ok(Asked { put: put.clone(), remove: remove.clone() }) };
-    let by = &ask.caller.name;
-    let outcome = registry::change(ask.service(), by, Mode::Write, &wish).await?;
-    debug_assert!(matches!(outcome, Outcome::Done { .. }), "there are no documents to refuse");
-    ask.house.rows().await?;
+) -> ServiceResult<()> {
+    let edit = |_: &[Row]| -> ServiceResult<RowChange> {
+        Ok(RowChange { put: put.clone(), remove: remove.clone() })
+    };
+    let by = &request.caller.name;
+    let outcome = registry::change(request.service(), by, Mode::Write, &edit).await?;
+    debug_assert!(
+        matches!(outcome, ChangeOutcome::Done { .. }),
+        "there are no documents to refuse"
+    );
+    request.organisation.rows().await?;
     Ok(())
 }
 
-/// Only a full admin revokes tokens that the caller's own did not make. A session acts
-/// for the token that it was opened with.
-fn may_revoke(ask: &Ask, known: &Identities, id: &str) -> Result<(), Refused> {
-    let caller = &ask.caller;
+/// Only an admin with all permissions revokes tokens that the caller's own token did not
+/// create. A session acts for the token that it was opened with.
+fn may_revoke(request: &ApiRequest, known: &Identities, id: &str) -> Result<(), Refused> {
+    let caller = &request.caller;
     if caller.permissions == Permissions::all() {
         return Ok(());
     }
@@ -208,18 +226,18 @@ fn may_revoke(ask: &Ask, known: &Identities, id: &str) -> Result<(), Refused> {
     if known.family(root).is_some_and(|family| family.contains(id)) {
         return Ok(());
     }
-    let message = "the token was not made with yours";
-    let remedy = "revoke tokens that yours made, or ask an admin with every permission";
+    let message = "the token was not created with yours";
+    let remedy = "use an admin token with all permissions";
     Err(Refused::new(super::problem::FORBIDDEN, message, remedy))
 }
 
-async fn revoke(ask: Ask) -> Done<Reply<TokenShown>> {
-    let (known, id) = (known(&ask).await?, ask.path("token").to_owned());
+async fn revoke(request: ApiRequest) -> ServiceResult<Reply<TokenShown>> {
+    let (known, id) = (current_identities(&request).await?, request.path("token").to_owned());
     let (_, token) = known.iter().find(|(one, _)| *one == id).ok_or_else(|| unknown(&id))?;
-    may_revoke(&ask, &known, &id)?;
-    // What it made counts no more without it, and need not be kept.
+    may_revoke(&request, &known, &id)?;
+    // Tokens that it created are not valid without it, and are removed as well.
     let gone = known.family(&id).ok_or_else(|| unknown(&id))?;
     let remove = gone.into_iter().map(|id| (Kind::Token, id)).collect();
-    write(&ask, Vec::new(), remove).await?;
+    write(&request, Vec::new(), remove).await?;
     Ok(Reply::ok(TokenShown::new(&id, token, Permissions::default())))
 }

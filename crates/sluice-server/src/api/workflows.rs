@@ -1,13 +1,13 @@
-//! Workflows that can be run by name: versions that never change.
+//! Registered workflows over HTTP. A version never changes.
 
-use super::ask::{Ask, Nothing};
 use super::reply::Reply;
+use super::request::{ApiRequest, Nothing};
 use super::route::{Need, Route};
 use super::shape::Changes;
 use crate::auth::permission::Permission as P;
-use crate::refused::{Done, Refused};
+use crate::refused::{Refused, ServiceResult};
 use crate::service::document::{Findings, Input};
-use crate::service::registry::{self, Asked, Mode, Outcome, Wanted, Wish};
+use crate::service::registry::{self, ChangeOutcome, Mode, PlannedChange, RowChange, RowEdit};
 use crate::service::start::{input, refused_document, with_workflows};
 use crate::service::versions::{self, Document};
 use axum::http::Method;
@@ -21,7 +21,6 @@ use sluice_core::rows;
 use sluice_govern::registry::{Kind, Row, WorkflowVersion};
 use std::collections::BTreeMap;
 
-/// The routes of workflows.
 pub(super) fn routes() -> Vec<Route> {
     let read = Need::Permission(P::WorkflowRead);
     let write = Need::Permission(P::WorkflowWrite);
@@ -31,11 +30,11 @@ pub(super) fn routes() -> Vec<Route> {
         Route::new(get("/api/v1/workflows"), read, "List workflows", list).paged(),
         Route::new(post("/api/v1/workflows"), write, "Add a version of a workflow", put)
             .heavy()
-            .answering(201),
+            .with_status(201),
         Route::new(
             post("/api/v1/workflows/validate"),
             read,
-            "Check a document; nothing is kept",
+            "Check a document without storing it",
             validate,
         )
         .heavy(),
@@ -59,14 +58,14 @@ pub(super) fn routes() -> Vec<Route> {
 /// A workflow as lists show it.
 #[derive(Debug, Serialize, JsonSchema)]
 struct WorkflowShown {
-    /// Its name.
+    /// Name of the workflow.
     name: String,
-    /// Its versions, oldest first.
+    /// Version numbers, oldest first.
     versions: Vec<u64>,
 }
 
-async fn list(ask: Ask) -> Done<Reply<Vec<WorkflowShown>>> {
-    let rows = ask.house.rows().await?;
+async fn list(request: ApiRequest) -> ServiceResult<Reply<Vec<WorkflowShown>>> {
+    let rows = request.organisation.rows().await?;
     let mut all: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     let split = rows::names(&rows.rows, Kind::Workflow).filter_map(WorkflowVersion::split);
     for (name, version) in split {
@@ -82,30 +81,33 @@ async fn list(ask: Ask) -> Done<Reply<Vec<WorkflowShown>>> {
 /// A version of a workflow.
 #[derive(Debug, Serialize, JsonSchema)]
 struct VersionShown {
-    /// Its name.
+    /// Name of the workflow.
     name: String,
-    /// Its version.
+    /// Version number.
     version: u64,
-    /// `lobsterx` or `lens`, where the author said so.
+    /// `lobsterx` or `lens`, if the author named a format.
     format: Option<String>,
-    /// As it was written.
+    /// Source text of the document.
     document: String,
-    /// What it becomes; none if it does not fit the registry any more.
+    /// The compiled plan; null if the document no longer fits the registry.
     plan: Option<Value>,
-    /// How its steps follow each other: their ids, wave by wave.
+    /// Ids of the steps, wave by wave.
     waves: Vec<Vec<String>>,
 }
 
-async fn show(ask: Ask) -> Done<Reply<VersionShown>> {
-    one(&ask, ask.path("name")).await
+async fn show(request: ApiRequest) -> ServiceResult<Reply<VersionShown>> {
+    version_reply(&request, request.path("name")).await
 }
 
-async fn show_version(ask: Ask) -> Done<Reply<VersionShown>> {
-    one(&ask, &format!("{}@{}", ask.path("name"), ask.path("version"))).await
+async fn show_version(request: ApiRequest) -> ServiceResult<Reply<VersionShown>> {
+    version_reply(&request, &format!("{}@{}", request.path("name"), request.path("version"))).await
 }
 
-async fn one(ask: &Ask, reference: &str) -> Done<Reply<VersionShown>> {
-    let rows = ask.house.rows().await?;
+async fn version_reply(
+    request: &ApiRequest,
+    reference: &str,
+) -> ServiceResult<Reply<VersionShown>> {
+    let rows = request.organisation.rows().await?;
     let row = versions::find(&rows.rows, reference)?;
     let (name, version) = WorkflowVersion::split(&row.name).unwrap_or((&row.name, 0));
     let text = row.body["text"].as_str().unwrap_or_default();
@@ -129,36 +131,36 @@ fn waves(plan: &Plan) -> Vec<Vec<String>> {
     plan.graph.layers().iter().map(|wave| wave.iter().map(id).collect()).collect()
 }
 
-/// A document.
+/// A workflow document.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct DocumentBody {
-    /// Its text: YAML or JSON.
+    /// Source text: YAML or JSON.
     document: String,
-    /// `lobsterx` or `lens`; as the text looks if it is not said.
+    /// `lobsterx` or `lens` (default: detected from the text).
     format: Option<String>,
 }
 
 /// A problem in a document.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Found {
-    /// Which kind.
+struct DocumentProblem {
+    /// Stable code of the problem.
     code: &'static str,
     /// What is wrong.
     message: String,
-    /// Where in the document: `steps[2].when`.
+    /// Path in the document, such as `steps[2].when`.
     path: String,
-    /// The line, from 1.
+    /// Line, counted from 1.
     line: u32,
-    /// The column, from 1.
+    /// Column, counted from 1.
     column: u32,
     /// What to do about it.
     hint: Option<String>,
 }
 
-impl From<&Diagnostic> for Found {
-    fn from(one: &Diagnostic) -> Found {
-        Found {
+impl From<&Diagnostic> for DocumentProblem {
+    fn from(one: &Diagnostic) -> DocumentProblem {
+        DocumentProblem {
             code: one.code.as_str(),
             message: one.message.clone(),
             path: one.path.clone(),
@@ -169,29 +171,29 @@ impl From<&Diagnostic> for Found {
     }
 }
 
-/// What was found in a document.
+/// The result of a check.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ReportShown {
-    /// Whether it can be run.
+    /// Whether the document can be run.
     ok: bool,
-    /// What keeps it from that.
-    errors: Vec<Found>,
-    /// What its author should look at.
-    warnings: Vec<Found>,
-    /// What it becomes.
+    /// Errors, which prevent a run.
+    errors: Vec<DocumentProblem>,
+    /// Warnings for the author.
+    warnings: Vec<DocumentProblem>,
+    /// The compiled plan; null if there are errors.
     plan: Option<Value>,
-    /// How its steps follow each other.
+    /// Ids of the steps, wave by wave.
     waves: Vec<Vec<String>>,
 }
 
-async fn validate(ask: Ask<Nothing, DocumentBody>) -> Done<Reply<ReportShown>> {
-    let rows = ask.house.rows().await?;
-    let (kind, input) = input("document", &ask.body.document, ask.body.format.as_deref())?;
+async fn validate(request: ApiRequest<Nothing, DocumentBody>) -> ServiceResult<Reply<ReportShown>> {
+    let rows = request.organisation.rows().await?;
+    let (kind, input) = input("document", &request.body.document, request.body.format.as_deref())?;
     let registry = versions::registry(Registry::default(), &rows.rows)?;
     let checked = doc::check(&input.bytes, kind, &with_workflows(registry, &rows.rows));
     let (errors, warnings): (Vec<_>, Vec<_>) =
         checked.diagnostics.iter().partition(|one| one.is_error());
-    let found = |list: Vec<&Diagnostic>| list.into_iter().map(Found::from).collect();
+    let found = |list: Vec<&Diagnostic>| list.into_iter().map(DocumentProblem::from).collect();
     let waves = checked.plan.as_ref().map(waves);
     Ok(Reply::ok(ReportShown {
         ok: errors.is_empty(),
@@ -202,41 +204,41 @@ async fn validate(ask: Ask<Nothing, DocumentBody>) -> Done<Reply<ReportShown>> {
     }))
 }
 
-/// Documents that become versions.
-struct Add {
+/// Adds documents as versions.
+struct AddVersions {
     documents: Vec<Document>,
 }
 
-impl Wish for Add {
-    fn rows(&self, there: &[Row]) -> Done<Wanted> {
-        let put = versions::rows(&self.documents, there)?;
-        let after = rows::with(there, &put, &[]);
+impl RowEdit for AddVersions {
+    fn rows(&self, stored: &[Row]) -> ServiceResult<PlannedChange> {
+        let put = versions::rows(&self.documents, stored)?;
+        let after = rows::with(stored, &put, &[]);
         let refused: Vec<Findings> = versions::check(&self.documents, &after)?;
         if refused.is_empty() {
-            return Ok(Wanted::Rows(Asked { put, remove: Vec::new() }));
+            return Ok(PlannedChange::Rows(RowChange { put, remove: Vec::new() }));
         }
-        Ok(Wanted::Refused(refused))
+        Ok(PlannedChange::Refused(refused))
     }
 }
 
-async fn put(ask: Ask<Nothing, DocumentBody>) -> Done<Reply<Changes>> {
-    let (_, input) = input("document", &ask.body.document, ask.body.format.as_deref())?;
+async fn put(request: ApiRequest<Nothing, DocumentBody>) -> ServiceResult<Reply<Changes>> {
+    let (_, input) = input("document", &request.body.document, request.body.format.as_deref())?;
     let input: Input = input;
-    let wish = Add { documents: vec![Document::new(input)] };
-    let by = &ask.caller.name;
-    let outcome = registry::change(ask.service(), by, Mode::Write, &wish).await?;
-    Ok(Reply::created(Changes(told(&outcome)?)))
+    let edit = AddVersions { documents: vec![Document::new(input)] };
+    let by = &request.caller.name;
+    let outcome = registry::change(request.service(), by, Mode::Write, &edit).await?;
+    Ok(Reply::created(Changes(change_shown(&outcome)?)))
 }
 
-/// What became of a change.
-pub(super) fn told(outcome: &Outcome) -> Result<Value, Refused> {
+/// The result of a change as a JSON object.
+pub(super) fn change_shown(outcome: &ChangeOutcome) -> Result<Value, Refused> {
     match outcome {
-        Outcome::Refused(findings) => {
+        ChangeOutcome::Refused(findings) => {
             let all: Vec<Diagnostic> =
                 findings.iter().flat_map(|found| found.diagnostics.clone()).collect();
             Err(refused_document(&all))
         }
-        Outcome::Done { differences, epoch, mode, warnings } => {
+        ChangeOutcome::Done { differences, epoch, mode, warnings } => {
             let changes: Vec<Value> = differences
                 .iter()
                 .map(|one| {
@@ -257,12 +259,13 @@ pub(super) fn told(outcome: &Outcome) -> Result<Value, Refused> {
     }
 }
 
-async fn remove(ask: Ask) -> Done<Reply<Changes>> {
-    let name = format!("{}@{}", ask.path("name"), ask.path("version"));
-    let wish = |there: &[Row]| -> Done<Asked> {
-        let row = registry::row(there, Kind::Workflow, &name)?;
-        Ok(Asked { put: Vec::new(), remove: vec![(Kind::Workflow, row.name.clone())] })
+async fn remove(request: ApiRequest) -> ServiceResult<Reply<Changes>> {
+    let name = format!("{}@{}", request.path("name"), request.path("version"));
+    let edit = |stored: &[Row]| -> ServiceResult<RowChange> {
+        let row = registry::row(stored, Kind::Workflow, &name)?;
+        Ok(RowChange { put: Vec::new(), remove: vec![(Kind::Workflow, row.name.clone())] })
     };
-    let outcome = registry::change(ask.service(), &ask.caller.name, Mode::Write, &wish).await?;
-    Ok(Reply::ok(Changes(told(&outcome)?)))
+    let outcome =
+        registry::change(request.service(), &request.caller.name, Mode::Write, &edit).await?;
+    Ok(Reply::ok(Changes(change_shown(&outcome)?)))
 }

@@ -1,4 +1,4 @@
-//! The tokens of an organisation, ready to be looked up.
+//! The tokens of an organisation, indexed for lookup.
 
 use super::Caller;
 use super::permission::{Permission, Permissions, Role};
@@ -7,20 +7,20 @@ use sluice_core::evidence::hex;
 use sluice_govern::registry::{Kind, Row, Token};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// How many parents a token may have above each other.
+/// Maximum number of ancestors of a token.
 pub const ANCESTORS_MAX: usize = 8;
 
 /// Tokens by the hash of their secrets, as of one epoch of the registry.
 #[derive(Debug, Default)]
 pub struct Identities {
-    /// The epoch.
+    /// The epoch of the registry.
     pub epoch: u64,
     by_digest: HashMap<Digest, String>,
     by_id: BTreeMap<String, Token>,
 }
 
 impl Identities {
-    /// Reads the tokens among rows. One that cannot be read lets nobody in.
+    /// Reads the tokens among rows. A token that cannot be read authenticates no caller.
     pub fn read(epoch: u64, rows: &[Row]) -> Identities {
         let mut all = Identities { epoch, ..Identities::default() };
         for row in rows.iter().filter(|row| row.kind == Kind::Token) {
@@ -33,7 +33,7 @@ impl Identities {
         all
     }
 
-    /// Whoever has this secret, if it still counts.
+    /// The caller whose secret has this hash, if the token is still valid.
     pub fn find(&self, digest: &Digest, now_ms: u64) -> Option<Caller> {
         let id = self.by_digest.get(digest)?;
         let (token, permissions) = self.standing(id, now_ms)?;
@@ -52,8 +52,7 @@ impl Identities {
         })
     }
 
-    /// A token that counts, and what it may ask for: at most what every token
-    /// above it may.
+    /// A valid token and its permissions: at most those of each of its ancestors.
     pub fn standing(&self, id: &str, now_ms: u64) -> Option<(&Token, Permissions)> {
         let first = self.by_id.get(id)?;
         let (mut token, mut permissions) = (first, Permissions::all());
@@ -70,8 +69,7 @@ impl Identities {
         None
     }
 
-    /// A token and all that were made with it, directly or not; none if there is
-    /// no such token.
+    /// A token and all its descendants; `None` if there is no such token.
     pub fn family(&self, id: &str) -> Option<BTreeSet<String>> {
         self.by_id.get(id)?;
         let mut family = BTreeSet::from([id.to_owned()]);
@@ -88,13 +86,13 @@ impl Identities {
         }
     }
 
-    /// All tokens, by their ids.
+    /// All tokens, ordered by id.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Token)> {
         self.by_id.iter().map(|(id, token)| (id.as_str(), token))
     }
 }
 
-/// What a token says it may do. A role or scope that nobody knows gives nothing.
+/// The permissions that a token itself grants. An unknown role or scope grants nothing.
 pub fn granted(token: &Token) -> Permissions {
     let roles = token.roles.iter().filter_map(|word| Role::parse(word));
     let all: Permissions = roles.flat_map(|role| role.permissions().iter()).collect();
@@ -107,13 +105,13 @@ pub fn granted(token: &Token) -> Permissions {
     }
 }
 
-/// A row of a token.
+/// The registry row of a token.
 pub fn row(id: &str, token: &Token) -> Row {
     let body = serde_json::to_value(token).expect("a token is an object");
     Row { kind: Kind::Token, name: id.to_owned(), body }
 }
 
-/// The hash of a secret that was just made, as a row keeps it.
+/// The hash of a new secret, as stored in the row.
 pub fn hash(secret: &str) -> String {
     secret::digest(secret).as_ref().map(secret::shown).unwrap_or_default()
 }

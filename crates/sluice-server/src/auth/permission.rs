@@ -1,20 +1,20 @@
-//! Permissions, and the roles that have them.
+//! Permissions, and the roles that grant them.
 
 use serde::{Deserialize, Serialize};
 
 macro_rules! permissions {
     ($($(#[$doc:meta])* $variant:ident = $text:literal,)*) => {
-        /// Something that may be asked for.
+        /// A permission of a token.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Permission {
             $($(#[$doc])* $variant,)*
         }
 
         impl Permission {
-            /// All of them.
+            /// All permissions.
             pub const ALL: &'static [Permission] = &[$(Permission::$variant,)*];
 
-            /// The word on every wire.
+            /// The text form, as in tokens and the API.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Permission::$variant => $text,)* }
             }
@@ -23,34 +23,34 @@ macro_rules! permissions {
 }
 
 permissions! {
-    /// Look at workflows and runs.
+    /// Read workflows and runs.
     WorkflowRead = "workflow:read",
-    /// Add and change workflows, and what starts them.
+    /// Change workflows, schedules and inbound webhooks.
     WorkflowWrite = "workflow:write",
-    /// Start runs of registered workflows, and let runs go on.
+    /// Start runs of registered workflows, and resume runs.
     WorkflowExecute = "workflow:execute",
     /// Start runs of documents that are not registered.
     WorkflowInline = "workflow:inline",
-    /// Stop runs, and change their course.
+    /// Cancel and pause runs.
     RunCancel = "run:cancel",
-    /// Look at agents, gateways, policies, budgets and approvals.
+    /// Read agents, gateways, policies, budgets and approvals.
     GovernanceRead = "governance:read",
-    /// Answer approvals.
+    /// Resolve approvals.
     GovernanceApprove = "governance:approve",
     /// Change policies, budgets, roles, deployments and webhooks.
     GovernanceWrite = "governance:write",
-    /// Change agents, and what they are told.
+    /// Change agents and their instructions.
     AgentWrite = "agent:write",
     /// Change gateways.
     GatewayWrite = "gateway:write",
-    /// Read the audit, and verify it.
+    /// Read and verify the audit.
     AuditRead = "audit:read",
-    /// Make and revoke tokens.
+    /// Create and revoke tokens.
     TokenManage = "token:manage",
 }
 
 impl Permission {
-    /// Reads the word.
+    /// Parses the text form.
     pub fn parse(word: &str) -> Option<Permission> {
         Permission::ALL.iter().copied().find(|one| one.as_str() == word)
     }
@@ -65,28 +65,28 @@ impl Permission {
 pub struct Permissions(u16);
 
 impl Permissions {
-    /// Every permission there is.
+    /// The set of all permissions.
     pub fn all() -> Permissions {
         Permission::ALL.iter().copied().collect()
     }
 
-    /// Whether it is among them.
+    /// Whether the set contains a permission.
     pub const fn has(self, permission: Permission) -> bool {
         self.0 & permission.bit() != 0
     }
 
-    /// Those in both.
+    /// The intersection of two sets.
     #[must_use]
     pub const fn and(self, other: Permissions) -> Permissions {
         Permissions(self.0 & other.0)
     }
 
-    /// Whether all of these are in the other.
+    /// Whether the set is a subset of another.
     pub const fn within(self, other: Permissions) -> bool {
         self.0 & !other.0 == 0
     }
 
-    /// Them, in their order.
+    /// The permissions of the set, in declaration order.
     pub fn iter(self) -> impl Iterator<Item = Permission> {
         Permission::ALL.iter().copied().filter(move |one| self.has(*one))
     }
@@ -98,27 +98,27 @@ impl FromIterator<Permission> for Permissions {
     }
 }
 
-/// What people and programs are to Sluice.
+/// A role of a token.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Looks.
+    /// Reads workflows, runs and governance.
     Viewer,
-    /// Writes workflows and runs them.
+    /// Writes and runs workflows.
     Operator,
-    /// Answers approvals.
+    /// Resolves approvals and reads the audit.
     Approver,
-    /// Everything.
+    /// Has all permissions.
     Admin,
 }
 
 impl Role {
-    /// All of them.
+    /// All roles.
     pub const ALL: [Role; 4] = [Role::Viewer, Role::Operator, Role::Approver, Role::Admin];
 
-    /// The word on every wire.
+    /// The text form, as in tokens and the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Role::Viewer => "viewer",
@@ -128,12 +128,12 @@ impl Role {
         }
     }
 
-    /// Reads the word.
+    /// Parses the text form.
     pub fn parse(word: &str) -> Option<Role> {
         Role::ALL.into_iter().find(|one| one.as_str() == word)
     }
 
-    /// What it may ask for.
+    /// The permissions that the role grants.
     pub fn permissions(self) -> Permissions {
         use Permission as P;
         let list: &[Permission] = match self {
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_admin_makes_tokens_and_only_approvers_answer() {
+    fn only_admins_create_tokens_and_only_approvers_approve() {
         let can = |role: Role, permission| role.permissions().has(permission);
         for role in [Role::Viewer, Role::Operator, Role::Approver] {
             assert!(!can(role, Permission::TokenManage), "{role:?}");

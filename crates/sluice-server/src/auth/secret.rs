@@ -1,4 +1,4 @@
-//! The secrets of tokens and sessions: made, hashed, never kept.
+//! The secrets of tokens and sessions: generated and hashed, never stored.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -6,28 +6,28 @@ use sha2::{Digest as _, Sha256};
 use sluice_core::evidence::hex;
 use sluice_core::port::Entropy;
 
-/// What every token begins with, so that scanners for leaked secrets know it.
+/// Prefix of every token, so that scanners for leaked secrets recognise it.
 pub const PREFIX: &str = "slk_";
 /// Random bytes in a secret.
 const BYTES: usize = 32;
 /// Characters after the prefix.
 const CHARS: usize = 43;
 
-/// A SHA-256.
+/// A SHA-256 hash.
 pub type Digest = [u8; 32];
 
-/// A new secret: 256 bits of chance.
+/// A new secret of 256 random bits.
 pub fn make(entropy: &mut dyn Entropy) -> String {
     let bytes: Vec<u8> = (0..BYTES / 8).flat_map(|_| entropy.bits().to_be_bytes()).collect();
     format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// A new id of a token: `tok_…`.
+/// A new token id: `tok_…`.
 pub fn id(entropy: &mut dyn Entropy) -> String {
     format!("tok_{:016x}", entropy.bits())
 }
 
-/// The hash of a secret, if the text can be one.
+/// The hash of a secret; `None` if the text does not have the form of one.
 pub fn digest(secret: &str) -> Option<Digest> {
     let rest = secret.strip_prefix(PREFIX)?;
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
@@ -35,13 +35,13 @@ pub fn digest(secret: &str) -> Option<Digest> {
     whole.then(|| Sha256::digest(secret.as_bytes()).into())
 }
 
-/// A hash as rows keep it.
+/// A hash as stored in rows.
 pub fn shown(digest: &Digest) -> String {
     hex::to_string(digest)
 }
 
-/// What a console must send with every change, beside its cookie: known to
-/// pages of ours only, since others cannot read the answer that tells it.
+/// The CSRF token that the console sends with every change, besides its cookie. Pages of
+/// other origins cannot read the response that contains it.
 pub fn csrf(session: &str) -> String {
     let mut hash = Sha256::new();
     hash.update(b"sluice csrf ");
@@ -49,7 +49,7 @@ pub fn csrf(session: &str) -> String {
     URL_SAFE_NO_PAD.encode(hash.finalize())
 }
 
-/// Whether two secrets are the same, in a time that does not tell where they differ.
+/// Compares two secrets in constant time.
 pub fn same(a: &str, b: &str) -> bool {
     use subtle::ConstantTimeEq as _;
     a.len() == b.len() && bool::from(a.as_bytes().ct_eq(b.as_bytes()))
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_recognised_and_nothing_else_is() {
+    fn only_secrets_are_recognised() {
         let secret = make(&mut Count(0));
         assert_eq!(secret.len(), PREFIX.len() + CHARS);
         assert!(digest(&secret).is_some());

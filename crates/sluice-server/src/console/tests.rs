@@ -1,4 +1,4 @@
-//! Which paths are the console's, and what is sent with them.
+//! Which paths belong to the console, and the headers of its responses.
 
 use super::*;
 
@@ -35,7 +35,7 @@ async fn text(response: Response) -> String {
 }
 
 #[tokio::test]
-async fn the_index_answers_to_the_paths_of_the_console_alone() {
+async fn the_index_is_served_only_at_the_paths_of_the_console() {
     let ours = ["/", "/runs", "/runs/run_1", "/approvals", "/approvals/apr_1", "/workflows"];
     let more = ["/workflows/vendor-review", "/workflows/a%2Fb", "/governance/policies", "/audit"];
     for path in ours.iter().chain(&more).chain(&["/cost", "/settings"]) {
@@ -51,7 +51,7 @@ async fn the_index_answers_to_the_paths_of_the_console_alone() {
 }
 
 #[tokio::test]
-async fn a_file_is_sent_as_what_it_is_and_kept_for_ever() {
+async fn a_file_has_its_media_type_and_is_cached_permanently() {
     let script = answer_from(&files, "/assets/app-1a2b.js", &HeaderMap::new()).unwrap();
     assert_eq!(told(&script, header::CONTENT_TYPE), "text/javascript; charset=utf-8");
     assert_eq!(told(&script, header::CACHE_CONTROL), FOR_EVER);
@@ -63,7 +63,7 @@ async fn a_file_is_sent_as_what_it_is_and_kept_for_ever() {
 }
 
 #[test]
-fn files_that_are_no_part_of_a_page_are_not_sent() {
+fn files_that_do_not_belong_to_a_page_are_not_served() {
     let odd = ["/.gitkeep", "/secret.txt", "/assets/none.js", "/assets/../secret.txt", "/assets/"];
     for path in odd.iter().chain(&["/assets/app-1a2b.js.gz", "/assets/%61pp-1a2b.js", "/../x.js"]) {
         assert!(answer_from(&files, path, &HeaderMap::new()).is_none(), "{path}");
@@ -71,20 +71,20 @@ fn files_that_are_no_part_of_a_page_are_not_sent() {
 }
 
 #[tokio::test]
-async fn what_was_compressed_goes_only_to_those_who_take_it() {
+async fn compressed_files_are_sent_only_to_clients_that_accept_gzip() {
     for path in ["/", "/assets/app-1a2b.js"] {
         let packed = answer_from(&files, path, &gzip()).unwrap();
         assert_eq!(told(&packed, header::CONTENT_ENCODING), "gzip");
         assert_eq!(told(&packed, header::VARY), "accept-encoding");
         assert!(text(packed).await.starts_with("packed"));
     }
-    // What the build left as it is goes as it is.
+    // A file without a compressed variant is sent as it is.
     let icon = answer_from(&files, "/favicon.svg", &gzip()).unwrap();
     assert_eq!(told(&icon, header::CONTENT_ENCODING), "");
 }
 
 #[tokio::test]
-async fn a_page_runs_no_script_that_is_not_a_file_of_ours() {
+async fn a_page_runs_only_scripts_from_files_of_its_origin() {
     let files: [&Files; 2] = [&files, &nothing];
     for files in files {
         let page = answer_from(files, "/", &HeaderMap::new()).unwrap();

@@ -1,35 +1,35 @@
-//! What the tools take, and which request of the API each becomes.
+//! The arguments of tools, and the route call that each becomes.
 
-use super::ask::Asked;
-use crate::api::ask::bad;
+use super::route_call::RouteCall;
+use crate::api::request::bad;
 use crate::limits::{MCP_EVENTS, MCP_EVENTS_MAX, MCP_PAGE, MCP_WATCH_SECONDS};
-use crate::refused::Refused;
+use crate::refused::{BAD_REQUEST, Refused};
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-/// The arguments of a tool that is a request of the API.
+/// The arguments of a tool that calls a route.
 pub(super) trait Arguments: DeserializeOwned + JsonSchema {
-    /// The request.
-    fn asked(self) -> Result<Asked, Refused>;
+    /// The route call.
+    fn route_call(self) -> Result<RouteCall, Refused>;
 }
 
-/// Reads arguments.
+/// Parses arguments.
 pub(super) fn read<T: DeserializeOwned>(sent: JsonObject) -> Result<T, Refused> {
     serde_json::from_value(Value::Object(sent)).map_err(|why| {
-        let remedy = "the tool's input schema says what it takes";
-        Refused::new(crate::api::ask::BAD_REQUEST, format!("the arguments: {why}"), remedy)
+        let remedy = "see the input schema of the tool";
+        Refused::new(BAD_REQUEST, format!("the arguments: {why}"), remedy)
     })
 }
 
-/// Reads arguments and makes the request.
-pub(super) fn asked<T: Arguments>(sent: JsonObject) -> Result<Asked, Refused> {
-    read::<T>(sent)?.asked()
+/// Parses arguments and makes the route call.
+pub(super) fn route_call<T: Arguments>(sent: JsonObject) -> Result<RouteCall, Refused> {
+    read::<T>(sent)?.route_call()
 }
 
-/// The schema of arguments.
+/// The JSON Schema of arguments.
 pub(super) fn schema<T: JsonSchema>() -> JsonObject {
     let settings = schemars::generate::SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
@@ -43,79 +43,78 @@ pub(super) fn schema<T: JsonSchema>() -> JsonObject {
     schema
 }
 
-/// Nothing.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListWorkflows {}
 
 impl Arguments for ListWorkflows {
-    fn asked(self) -> Result<Asked, Refused> {
-        Ok(Asked::new("GET", "/api/v1/workflows"))
+    fn route_call(self) -> Result<RouteCall, Refused> {
+        Ok(RouteCall::new("GET", "/api/v1/workflows"))
     }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ShowWorkflow {
-    /// The workflow's name, as `list_workflows` has it.
+    /// Name of the workflow, as in `list_workflows`.
     name: String,
-    /// Its version; the newest if none is said.
+    /// Version of the workflow (default: the newest).
     version: Option<u64>,
 }
 
 impl Arguments for ShowWorkflow {
-    fn asked(self) -> Result<Asked, Refused> {
+    fn route_call(self) -> Result<RouteCall, Refused> {
         let Some(version) = self.version else {
-            return Asked::new("GET", "/api/v1/workflows/{name}").at("name", self.name);
+            return RouteCall::new("GET", "/api/v1/workflows/{name}").path_value("name", self.name);
         };
-        Asked::new("GET", "/api/v1/workflows/{name}/versions/{version}")
-            .at("name", self.name)?
-            .at("version", version.to_string())
+        RouteCall::new("GET", "/api/v1/workflows/{name}/versions/{version}")
+            .path_value("name", self.name)?
+            .path_value("version", version.to_string())
     }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ValidateWorkflow {
-    /// The document's whole text, YAML or JSON.
+    /// Source text of the document, YAML or JSON.
     document: String,
-    /// `lobsterx` or `lens`; as the text looks if it is not said.
+    /// `lobsterx` or `lens` (default: detected from the text).
     format: Option<String>,
 }
 
 impl Arguments for ValidateWorkflow {
-    fn asked(self) -> Result<Asked, Refused> {
+    fn route_call(self) -> Result<RouteCall, Refused> {
         let body = json!({"document": self.document, "format": self.format});
-        Ok(Asked::new("POST", "/api/v1/workflows/validate").with(body))
+        Ok(RouteCall::new("POST", "/api/v1/workflows/validate").with(body))
     }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StartRun {
-    /// The name of a registered workflow; either this or `document`.
+    /// Name of a registered workflow; either this or `document`.
     workflow: Option<String>,
-    /// The workflow's version; the newest if none is said.
+    /// Version of the workflow (default: the newest).
     version: Option<u64>,
-    /// The text of a document that is not registered; either this or `workflow`.
+    /// Source text of a document that is not registered; either this or `workflow`.
     document: Option<String>,
-    /// `lobsterx` or `lens`, of `document`; as the text looks if it is not said.
+    /// Format of `document`: `lobsterx` or `lens` (default: detected from the text).
     format: Option<String>,
-    /// The workflow's arguments, by name; its document says which it takes.
+    /// Arguments of the workflow, by name; its document lists them.
     #[serde(default)]
     args: Map<String, Value>,
-    /// The same key within a day means the same run: say one to be able to try again safely.
+    /// The same key within a day returns the same run: a call with a key can be repeated safely.
     idempotency_key: Option<String>,
-    /// Who does steps that name nobody.
+    /// Agent of steps that name none.
     default_agent: Option<String>,
-    /// The model of steps that name none, instead of the document's default.
+    /// Model of steps that name none, instead of the document's default.
     default_model: Option<String>,
-    /// How many runs may be above a run that this one starts; never more than is configured.
+    /// How many ancestors a run that this one starts may have; at most the configured limit.
     max_recursion_depth: Option<u32>,
 }
 
 impl Arguments for StartRun {
-    fn asked(self) -> Result<Asked, Refused> {
+    fn route_call(self) -> Result<RouteCall, Refused> {
         let mut body = json!({
             "args": self.args,
             "idempotency_key": self.idempotency_key,
@@ -126,15 +125,15 @@ impl Arguments for StartRun {
         match (self.workflow, self.document) {
             (Some(name), None) if self.format.is_none() => {
                 body["version"] = json!(self.version);
-                let asked = Asked::new("POST", "/api/v1/workflows/{name}/runs").with(body);
-                asked.at("name", name)
+                let call = RouteCall::new("POST", "/api/v1/workflows/{name}/runs").with(body);
+                call.path_value("name", name)
             }
             (None, Some(document)) if self.version.is_none() => {
                 body["document"] = document.into();
                 body["format"] = json!(self.format);
-                Ok(Asked::new("POST", "/api/v1/runs").with(body))
+                Ok(RouteCall::new("POST", "/api/v1/runs").with(body))
             }
-            _ => Err(bad("say either `workflow`, or `document`, and what belongs to it")),
+            _ => Err(bad("set either `workflow` (with `version`), or `document` (with `format`)")),
         }
     }
 }
@@ -142,17 +141,17 @@ impl Arguments for StartRun {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListRuns {
-    /// Only in these statuses: queued, running, paused, cancelling, recovered, completed,
+    /// Only these statuses: queued, running, paused, cancelling, recovered, completed,
     /// failed, cancelled, timed_out.
     #[serde(default)]
     status: Vec<String>,
-    /// Only of this workflow.
+    /// Only this workflow.
     workflow: Option<String>,
-    /// Most to list.
+    /// Maximum number of runs.
     #[serde(default = "page")]
     #[schemars(range(min = 1, max = 500))]
     limit: u16,
-    /// The `next_cursor` of the page before.
+    /// The `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
@@ -161,91 +160,90 @@ const fn page() -> u16 {
 }
 
 impl Arguments for ListRuns {
-    fn asked(self) -> Result<Asked, Refused> {
-        let mut asked = Asked::new("GET", "/api/v1/runs").query("limit", self.limit.to_string());
+    fn route_call(self) -> Result<RouteCall, Refused> {
+        let mut call = RouteCall::new("GET", "/api/v1/runs").query("limit", self.limit.to_string());
         if !self.status.is_empty() {
-            asked = asked.query("status", self.status.join(","));
+            call = call.query("status", self.status.join(","));
         }
         for (name, value) in [("workflow", self.workflow), ("cursor", self.cursor)] {
             if let Some(value) = value {
-                asked = asked.query(name, value);
+                call = call.query(name, value);
             }
         }
-        Ok(asked)
+        Ok(call)
     }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct GetRun {
-    /// The run's id.
+    /// Id of the run.
     run_id: String,
 }
 
 impl Arguments for GetRun {
-    fn asked(self) -> Result<Asked, Refused> {
-        Asked::new("GET", "/api/v1/runs/{run}/state").at("run", self.run_id)
+    fn route_call(self) -> Result<RouteCall, Refused> {
+        RouteCall::new("GET", "/api/v1/runs/{run}/state").path_value("run", self.run_id)
     }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct GetStep {
-    /// The run's id.
+    /// Id of the run.
     run_id: String,
-    /// The step's id, as the document writes it; `id[3]` is an instance.
+    /// Id of the step, as in the document; `id[3]` is an instance.
     step: String,
 }
 
 impl Arguments for GetStep {
-    fn asked(self) -> Result<Asked, Refused> {
-        let asked = Asked::new("GET", "/api/v1/runs/{run}/steps/{step}");
-        asked.at("run", self.run_id)?.at("step", self.step)
+    fn route_call(self) -> Result<RouteCall, Refused> {
+        let call = RouteCall::new("GET", "/api/v1/runs/{run}/steps/{step}");
+        call.path_value("run", self.run_id)?.path_value("step", self.step)
     }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CancelRun {
-    /// The run's id.
+    /// Id of the run.
     run_id: String,
-    /// Why, for the journal.
+    /// Reason, for the journal.
     reason: Option<String>,
 }
 
 impl Arguments for CancelRun {
-    fn asked(self) -> Result<Asked, Refused> {
+    fn route_call(self) -> Result<RouteCall, Refused> {
         let reason = self.reason.unwrap_or_else(|| "cancelled over MCP".to_owned());
-        let asked = Asked::new("POST", "/api/v1/runs/{run}/cancel");
-        asked.with(json!({"reason": reason})).at("run", self.run_id)
+        let call = RouteCall::new("POST", "/api/v1/runs/{run}/cancel");
+        call.with(json!({"reason": reason})).path_value("run", self.run_id)
     }
 }
 
-/// Nothing.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListApprovals {}
 
 impl Arguments for ListApprovals {
-    fn asked(self) -> Result<Asked, Refused> {
-        Ok(Asked::new("GET", "/api/v1/approvals"))
+    fn route_call(self) -> Result<RouteCall, Refused> {
+        Ok(RouteCall::new("GET", "/api/v1/approvals"))
     }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ShowApproval {
-    /// The question's id.
+    /// Id of the approval.
     approval_id: String,
 }
 
 impl Arguments for ShowApproval {
-    fn asked(self) -> Result<Asked, Refused> {
-        Asked::new("GET", "/api/v1/approvals/{approval}").at("approval", self.approval_id)
+    fn route_call(self) -> Result<RouteCall, Refused> {
+        RouteCall::new("GET", "/api/v1/approvals/{approval}")
+            .path_value("approval", self.approval_id)
     }
 }
 
-/// An answer.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Choice {
@@ -271,64 +269,64 @@ impl Choice {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ResolveApproval {
-    /// The question's id.
+    /// Id of the approval.
     approval_id: String,
     /// `approve` or `reject`; for a step that failed `retry`, `skip` or `abort`.
     decision: Choice,
-    /// Why; a rejection needs one.
+    /// Reason; required for a rejection.
     comment: Option<String>,
-    /// Values that the question asks for, by name.
+    /// Values that the approval step needs, by name.
     #[serde(default)]
     values: Map<String, Value>,
-    /// What is tightened; nothing can be widened.
+    /// Constraints to tighten; they cannot be widened.
     constraints: Option<Map<String, Value>>,
 }
 
 impl Arguments for ResolveApproval {
-    fn asked(self) -> Result<Asked, Refused> {
+    fn route_call(self) -> Result<RouteCall, Refused> {
         let body = json!({
             "decision": self.decision.as_str(),
             "comment": self.comment,
             "values": self.values,
             "constraints": self.constraints,
         });
-        let asked = Asked::new("POST", "/api/v1/approvals/{approval}/resolve").with(body);
-        asked.at("approval", self.approval_id)
+        let call = RouteCall::new("POST", "/api/v1/approvals/{approval}/resolve").with(body);
+        call.path_value("approval", self.approval_id)
     }
 }
 
-/// What is waited for.
+/// What to wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Until {
-    /// Anything that happens.
+    /// Any event.
     #[default]
     Event,
-    /// The run's end, or that somebody is asked.
+    /// The end of the run, or a requested approval.
     End,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WatchRun {
-    /// The run's id.
+    /// Id of the run.
     pub(super) run_id: String,
-    /// The `cursor` of the answer before; 0 or nothing begins with the run's first event.
+    /// The `cursor` of the previous result (default: 0, before the first event).
     #[serde(default)]
     pub(super) after: u64,
-    /// `event`: answers as soon as something happens. `end`: waits for the end of the run, or
-    /// until a person is asked.
+    /// `event`: returns as soon as there is an event. `end`: waits for the end of the run, or
+    /// until an approval is requested.
     #[serde(default)]
     pub(super) until: Until,
-    /// How long to wait at most, in seconds.
+    /// Maximum time to wait, in seconds.
     #[serde(default = "wait_seconds")]
     #[schemars(range(min = 0, max = 50))]
     pub(super) wait_seconds: u64,
-    /// Most events to answer.
+    /// Maximum number of events.
     #[serde(default = "events")]
     #[schemars(range(min = 1, max = 200))]
     pub(super) limit: u16,
-    /// Whether pieces of streaming output are listed too.
+    /// Whether to include parts of streamed output.
     #[serde(default)]
     pub(super) deltas: bool,
 }
@@ -342,7 +340,7 @@ const fn events() -> u16 {
 }
 
 impl WatchRun {
-    /// The arguments, if they are within their bounds.
+    /// Parses the arguments and checks their limits.
     pub(super) fn read(sent: JsonObject) -> Result<WatchRun, Refused> {
         let read: WatchRun = read(sent)?;
         let seconds_max = crate::limits::MCP_WATCH_SECONDS_MAX;
@@ -350,7 +348,7 @@ impl WatchRun {
             return Err(bad(format!("`wait_seconds` is at most {seconds_max}")));
         }
         if !(1..=MCP_EVENTS_MAX).contains(&read.limit) {
-            return Err(bad(format!("`limit` is from 1 to {MCP_EVENTS_MAX}")));
+            return Err(bad(format!("`limit` must be between 1 and {MCP_EVENTS_MAX}")));
         }
         Ok(read)
     }

@@ -1,22 +1,22 @@
-//! Agents over HTTP: one address, `/mcp`, behind the same gate as the API.
+//! MCP over HTTP: the single route `/mcp`, behind the same admission as the API.
 //!
-//! There are no sessions: each message comes with its token, is answered, and is
-//! over. So nothing can be taken over, a token that is revoked counts no more with
-//! the next message, and there is nothing to keep or to clean up.
+//! There are no MCP sessions: each message carries its token and gets one response. So
+//! there is no session to hijack, a revoked token is refused with the next message, and
+//! there is no state to clean up.
 //!
-//! INVARIANT: a page of somebody else cannot ask here. The name that a request is
-//! sent to must be one of ours, and its origin, if it has one, a configured one.
+//! INVARIANT: a page of another origin cannot use this route. The `Host` of a request must
+//! be one of the server's names, and its `Origin`, if any, a configured one.
 
 use super::Server;
-use super::ask::Routes;
+use super::route_call::Routes;
 use crate::api;
-use crate::api::ask::bad;
-use crate::api::gate;
+use crate::api::admission;
 use crate::api::problem::Rejection;
-use crate::api::route::{Answers, Incoming, Need, Route};
+use crate::api::request::bad;
+use crate::api::route::{Incoming, Need, ResponseKind, Route};
 use crate::api::strict;
 use crate::app::App;
-use crate::places::Holder;
+use crate::capacity::Holder;
 use axum::body::Body;
 use axum::http::{Method, Request};
 use axum::response::Response;
@@ -25,41 +25,42 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use schemars::json_schema;
 use std::sync::Arc;
 
-/// Where agents ask.
+/// The path of the MCP endpoint.
 pub const PATH: &str = "/mcp";
-/// How this machine names itself.
+/// Names of this machine.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-/// The route of agents. It is not part of the API's description: what it takes
-/// and answers is the protocol's.
+/// The MCP route. It is not part of the OpenAPI description, because the protocol defines
+/// its content.
 pub fn route() -> Route {
     let routes = Arc::new(Routes::new(api::routes()));
-    let answers = Answers::Json(|_| json_schema!({"type": "object"}));
+    let response = ResponseKind::Json(|_| json_schema!({"type": "object"}));
     let about = "The Model Context Protocol";
-    Route::open((Method::POST, PATH), Need::Token, about, answers, move |incoming| {
+    Route::open((Method::POST, PATH), Need::Token, about, response, move |incoming| {
         answer(Arc::clone(&routes), incoming)
     })
     .lasting()
 }
 
 async fn answer(routes: Arc<Routes>, incoming: Incoming) -> Response {
-    let Incoming { app, who, uri, headers, body, request_id, .. } = incoming;
+    let Incoming { app, caller, uri, headers, body, request_id, .. } = incoming;
     let refuse = |rejection: Rejection| rejection.into_response(&request_id);
-    let (house, caller) = who.expect("the route needs a token");
-    let holder = Holder::token(house.name(), &caller.counted_as);
-    let place = match app.room().mcp_calls.take(&holder, 1) {
-        Ok(place) => place,
-        Err(why) => return refuse(gate::full(&app, "mcp_calls", why)),
+    let (organisation, caller) = caller.expect("the route needs a token");
+    let holder = Holder::token(organisation.name(), &caller.counted_as);
+    let permit = match app.capacity().mcp_calls.take(&holder, 1) {
+        Ok(permit) => permit,
+        Err(why) => return refuse(admission::full(&app, "mcp_calls", why)),
     };
-    // As strictly as the API reads: what has two meanings is refused.
+    // As strict as the API: ambiguous JSON is refused.
     if let Err(why) = strict::parse(&body) {
         return refuse(bad(format!("the body: {why}")).into());
     }
     let server = {
         let app = app.clone();
         move || {
-            let (app, house, caller) = (app.clone(), Arc::clone(&house), caller.clone());
-            Ok(Server { app, house, caller, routes: Arc::clone(&routes) })
+            let (app, organisation, caller) =
+                (app.clone(), Arc::clone(&organisation), caller.clone());
+            Ok(Server { app, organisation, caller, routes: Arc::clone(&routes) })
         }
     };
     let sessions = Arc::new(NeverSessionManager::default());
@@ -69,7 +70,7 @@ async fn answer(routes: Arc<Routes>, incoming: Incoming) -> Response {
     *request.uri_mut() = uri;
     *request.headers_mut() = headers;
     let response = service.handle(request).await;
-    gate::until_sent(response.map(Body::new), place)
+    admission::until_sent(response.map(Body::new), permit)
 }
 
 fn config(app: &App) -> StreamableHttpServerConfig {
@@ -85,11 +86,11 @@ fn config(app: &App) -> StreamableHttpServerConfig {
         .enforce_origin_validation()
 }
 
-/// An origin as it is meant: without a port, the scheme's own.
+/// An origin with its port; the default port of the scheme if it has none.
 fn with_port(origin: &str) -> String {
     let origin = origin.trim_end_matches('/');
     let Some((scheme, host)) = origin.split_once("://") else { return origin.to_owned() };
-    // An IPv6 address has colons of its own.
+    // An IPv6 address itself contains colons.
     let after = host.rsplit_once(']').map_or(host, |(_, after)| after);
     match (scheme, after.contains(':')) {
         ("https", false) => format!("{origin}:443"),
@@ -104,7 +105,7 @@ mod tests {
 
     #[test]
     fn an_origin_without_a_port_is_the_one_of_its_scheme() {
-        for (said, meant) in [
+        for (origin, expected) in [
             ("https://a.example", "https://a.example:443"),
             ("http://a.example/", "http://a.example:80"),
             ("http://a.example:3000", "http://a.example:3000"),
@@ -112,7 +113,7 @@ mod tests {
             ("https://[::1]:8443", "https://[::1]:8443"),
             ("null", "null"),
         ] {
-            assert_eq!(with_port(said), meant);
+            assert_eq!(with_port(origin), expected);
         }
     }
 }

@@ -1,20 +1,20 @@
-//! Results that are too long, made to fit.
+//! Shortens results that are too long.
 //!
-//! A model reads every byte of a result, and pays for it. Long texts and lists
-//! are cut first a little, then more, and it is said where.
+//! A model reads every byte of a result, and its user pays for it. Long texts and lists are
+//! cut in increasing steps, and the result names what was cut.
 
 use crate::limits::MCP_CUTS_NAMED;
 use serde_json::{Map, Value};
 use sluice_core::visible;
 
-/// How much is left of texts and lists.
+/// Maximum length of texts and lists.
 #[derive(Debug, Clone, Copy)]
 struct Measure {
     text_bytes: usize,
     items: usize,
 }
 
-/// From generous to mean.
+/// From the largest to the smallest.
 const MEASURES: [Measure; 5] = [
     Measure { text_bytes: 16 * 1024, items: 500 },
     Measure { text_bytes: 4096, items: 100 },
@@ -22,12 +22,12 @@ const MEASURES: [Measure; 5] = [
     Measure { text_bytes: 256, items: 10 },
     Measure { text_bytes: 64, items: 3 },
 ];
-/// Objects keep at least so many fields: those of ours have fewer.
+/// Minimum limit of fields in an object: Sluice's own objects have fewer.
 const FIELDS: usize = 64;
-/// Longest name of a field that is told, in characters.
+/// Maximum length of a field name in a path, in characters.
 const NAME_CHARS: usize = 40;
 
-/// A value that fits, and what was cut from it.
+/// A value that fits, and the paths that were cut.
 pub(super) fn fit(value: Value, bytes_max: usize) -> (Value, Vec<String>) {
     if length(&value) <= bytes_max {
         return (value, Vec::new());
@@ -36,11 +36,11 @@ pub(super) fn fit(value: Value, bytes_max: usize) -> (Value, Vec<String>) {
         let mut cutter = Cutter { measure, cuts: Vec::new(), more: 0 };
         let shorter = cutter.cut(&value, &mut String::new());
         if length(&shorter) <= bytes_max {
-            return (shorter, cutter.told());
+            return (shorter, cutter.finish());
         }
     }
-    let told = format!("everything: {} bytes are too many; ask for a part", length(&value));
-    (Value::Null, vec![told])
+    let note = format!("everything: {} bytes are too many; request a part of it", length(&value));
+    (Value::Null, vec![note])
 }
 
 fn length(value: &Value) -> usize {
@@ -58,13 +58,13 @@ impl Cutter {
         match value {
             Value::String(text) if text.len() > self.measure.text_bytes => {
                 let end = text.floor_char_boundary(self.measure.text_bytes);
-                self.tell(place, end, text.len(), "bytes");
+                self.note(place, end, text.len(), "bytes");
                 Value::String(format!("{}…", &text[..end]))
             }
             Value::Array(items) => {
                 let kept = items.len().min(self.measure.items);
                 if kept < items.len() {
-                    self.tell(place, kept, items.len(), "items");
+                    self.note(place, kept, items.len(), "items");
                 }
                 let each = items[..kept].iter().enumerate();
                 each.map(|(at, item)| self.within(place, &format!("[{at}]"), item)).collect()
@@ -72,7 +72,7 @@ impl Cutter {
             Value::Object(fields) => {
                 let kept = fields.len().min(self.measure.items.max(FIELDS));
                 if kept < fields.len() {
-                    self.tell(place, kept, fields.len(), "fields");
+                    self.note(place, kept, fields.len(), "fields");
                 }
                 let each = fields.iter().take(kept);
                 let cut: Map<String, Value> = each
@@ -95,7 +95,7 @@ impl Cutter {
         cut
     }
 
-    fn tell(&mut self, place: &str, kept: usize, all: usize, what: &str) {
+    fn note(&mut self, place: &str, kept: usize, all: usize, what: &str) {
         if self.cuts.len() == MCP_CUTS_NAMED {
             self.more += 1;
             return;
@@ -103,9 +103,9 @@ impl Cutter {
         self.cuts.push(format!("data{place}: {kept} of {all} {what}"));
     }
 
-    fn told(mut self) -> Vec<String> {
+    fn finish(mut self) -> Vec<String> {
         if self.more > 0 {
-            self.cuts.push(format!("and {} more places", self.more));
+            self.cuts.push(format!("and {} more values", self.more));
         }
         self.cuts
     }
@@ -117,13 +117,13 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_fits_stays_as_it_is() {
+    fn a_short_value_is_not_changed() {
         let value = json!({"a": "x".repeat(50_000), "b": [1, 2]});
         assert_eq!(fit(value.clone(), 60_000), (value, Vec::new()));
     }
 
     #[test]
-    fn long_texts_and_lists_are_cut_and_it_is_said_where() {
+    fn long_texts_and_lists_are_cut_and_named() {
         let long = "é".repeat(20_000);
         let value = json!({"steps": [{"out": long}, {"out": "short"}]});
         let (cut, told) = fit(value, 20_000);

@@ -9,7 +9,7 @@ fn routes() -> Routes {
 }
 
 #[test]
-fn all_routes_of_a_tool_are_there_and_need_a_permission() {
+fn every_route_of_a_tool_exists_and_needs_a_permission() {
     let routes = routes();
     for tool in &TOOLS {
         let needs: Vec<_> = tool.routes.iter().map(|route| routes.need(*route)).collect();
@@ -25,7 +25,7 @@ fn all_routes_of_a_tool_are_there_and_need_a_permission() {
 }
 
 #[test]
-fn a_tool_that_only_looks_is_of_routes_that_change_nothing() {
+fn a_read_only_tool_calls_only_get_routes() {
     for tool in &TOOLS {
         let hints = tool.described().annotations.unwrap();
         let looks = tool
@@ -39,7 +39,7 @@ fn a_tool_that_only_looks_is_of_routes_that_change_nothing() {
 }
 
 #[test]
-fn every_tool_says_what_it_takes_and_takes_nothing_else() {
+fn every_tool_describes_its_arguments_and_refuses_unknown_ones() {
     for tool in &TOOLS {
         let described = tool.described();
         let schema = Value::Object((*described.input_schema).clone());
@@ -50,17 +50,17 @@ fn every_tool_says_what_it_takes_and_takes_nothing_else() {
             assert!(field["description"].is_string(), "{}: {name}", tool.name);
         }
         assert!(described.description.unwrap().len() > 20);
-        let odd = json!({"nobody_knows": 1}).as_object().unwrap().clone();
+        let odd = json!({"unknown_argument": 1}).as_object().unwrap().clone();
         let read = match tool.act {
-            Act::Ask(read, _) => read(odd).map(drop),
+            Act::Call(read, _) => read(odd).map(drop),
             Act::Watch => WatchRun::read(odd).map(drop),
         };
-        assert_eq!(read.unwrap_err().code, api::ask::BAD_REQUEST, "{}", tool.name);
+        assert_eq!(read.unwrap_err().code, crate::refused::BAD_REQUEST, "{}", tool.name);
     }
 }
 
 #[test]
-fn who_may_use_what_follows_from_the_routes() {
+fn the_permissions_of_tools_follow_from_their_routes() {
     let routes = routes();
     let mut table = String::new();
     for role in Role::ALL {
@@ -79,13 +79,13 @@ fn who_may_use_what_follows_from_the_routes() {
 }
 
 #[test]
-fn a_run_is_started_of_one_thing() {
-    let asked = |args: Value| {
-        let Act::Ask(read, _) = tool::find("start_run").unwrap().act else { panic!() };
+fn a_run_is_started_from_either_a_workflow_or_a_document() {
+    let call = |args: Value| {
+        let Act::Call(read, _) = tool::find("start_run").unwrap().act else { panic!() };
         read(args.as_object().unwrap().clone())
     };
-    assert!(asked(json!({"workflow": "a"})).is_ok());
-    assert!(asked(json!({"document": "name: a"})).is_ok());
+    assert!(call(json!({"workflow": "a"})).is_ok());
+    assert!(call(json!({"document": "name: a"})).is_ok());
     for odd in [
         json!({}),
         json!({"workflow": "a", "document": "b"}),
@@ -94,12 +94,12 @@ fn a_run_is_started_of_one_thing() {
         json!({"workflow": ""}),
         json!({"workflow": "a\n"}),
     ] {
-        assert!(asked(odd.clone()).is_err(), "{odd}");
+        assert!(call(odd.clone()).is_err(), "{odd}");
     }
 }
 
 #[test]
-fn a_watch_is_within_its_bounds() {
+fn the_arguments_of_a_watch_are_bounded() {
     let read = |args: Value| WatchRun::read(args.as_object().unwrap().clone());
     assert!(read(json!({"run_id": "r", "wait_seconds": 50, "limit": 200})).is_ok());
     assert!(read(json!({"run_id": "r", "wait_seconds": 0})).is_ok());

@@ -1,9 +1,9 @@
-//! How often something took how long.
+//! A histogram of durations.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The bounds of the buckets, in microseconds.
+/// Upper bounds of the buckets, in microseconds.
 pub(super) const BOUNDS_US: [u64; 14] = [
     250,
     500,
@@ -21,16 +21,15 @@ pub(super) const BOUNDS_US: [u64; 14] = [
     300_000_000,
 ];
 
-/// Durations, counted in buckets.
 #[derive(Debug, Default)]
 pub(super) struct Histogram {
-    /// The last is for what is longer than every bound.
+    /// The last bucket counts durations above every bound.
     buckets: [AtomicU64; BOUNDS_US.len() + 1],
     sum_us: AtomicU64,
 }
 
 impl Histogram {
-    /// Counts one.
+    /// Adds a duration.
     pub(super) fn observe(&self, took: Duration) {
         let us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         let bucket = BOUNDS_US.partition_point(|bound| *bound < us);
@@ -38,7 +37,7 @@ impl Histogram {
         self.sum_us.fetch_add(us, Ordering::Relaxed);
     }
 
-    /// How many there are up to each bound and in all, and their sum in microseconds.
+    /// Cumulative counts up to each bound and in total, and the sum in microseconds.
     pub(super) fn read(&self) -> ([u64; BOUNDS_US.len() + 1], u64) {
         let mut upto = self.buckets.each_ref().map(|count| count.load(Ordering::Relaxed));
         for at in 1..upto.len() {
@@ -53,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_hold_what_is_not_longer_than_their_bound() {
+    fn a_bucket_includes_its_upper_bound() {
         let histogram = Histogram::default();
         for us in [0, 250, 251, 300_000_000, 300_000_001] {
             histogram.observe(Duration::from_micros(us));

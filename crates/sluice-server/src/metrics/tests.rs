@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-/// An engine that somebody observes, on a store of its own.
+/// A service with an observed engine, on a store of its own.
 pub(crate) async fn service(dir: &Path, mock: &str, observer: Arc<dyn Observer>) -> Service {
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(dir, Arc::new(SystemClock)).unwrap());
     let mock = MockAdapter::new(Script::parse(mock).unwrap());
@@ -54,9 +54,8 @@ pub(crate) async fn run(service: &Service, start: Start) -> RunId {
     run
 }
 
-/// Reads the text format, and refuses what Prometheus would: a line without its
-/// type, a family that comes twice, a line that comes twice, a bad name or
-/// number, buckets that fall.
+/// Parses the text format, and refuses what Prometheus would refuse: a sample without a
+/// type, a duplicate metric or sample, an invalid name or number, decreasing buckets.
 fn parsed(text: &str) -> BTreeMap<String, f64> {
     let (mut types, mut found) = (BTreeMap::new(), BTreeMap::new());
     let (mut family, mut closed) = (String::new(), BTreeSet::new());
@@ -106,7 +105,7 @@ fn parsed(text: &str) -> BTreeMap<String, f64> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn everything_counted_is_told_as_prometheus_reads_it() {
+async fn all_metrics_are_rendered_in_the_prometheus_format() {
     let dir = tempfile::tempdir().unwrap();
     let metrics = Arc::new(Metrics::default());
     let mock = "a: {text: done, cost: 0.05}\nb: {error: no}";
@@ -123,7 +122,7 @@ async fn everything_counted_is_told_as_prometheus_reads_it() {
     service.store.change(change).await.unwrap();
     let app =
         App::new(Settings::default(), Arc::new(SystemClock), Arc::new(|| Box::new(SystemEntropy)));
-    app.add(House::open("org", service.clone()).await.unwrap());
+    app.add(Organisation::open("org", service.clone()).await.unwrap());
     let flow = "name: secret-name\nsteps: [{id: a, command: go, max_cost_cents: 10}, \
                 {id: b, command: go, max_cost_cents: 10, depends_on: [a]}]";
     for _ in 0..3 {
@@ -131,11 +130,11 @@ async fn everything_counted_is_told_as_prometheus_reads_it() {
     }
     metrics.answered("GET", "/api/v1/runs/{id}", 200, Duration::from_millis(3));
     metrics.answered("GET", "/api/v1/runs/{id}", 404, Duration::from_millis(3));
-    // Told a moment after it can be read.
+    // The observer is notified after the event can be read.
     while metrics.runs_ended.all() != [("failed", 3)] {
         tokio::task::yield_now().await;
     }
-    let text = metrics.render(&app, &app.houses()).await;
+    let text = metrics.render(&app, &app.organisations()).await;
     let found = parsed(&text);
     let of = |name: &str| found.get(name).copied().unwrap_or_else(|| panic!("{name}\n{text}"));
     assert_eq!(of("sluice_runs_started_total"), 3.0);

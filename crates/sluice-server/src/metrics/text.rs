@@ -1,57 +1,55 @@
-//! The text format of Prometheus, version 0.0.4.
+//! The Prometheus text format, version 0.0.4.
 
 use super::histogram::{BOUNDS_US, Histogram};
 use std::fmt::Write as _;
 
-/// What sort of figure a name stands for.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Shape {
+pub(super) enum MetricType {
     Counter,
     Gauge,
     Histogram,
 }
 
-/// A text that grows line by line.
 #[derive(Debug, Default)]
 pub(super) struct Exposition(String);
 
 impl Exposition {
-    /// What a name stands for. Its lines follow.
-    pub(super) fn head(&mut self, name: &str, shape: Shape, about: &str) {
-        let shape = match shape {
-            Shape::Counter => "counter",
-            Shape::Gauge => "gauge",
-            Shape::Histogram => "histogram",
+    /// Starts a metric; its samples follow.
+    pub(super) fn head(&mut self, name: &str, kind: MetricType, about: &str) {
+        let kind = match kind {
+            MetricType::Counter => "counter",
+            MetricType::Gauge => "gauge",
+            MetricType::Histogram => "histogram",
         };
-        let _ = writeln!(self.0, "# HELP {name} {about}\n# TYPE {name} {shape}");
+        let _ = writeln!(self.0, "# HELP {name} {about}\n# TYPE {name} {kind}");
     }
 
-    /// A counter without labels.
+    /// A counter without labels, with its sample.
     pub(super) fn counter(&mut self, name: &str, about: &str, count: u64) {
-        self.head(name, Shape::Counter, about);
+        self.head(name, MetricType::Counter, about);
         self.count(name, &[], count);
     }
 
-    /// A whole number.
+    /// A sample with an integer.
     pub(super) fn count(&mut self, name: &str, labels: &[(&str, &str)], count: u64) {
         self.begin(name, labels);
         let _ = writeln!(self.0, " {count}");
     }
 
-    /// Any number.
+    /// A sample with a float.
     pub(super) fn line(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
         self.begin(name, labels);
         let _ = writeln!(self.0, " {value}");
     }
 
-    /// Durations, in seconds.
+    /// A histogram of durations, in seconds.
     pub(super) fn histogram(
         &mut self,
         name: &str,
         about: &str,
         all: &[(&[(&str, &str)], &Histogram)],
     ) {
-        self.head(name, Shape::Histogram, about);
+        self.head(name, MetricType::Histogram, about);
         for (labels, histogram) in all {
             let (upto, sum_us) = histogram.read();
             let bounds = BOUNDS_US.iter().map(|us| (*us as f64 / 1e6).to_string());
@@ -64,7 +62,7 @@ impl Exposition {
         }
     }
 
-    /// Sizes by powers of two, and what they sum up to.
+    /// A histogram of sizes by powers of two, with their sum.
     pub(super) fn sizes(&mut self, name: &str, labels: &[(&str, &str)], by: &[u64], sum: u64) {
         let mut upto = 0;
         for (power, count) in by.iter().enumerate() {
@@ -101,7 +99,7 @@ impl Exposition {
         }
     }
 
-    /// All of it.
+    /// The complete text.
     pub(super) fn finish(self) -> String {
         self.0
     }

@@ -1,4 +1,4 @@
-//! The queue's other end: spans are gathered, and sent together.
+//! Collects queued spans into batches, and sends them.
 
 use super::span::Span;
 use super::{Message, Target, wire};
@@ -13,13 +13,13 @@ use tokio::sync::mpsc::Receiver;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
-/// How often spans are offered, and how long it is waited in between.
+/// Number of attempts for a batch, and the delay between them.
 const TRIES: u32 = 3;
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// Sends until nobody makes spans any more.
+/// Sends spans until the queue is closed.
 pub(super) async fn send(target: Target, mut queue: Receiver<Message>, metrics: Arc<Metrics>) {
-    // What an operator has set to be called may be called, also on this machine.
+    // The operator chose this URL, so a local address is allowed.
     let outbound = Outbound::new(AllowList::none().and(&target.url));
     while let Some((spans, flushed)) = gather(&mut queue).await {
         if !spans.is_empty() {
@@ -29,15 +29,15 @@ pub(super) async fn send(target: Target, mut queue: Receiver<Message>, metrics: 
                 metrics.spans_dropped(spans.len());
             }
         }
-        for told in flushed {
-            // Whoever asked may have stopped waiting.
-            let _ = told.send(());
+        for waiter in flushed {
+            // The caller of `flush` may have stopped waiting.
+            let _ = waiter.send(());
         }
     }
 }
 
-/// Spans that came together, and who waits for them to be sent. None when no
-/// more will come.
+/// A batch of spans, and the callers of `flush` that wait for it. `None` when the queue is
+/// closed.
 async fn gather(queue: &mut Receiver<Message>) -> Option<(Vec<Span>, Vec<oneshot::Sender<()>>)> {
     let mut spans = Vec::new();
     let mut next = Some(queue.recv().await?);
@@ -45,7 +45,7 @@ async fn gather(queue: &mut Receiver<Message>) -> Option<(Vec<Span>, Vec<oneshot
     loop {
         match next {
             Some(Message::Span(span)) => spans.push(*span),
-            Some(Message::Flush(told)) => return Some((spans, vec![told])),
+            Some(Message::Flush(waiter)) => return Some((spans, vec![waiter])),
             None => return Some((spans, Vec::new())),
         }
         if spans.len() >= SPANS_AT_ONCE {
@@ -55,7 +55,7 @@ async fn gather(queue: &mut Receiver<Message>) -> Option<(Vec<Span>, Vec<oneshot
     }
 }
 
-/// Whether the collector took them. It is asked again where that may help.
+/// Whether the collector accepted the spans. Temporary errors are retried.
 async fn offer(outbound: &Outbound, target: &Target, spans: &[Span]) -> bool {
     let patience = Duration::from_millis(SPANS_SEND_MS);
     let body = wire::request(&target.service, spans);
@@ -76,6 +76,6 @@ async fn offer(outbound: &Outbound, target: &Target, spans: &[Span]) -> bool {
             tokio::time::sleep(AGAIN * attempt).await;
         }
     }
-    tracing::warn!(spans = spans.len(), "spans were given up");
+    tracing::warn!(spans = spans.len(), "spans were dropped after the last attempt");
     false
 }

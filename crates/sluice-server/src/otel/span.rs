@@ -1,7 +1,7 @@
-//! From events to spans.
+//! Makes spans from events.
 //!
-//! A span is made when what it is about has ended. Where it began is remembered
-//! here; a run that another process had before says it by its state.
+//! A span is made when its run or dispatch ends. The start of a dispatch is remembered in
+//! memory; if another process started it, the start is read from the state of the run.
 
 use crate::limits::SPANS_OPEN_MAX;
 use sluice_core::journal::event::{Event, NodeEvent, Path, StepAt};
@@ -13,29 +13,26 @@ use sluice_engine::observe::Turned;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Something that took time.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Span {
     pub(super) trace_id: String,
     pub(super) span_id: String,
     pub(super) parent: Option<String>,
     pub(super) name: String,
-    pub(super) kind: Kind,
+    pub(super) kind: SpanKind,
     pub(super) start_ms: u64,
     pub(super) end_ms: u64,
     pub(super) attributes: Vec<(&'static str, Attribute)>,
-    /// The code of what went wrong.
+    /// The error code, if it failed.
     pub(super) error: Option<String>,
 }
 
-/// Which side of a call a span is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum SpanKind {
     Internal,
     Client,
 }
 
-/// What is to be known of a span.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Attribute {
     Text(String),
@@ -54,15 +51,14 @@ impl From<u64> for Attribute {
     }
 }
 
-/// Makes spans.
 #[derive(Debug, Default)]
 pub(super) struct Spans {
-    open: Mutex<BTreeMap<(RunId, StepAt), Begun>>,
+    open: Mutex<BTreeMap<(RunId, StepAt), OpenDispatch>>,
 }
 
-/// A dispatch that is under way.
+/// A dispatch in progress.
 #[derive(Debug, Clone)]
-struct Begun {
+struct OpenDispatch {
     at_ms: u64,
     attempt: u32,
     dispatch_no: u32,
@@ -72,16 +68,16 @@ struct Begun {
     path: Path,
 }
 
-/// How a dispatch ended.
-struct Ended<'e> {
+/// The end of a dispatch.
+struct DispatchEnd<'e> {
     status: &'static str,
     error: Option<&'e str>,
     usage: Option<&'e Usage>,
 }
 
 impl Spans {
-    /// What has ended with a turn.
-    pub(super) fn of(&self, turned: &Turned<'_>) -> Vec<Span> {
+    /// The spans that end with a turn.
+    pub(super) fn ended(&self, turned: &Turned<'_>) -> Vec<Span> {
         let run = turned.run;
         if !trace::is_trace_id(&run.started.trace_id) {
             return Vec::new();
@@ -89,7 +85,7 @@ impl Spans {
         let mut spans = Vec::new();
         for event in turned.events {
             match event {
-                Event::Node(at, event) => self.node(turned, *at, event, &mut spans),
+                Event::Node(at, event) => self.step(turned, *at, event, &mut spans),
                 Event::RunCompleted { .. } => spans.push(root(turned, "completed", None)),
                 Event::RunFailed { code, .. } => spans.push(root(turned, "failed", Some(code))),
                 Event::RunCancelled { .. } => spans.push(root(turned, "cancelled", None)),
@@ -105,9 +101,9 @@ impl Spans {
         spans
     }
 
-    fn node(&self, turned: &Turned<'_>, at: StepAt, event: &NodeEvent, spans: &mut Vec<Span>) {
+    fn step(&self, turned: &Turned<'_>, at: StepAt, event: &NodeEvent, spans: &mut Vec<Span>) {
         if let NodeEvent::Started(dispatch) = event {
-            let begun = Begun {
+            let open_dispatch = OpenDispatch {
                 at_ms: turned.at_ms,
                 attempt: dispatch.attempt,
                 dispatch_no: dispatch.dispatch_no,
@@ -118,7 +114,7 @@ impl Spans {
             };
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             if open.len() < SPANS_OPEN_MAX {
-                open.insert((turned.run.id, at), begun);
+                open.insert((turned.run.id, at), open_dispatch);
             }
             return;
         }
@@ -127,23 +123,24 @@ impl Spans {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             open.remove(&(turned.run.id, at))
         };
-        // What only questions and goes back may be about no dispatch at all.
+        // An approval request or an invalidation may concern a step that was never dispatched.
         let sure = !matches!(event, NodeEvent::ApprovalRequested(_) | NodeEvent::Invalidated);
-        let Some(begun) = known.or_else(|| recalled(turned.run, at).filter(|_| sure)) else {
+        let Some(open_dispatch) = known.or_else(|| recalled(turned.run, at).filter(|_| sure))
+        else {
             return;
         };
-        let step = step(turned, at, &begun, &ended);
-        if matches!(begun.path, Path::Edge | Path::Bridge) {
-            spans.push(call(turned, at, &begun, &ended, &step));
+        let step = step(turned, at, &open_dispatch, &ended);
+        if matches!(open_dispatch.path, Path::Edge | Path::Bridge) {
+            spans.push(call(turned, at, &open_dispatch, &ended, &step));
         }
         spans.push(step);
     }
 }
 
-/// The dispatch as the run's state has it: it began in another process.
-fn recalled(run: &Run, at: StepAt) -> Option<Begun> {
+/// A dispatch that another process started, from the state of the run.
+fn recalled(run: &Run, at: StepAt) -> Option<OpenDispatch> {
     let state = run.get(at)?;
-    Some(Begun {
+    Some(OpenDispatch {
         at_ms: state.attempt_at_ms?,
         attempt: state.attempt,
         dispatch_no: state.dispatch_no,
@@ -154,7 +151,7 @@ fn recalled(run: &Run, at: StepAt) -> Option<Begun> {
     })
 }
 
-fn ended(event: &NodeEvent) -> Option<Ended<'_>> {
+fn ended(event: &NodeEvent) -> Option<DispatchEnd<'_>> {
     let (status, error, usage) = match event {
         NodeEvent::Completed(done) if done.carried.is_none() => {
             ("completed", None, Some(&done.usage))
@@ -171,7 +168,7 @@ fn ended(event: &NodeEvent) -> Option<Ended<'_>> {
         NodeEvent::Invalidated => ("invalidated", None, None),
         _ => return None,
     };
-    Some(Ended { status, error, usage })
+    Some(DispatchEnd { status, error, usage })
 }
 
 fn root(turned: &Turned<'_>, status: &str, error: Option<&str>) -> Span {
@@ -192,7 +189,7 @@ fn root(turned: &Turned<'_>, status: &str, error: Option<&str>) -> Span {
         span_id: root_id(run),
         parent,
         name: "sluice.run".to_owned(),
-        kind: Kind::Internal,
+        kind: SpanKind::Internal,
         start_ms: run.started_at_ms.min(turned.at_ms),
         end_ms: turned.at_ms,
         attributes,
@@ -200,59 +197,71 @@ fn root(turned: &Turned<'_>, status: &str, error: Option<&str>) -> Span {
     }
 }
 
-/// The root's id was drawn by lot. One that cannot be used is made up from the run.
+/// The random id of the root span. If it is not valid, an id is derived from the run.
 fn root_id(run: &Run) -> String {
     let drawn = &run.started.root_span_id;
     if trace::is_span_id(drawn) { drawn.clone() } else { trace::step_span(run.id, "", 0) }
 }
 
-fn step(turned: &Turned<'_>, at: StepAt, begun: &Begun, ended: &Ended<'_>) -> Span {
+fn step(
+    turned: &Turned<'_>,
+    at: StepAt,
+    open_dispatch: &OpenDispatch,
+    ended: &DispatchEnd<'_>,
+) -> Span {
     let run = turned.run;
     let name = run.name(at);
     let mut attributes = vec![
         ("sluice.step.id", name.as_str().into()),
         ("sluice.step.status", ended.status.into()),
-        ("sluice.step.attempt", u64::from(begun.attempt).into()),
-        ("sluice.step.dispatch", u64::from(begun.dispatch_no).into()),
-        ("sluice.gateway", begun.gateway.as_str().into()),
+        ("sluice.step.attempt", u64::from(open_dispatch.attempt).into()),
+        ("sluice.step.dispatch", u64::from(open_dispatch.dispatch_no).into()),
+        ("sluice.gateway", open_dispatch.gateway.as_str().into()),
     ];
-    attributes.extend(begun.agent.as_deref().map(|agent| ("sluice.agent", agent.into())));
-    if let Path::Child(child) = begun.path {
+    attributes.extend(open_dispatch.agent.as_deref().map(|agent| ("sluice.agent", agent.into())));
+    if let Path::Child(child) = open_dispatch.path {
         attributes.push(("sluice.child.run.id", child.to_string().as_str().into()));
     }
     Span {
         trace_id: run.started.trace_id.clone(),
-        span_id: trace::step_span(run.id, &name, begun.dispatch_no),
+        span_id: trace::step_span(run.id, &name, open_dispatch.dispatch_no),
         parent: Some(root_id(run)),
         name: "sluice.step".to_owned(),
-        kind: Kind::Internal,
-        start_ms: begun.at_ms.min(turned.at_ms),
+        kind: SpanKind::Internal,
+        start_ms: open_dispatch.at_ms.min(turned.at_ms),
         end_ms: turned.at_ms,
         attributes,
         error: ended.error.map(str::to_owned),
     }
 }
 
-/// The call that a dispatch makes: a chat, where a model has a part in it.
-fn call(turned: &Turned<'_>, at: StepAt, begun: &Begun, ended: &Ended<'_>, step: &Span) -> Span {
-    let (usage, agent) = (ended.usage, begun.agent.as_deref().unwrap_or("nobody"));
+/// The call that a dispatch makes: a chat if a model takes part in it.
+fn call(
+    turned: &Turned<'_>,
+    at: StepAt,
+    open_dispatch: &OpenDispatch,
+    ended: &DispatchEnd<'_>,
+    step: &Span,
+) -> Span {
+    let (usage, agent) = (ended.usage, open_dispatch.agent.as_deref().unwrap_or("nobody"));
     let answered = usage.and_then(|usage| usage.model.as_deref());
-    let asked = begun.model.as_deref().or(turned.run.step(at).model.as_deref()).or(answered);
+    let requested =
+        open_dispatch.model.as_deref().or(turned.run.step(at).model.as_deref()).or(answered);
     let tokens = usage.is_some_and(|usage| usage.input_tokens > 0 || usage.output_tokens > 0);
     let mut attributes = Vec::new();
-    let name = match asked {
+    let name = match requested {
         None if !tokens => format!("call {agent}"),
-        asked => {
+        requested => {
             attributes.push(("gen_ai.operation.name", "chat".into()));
             attributes.push(("gen_ai.provider.name", agent.into()));
             attributes.push(("gen_ai.system", agent.into()));
-            attributes.extend(asked.map(|model| ("gen_ai.request.model", model.into())));
+            attributes.extend(requested.map(|model| ("gen_ai.request.model", model.into())));
             attributes.extend(answered.map(|model| ("gen_ai.response.model", model.into())));
             if let Some(usage) = usage.filter(|usage| !usage.unknown) {
                 attributes.push(("gen_ai.usage.input_tokens", usage.input_tokens.into()));
                 attributes.push(("gen_ai.usage.output_tokens", usage.output_tokens.into()));
             }
-            format!("chat {}", asked.unwrap_or(agent))
+            format!("chat {}", requested.unwrap_or(agent))
         }
     };
     attributes.push(("sluice.agent", agent.into()));
@@ -260,10 +269,10 @@ fn call(turned: &Turned<'_>, at: StepAt, begun: &Begun, ended: &Ended<'_>, step:
     let run = turned.run;
     Span {
         trace_id: step.trace_id.clone(),
-        span_id: trace::call_span(run.id, &run.name(at), begun.dispatch_no),
+        span_id: trace::call_span(run.id, &run.name(at), open_dispatch.dispatch_no),
         parent: Some(step.span_id.clone()),
         name,
-        kind: Kind::Client,
+        kind: SpanKind::Client,
         attributes,
         ..step.clone()
     }

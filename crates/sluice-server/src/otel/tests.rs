@@ -11,10 +11,10 @@ use sluice_engine::start::Start;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-/// Requests that came: a header, and the body.
+/// Received requests: a header, and the body.
 type Got = Arc<Mutex<Vec<(Option<String>, Value)>>>;
 
-/// A collector: keeps what is sent, or refuses it.
+/// A collector that keeps or refuses spans.
 struct Collector {
     url: String,
     got: Got,
@@ -86,7 +86,7 @@ async fn a_run_is_one_trace_with_its_steps_calls_and_children() {
     start.trace = TraceParent::parse(header);
     let id = run(&service, start).await;
     let root = service.engine.load(id).await.unwrap().started.root_span_id.clone();
-    // Told a moment after it can be read.
+    // The observer is notified after the event can be read.
     for _ in 0..200 {
         exporter.flush().await;
         if collector.spans().contains_key(&root) {
@@ -103,7 +103,7 @@ async fn a_run_is_one_trace_with_its_steps_calls_and_children() {
         (&json!("sluice.run"), &json!("00f067aa0ba902b7"))
     );
     assert_eq!(root_span["attributes"]["sluice.run.id"], id.to_string());
-    // The plain step makes a call that is no chat.
+    // The plain step makes a call that is not a chat.
     let plain = at(&step_span(id, "plain", 1));
     assert_eq!((&plain["name"], &plain["parentSpanId"]), (&json!("sluice.step"), &json!(root)));
     let call = at(&call_span(id, "plain", 1));
@@ -148,7 +148,7 @@ async fn a_run_is_one_trace_with_its_steps_calls_and_children() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_collector_refuses_is_lost_and_counted_and_stops_nobody() {
+async fn refused_spans_are_counted_and_delay_no_run() {
     let collector = collector(StatusCode::BAD_REQUEST).await;
     let metrics = Arc::new(Metrics::default());
     let target = Target::new(&collector.url, "", Some("mine")).unwrap();
@@ -165,7 +165,7 @@ async fn what_a_collector_refuses_is_lost_and_counted_and_stops_nobody() {
 }
 
 #[test]
-fn a_target_that_makes_no_sense_is_refused() {
+fn an_invalid_target_is_refused() {
     for endpoint in ["", "localhost:4318", "ftp://x", "http://", "unix:/x"] {
         assert!(
             matches!(Target::new(endpoint, "", None), Err(BadTarget::Endpoint(_))),

@@ -1,6 +1,6 @@
-//! Spans as OTLP writes them in JSON.
+//! The OTLP JSON format of spans.
 
-use super::span::{Attribute, Kind, Span};
+use super::span::{Attribute, Span, SpanKind};
 use serde_json::{Value, json};
 
 /// An export request.
@@ -26,7 +26,7 @@ fn span(span: &Span) -> Value {
         "traceId": span.trace_id,
         "spanId": span.span_id,
         "name": span.name,
-        "kind": match span.kind { Kind::Internal => 1, Kind::Client => 3 },
+        "kind": match span.kind { SpanKind::Internal => 1, SpanKind::Client => 3 },
         "startTimeUnixNano": nanos(span.start_ms),
         "endTimeUnixNano": nanos(span.end_ms),
         "attributes": attributes(&span.attributes),
@@ -36,7 +36,7 @@ fn span(span: &Span) -> Value {
         written["parentSpanId"] = json!(parent);
     }
     if let Some(code) = &span.error {
-        // The code alone: messages may quote what a step was given.
+        // Only the code: messages may quote inputs of a step.
         written["status"] = json!({"code": 2, "message": code});
     }
     written
@@ -45,7 +45,7 @@ fn span(span: &Span) -> Value {
 fn attributes(all: &[(&str, Attribute)]) -> Vec<Value> {
     let value = |attribute: &Attribute| match attribute {
         Attribute::Text(text) => json!({"stringValue": text}),
-        // Numbers of 64 bits are texts in this JSON.
+        // OTLP JSON encodes 64-bit integers as strings.
         Attribute::Number(number) => json!({"intValue": number.to_string()}),
     };
     all.iter().map(|(key, one)| json!({"key": key, "value": value(one)})).collect()

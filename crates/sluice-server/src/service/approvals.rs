@@ -1,8 +1,8 @@
-//! Questions to people, and their answers.
+//! Approvals: shown, listed, resolved.
 
 use super::{Service, find};
 use crate::auth::Caller;
-use crate::refused::Done;
+use crate::refused::ServiceResult;
 use serde_json::{Map, Value, json};
 use sluice_core::journal::envelope::timestamp;
 use sluice_core::journal::event::Resolution;
@@ -13,38 +13,38 @@ use sluice_core::run::id::ApprovalId;
 use sluice_core::run::state::{Approval, Run};
 use sluice_govern::decision::Constraints;
 
-/// A question, for programs.
+/// An approval as a JSON object.
 pub fn shown(run: &Run, id: ApprovalId) -> Value {
-    let asked = &run.approvals[&id];
+    let approval = &run.approvals[&id];
     json!({
         "approval_id": id.to_string(),
         "run_id": run.id.to_string(),
         "workflow": run.started.workflow,
-        "node_id": run.name(asked.at),
-        "source": asked.source.as_str(),
-        "summary": asked.summary,
-        "approvers": asked.approvers,
-        "status": asked.resolution.map_or("pending", Resolution::as_str),
-        "requested_at": timestamp(asked.requested_at_ms),
-        "expires_at": timestamp(asked.expires_at_ms),
-        "by": asked.by,
-        "comment": asked.comment,
-        "digest": asked.digest(),
-        "action": asked.action.as_ref().map(|one| &one.action),
-        "reasons": asked.action.as_ref().map(|one| &one.reasons),
-        "changes": changes(asked),
-        "quorum": asked.quorum,
-        "votes": asked.votes.iter().map(|(by, _)| by).collect::<Vec<_>>(),
-        "not_initiator": asked.not_initiator,
+        "node_id": run.name(approval.at),
+        "source": approval.source.as_str(),
+        "summary": approval.summary,
+        "approvers": approval.approvers,
+        "status": approval.resolution.map_or("pending", Resolution::as_str),
+        "requested_at": timestamp(approval.requested_at_ms),
+        "expires_at": timestamp(approval.expires_at_ms),
+        "by": approval.by,
+        "comment": approval.comment,
+        "digest": approval.digest(),
+        "action": approval.action.as_ref().map(|one| &one.action),
+        "reasons": approval.action.as_ref().map(|one| &one.reasons),
+        "changes": changes(approval),
+        "quorum": approval.quorum,
+        "votes": approval.votes.iter().map(|(by, _)| by).collect::<Vec<_>>(),
+        "not_initiator": approval.not_initiator,
         "initiator": run.started.initiator,
         "on_behalf_of": run.started.on_behalf_of,
-        "asks_for": asks_for(run, asked),
+        "asks_for": asks_for(run, approval),
     })
 }
 
-/// The values that an approval step wants.
-fn asks_for(run: &Run, asked: &Approval) -> Vec<Value> {
-    let step = run.step(asked.at);
+/// The values that an approval step needs from the approver.
+fn asks_for(run: &Run, approval: &Approval) -> Vec<Value> {
+    let step = run.step(approval.at);
     if !matches!(step.work, Work::Approval) {
         return Vec::new();
     }
@@ -58,45 +58,47 @@ fn asks_for(run: &Run, asked: &Approval) -> Vec<Value> {
     step.outputs.iter().map(one).collect()
 }
 
-fn changes(asked: &Approval) -> Vec<Value> {
-    let changes = asked.action.iter().flat_map(|one| &one.changes);
+fn changes(approval: &Approval) -> Vec<Value> {
+    let changes = approval.action.iter().flat_map(|one| &one.changes);
     let shown =
         changes.map(|one| json!({"path": one.path, "before": one.before, "after": one.after}));
     shown.collect()
 }
 
-/// The questions that are open, oldest first. Runs that cannot be read are left
-/// out, and named.
-pub async fn open(service: &Service) -> Done<(Vec<(Run, ApprovalId)>, Vec<String>)> {
+/// The open approvals, oldest first, and the ids of runs that cannot be read.
+pub async fn open(service: &Service) -> ServiceResult<(Vec<(Run, ApprovalId)>, Vec<String>)> {
     let (mut open, mut unreadable) = (Vec::new(), Vec::new());
-    for row in find::asking(service).await? {
+    for row in find::runs_with_open_approvals(service).await? {
         let Some(run) = find::load_if_readable(service, row.run).await? else {
             unreadable.push(row.run.to_string());
             continue;
         };
-        let asked = run.approvals.iter().filter(|(_, asked)| asked.resolution.is_none());
-        let ids: Vec<ApprovalId> = asked.map(|(id, _)| *id).collect();
+        let approval = run.approvals.iter().filter(|(_, approval)| approval.resolution.is_none());
+        let ids: Vec<ApprovalId> = approval.map(|(id, _)| *id).collect();
         open.extend(ids.into_iter().map(|id| (run.clone(), id)));
     }
     open.sort_by_key(|(_, id)| *id);
     Ok((open, unreadable))
 }
 
-/// An answer.
+/// The decision of an approver.
 #[derive(Debug, Clone)]
-pub struct Answer {
-    /// What is chosen.
+pub struct ApprovalAnswer {
+    /// The chosen decision.
     pub decision: Decision,
-    /// What they say.
+    /// Reason or remark of the approver.
     pub comment: Option<String>,
-    /// Values that the step asks for.
+    /// Values that the step needs.
     pub values: Map<String, Value>,
-    /// What is tightened.
+    /// Constraints that the approver tightens.
     pub constraints: Option<Constraints>,
 }
 
-/// What a run is told of an answer.
-pub fn command(approval: ApprovalId, answer: Answer, caller: &Caller) -> Command {
+// The name under which crate `sluice` still uses it.
+pub use ApprovalAnswer as Answer;
+
+/// The command that resolves an approval.
+pub fn command(approval: ApprovalId, answer: ApprovalAnswer, caller: &Caller) -> Command {
     Command::Resolve(Box::new(Resolve {
         approval,
         decision: answer.decision,

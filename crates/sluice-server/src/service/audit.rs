@@ -1,7 +1,7 @@
-//! The audit: what happened, who did it, and whether it is still so.
+//! The audit: what happened, by whom, and whether the record is unchanged.
 //!
-//! Entries come from the audit, facts of runs from their journals: nothing is
-//! written twice, and what is shown is what was sealed.
+//! Entries come from the audit log, facts of runs from their journals: nothing is stored
+//! twice, and what is shown is what was sealed.
 
 pub mod back;
 pub mod doubts;
@@ -10,28 +10,28 @@ pub mod packet;
 pub mod verify;
 
 use super::Service;
-use crate::refused::Done;
+use crate::refused::ServiceResult;
 use fact::Fact;
 use sluice_core::run::id::RunId;
 
-/// Entries read at once.
+/// Entries per query.
 const PAGE: usize = 500;
-/// Bytes of frames read at once.
+/// Bytes of frames per query.
 const PAGE_BYTES: usize = 1024 * 1024;
-/// How far back the newest are looked for, in appends.
+/// How many appends back the search for the newest facts begins.
 const BACK: u64 = 2000;
 
-/// How far everything was read: entries, and appends of all runs.
+/// A position in the audit: the last entry and the last append that were read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cursor {
-    /// The place of the last entry.
+    /// Position of the last entry.
     pub entries: u64,
-    /// The place of the last append.
+    /// Position of the last append.
     pub frames: u64,
 }
 
 impl Cursor {
-    /// Reads what `Display` writes.
+    /// Parses the text form of a cursor.
     pub fn parse(text: &str) -> Option<Cursor> {
         let (entries, frames) = text.split_once('.')?;
         Some(Cursor { entries: entries.parse().ok()?, frames: frames.parse().ok()? })
@@ -44,23 +44,26 @@ impl std::fmt::Display for Cursor {
     }
 }
 
-/// Which facts.
+/// Selects facts.
 #[derive(Debug, Clone, Default)]
-pub struct Wanted {
-    /// Only of these categories; of all if there are none.
+pub struct FactFilter {
+    /// Only these categories; all if empty.
     pub categories: Vec<String>,
-    /// Only of this run.
+    /// Only this run.
     pub run: Option<RunId>,
-    /// Only since then.
+    /// Only facts since this time.
     pub since_ms: u64,
-    /// Only of this type.
+    /// Only this type.
     pub what: Option<String>,
-    /// Only by them.
+    /// Only this actor.
     pub actor: Option<String>,
 }
 
-impl Wanted {
-    fn has(&self, fact: &Fact) -> bool {
+// The name under which crate `sluice` still uses it.
+pub use FactFilter as Wanted;
+
+impl FactFilter {
+    fn matches(&self, fact: &Fact) -> bool {
         let of_run = |run: RunId| fact.resource == ("run".to_owned(), run.to_string());
         fact.is_of(&self.categories)
             && fact.at_ms >= self.since_ms
@@ -70,14 +73,14 @@ impl Wanted {
     }
 }
 
-/// A page of facts after a place, by time within the page, and where the next one
-/// begins; the same place again when there is nothing more.
+/// A page of facts after a cursor, sorted by time within the page, and the cursor of the
+/// next page. The same cursor means that there are no more facts.
 pub async fn page(
     service: &Service,
     mut after: Cursor,
-    wanted: &Wanted,
+    filter: &FactFilter,
     limit: usize,
-) -> Done<(Vec<Fact>, Cursor)> {
+) -> ServiceResult<(Vec<Fact>, Cursor)> {
     let mut facts = Vec::new();
     loop {
         let entries = service.store.entries(after.entries, PAGE).await?;
@@ -85,10 +88,10 @@ pub async fn page(
         let before = after;
         after.entries = entries.last().map_or(after.entries, |last| last.place);
         after.frames = frames.last().map_or(after.frames, |last| last.place);
-        facts.extend(entries.iter().filter_map(Fact::of_entry).filter(|fact| wanted.has(fact)));
+        facts.extend(entries.iter().filter_map(Fact::of_entry).filter(|fact| filter.matches(fact)));
         for placed in frames.iter().filter(|placed| placed.is_authentic) {
             let of_run = Fact::of_frame(placed.run, &placed.frame, 0);
-            facts.extend(of_run.into_iter().filter(|fact| wanted.has(fact)));
+            facts.extend(of_run.into_iter().filter(|fact| filter.matches(fact)));
         }
         if facts.len() >= limit || after == before {
             facts.sort_by_key(|fact| fact.at_ms);
@@ -97,8 +100,12 @@ pub async fn page(
     }
 }
 
-/// The newest facts, oldest first, and where to go on from.
-pub async fn newest(service: &Service, wanted: &Wanted, limit: usize) -> Done<(Vec<Fact>, Cursor)> {
+/// The newest facts, oldest first, and the cursor after them.
+pub async fn newest(
+    service: &Service,
+    filter: &FactFilter,
+    limit: usize,
+) -> ServiceResult<(Vec<Fact>, Cursor)> {
     let end = service.store.feed_end().await?;
     let entries = entries_end(service).await?;
     let mut back = BACK;
@@ -107,7 +114,7 @@ pub async fn newest(service: &Service, wanted: &Wanted, limit: usize) -> Done<(V
             Cursor { entries: entries.saturating_sub(back), frames: end.saturating_sub(back) };
         let (mut facts, mut after) = (Vec::new(), from);
         loop {
-            let (page, next) = page(service, after, wanted, usize::MAX).await?;
+            let (page, next) = page(service, after, filter, usize::MAX).await?;
             facts.extend(page);
             if next == after {
                 break;
@@ -124,9 +131,9 @@ pub async fn newest(service: &Service, wanted: &Wanted, limit: usize) -> Done<(V
     }
 }
 
-/// The place of the last entry: found by doubling, then by halving.
-async fn entries_end(service: &Service) -> Done<u64> {
-    let some_after = async |place: u64| -> Done<Option<u64>> {
+/// The position of the last entry. Doubles the step until no entry follows, then bisects.
+async fn entries_end(service: &Service) -> ServiceResult<u64> {
+    let some_after = async |place: u64| -> ServiceResult<Option<u64>> {
         Ok(service.store.entries(place, 1).await?.first().map(|one| one.place))
     };
     let (mut low, mut step) = (0u64, 1u64);

@@ -1,51 +1,51 @@
-//! Decisions that another set would make otherwise.
+//! Compares past decisions with those that another policy set would make.
 
 use super::Service;
-use super::past::{Decided, Past, Sets, Walk};
-use crate::refused::Done;
+use super::past::{Past, PastDecision, PastDecisions, PolicyHistory};
+use crate::refused::ServiceResult;
 use serde_json::{Value, json};
 use sluice_core::journal::envelope::timestamp;
 use sluice_govern::decision::Disposition;
 use sluice_govern::policy::{Policies, Replayed, replay};
 
-/// Most decisions that are shown one by one; all of them are counted.
+/// Maximum number of decisions that are listed; all of them are counted.
 const SHOWN_MAX: usize = 1000;
 
-/// What a set is compared with.
+/// The policy set that the new one is compared with.
 pub enum With<'p> {
     /// The set that was in force at each decision.
     Then,
-    /// Another set.
+    /// A given set.
     Set(&'p Policies),
 }
 
-/// What came of a comparison.
+/// The result of a comparison.
 #[derive(Default)]
 pub struct Compared {
     differ: Vec<Differs>,
-    /// All that differ, also those that are not kept.
+    /// All that differ, including those that are not listed.
     different: u64,
     looked_at: u64,
-    /// Decisions of which nobody knows what policies saw, or what they said.
+    /// Decisions whose facts or policy set are unknown.
     unknown: u64,
 }
 
 /// A decision that would differ.
 struct Differs {
-    decided: Decided,
+    decided: PastDecision,
     was: Replayed,
     would: Replayed,
 }
 
 impl Differs {
-    /// Compares as far as policies go: what other gates said stays as it was.
-    fn of(decided: Decided, before: &Policies, after: &Policies) -> Option<Differs> {
+    /// Compares the results of the policies only; the other gates are not replayed.
+    fn compare(decided: PastDecision, before: &Policies, after: &Policies) -> Option<Differs> {
         let (was, would) = (replay(before, &decided.facts), replay(after, &decided.facts));
         let same = was.disposition == would.disposition;
         (!same).then_some(Differs { decided, was, would })
     }
 
-    /// The policies that make the difference: those that only one set matched.
+    /// The policies that make the difference: those that matched in only one set.
     fn because(&self) -> Vec<String> {
         let names = |one: &Replayed| -> Vec<String> {
             one.matched.iter().map(|matched| matched.policy.clone()).collect()
@@ -61,17 +61,17 @@ impl Differs {
     }
 }
 
-/// Tries a set on what was decided before.
+/// Replays past decisions with a policy set.
 pub async fn compare(
     service: &Service,
     past: &Past,
     with: With<'_>,
     after: &Policies,
-) -> Done<Compared> {
+) -> ServiceResult<Compared> {
     let mut compared = Compared::default();
-    let mut sets = Sets::default();
-    let mut walk = Walk::begin(service, past).await?;
-    while let Some(page) = walk.next(service).await? {
+    let mut sets = PolicyHistory::default();
+    let mut past_decisions = PastDecisions::new(service, past).await?;
+    while let Some(page) = past_decisions.next(service).await? {
         for decided in page {
             let before = match with {
                 With::Set(before) => Some(before),
@@ -82,7 +82,7 @@ pub async fn compare(
                 continue;
             };
             compared.looked_at += 1;
-            if let Some(differs) = Differs::of(decided, before, after) {
+            if let Some(differs) = Differs::compare(decided, before, after) {
                 compared.different += 1;
                 if compared.differ.len() < SHOWN_MAX {
                     compared.differ.push(differs);
@@ -90,7 +90,7 @@ pub async fn compare(
             }
         }
     }
-    compared.unknown += walk.without;
+    compared.unknown += past_decisions.without;
     Ok(compared)
 }
 
@@ -103,7 +103,7 @@ const fn word(disposition: Disposition) -> &'static str {
 }
 
 impl Compared {
-    /// For programs.
+    /// The result as a JSON object.
     pub fn object(&self) -> Value {
         let differ: Vec<Value> = self.differ.iter().map(Differs::object).collect();
         json!({
@@ -143,7 +143,7 @@ mod tests {
         Policies::load(&[("p.cedar".to_owned(), texts.join("\n"))]).unwrap()
     }
 
-    fn decided(untrusted: bool) -> Decided {
+    fn decided(untrusted: bool) -> PastDecision {
         let facts = json!({
             "at": 5, "verb": "dispatch_step",
             "who": {"agent": {"name": "scribe", "trust": 5, "phase": "production", "status": "idle"}},
@@ -154,20 +154,20 @@ mod tests {
         });
         let facts = serde_json::from_value(facts).unwrap();
         let (step, hash) = ("draft".to_owned(), String::new());
-        Decided { run: RunId(1), step, event: 3, at_ms: 5, hash, facts }
+        PastDecision { run: RunId(1), step, event: 3, at_ms: 5, hash, facts }
     }
 
     #[test]
     fn a_decision_differs_only_where_a_policy_makes_it() {
         let (before, after) = (set(&[PERMIT]), set(&[PERMIT, ASK]));
-        assert!(Differs::of(decided(false), &before, &after).is_none());
-        let differs = Differs::of(decided(true), &before, &after).unwrap();
+        assert!(Differs::compare(decided(false), &before, &after).is_none());
+        let differs = Differs::compare(decided(true), &before, &after).unwrap();
         assert_eq!(
             (differs.was.disposition, differs.would.disposition),
             (Disposition::Allow, Disposition::Hold)
         );
         assert_eq!(differs.because(), ["+p.cedar/ask"]);
-        let back = Differs::of(decided(true), &after, &before).unwrap();
+        let back = Differs::compare(decided(true), &after, &before).unwrap();
         assert_eq!(back.because(), ["-p.cedar/ask"]);
         assert_eq!(back.object()["would_be"], "allow");
     }

@@ -1,29 +1,29 @@
-//! The places in a run's journal that one can go back to.
+//! Checkpoints: the points of a run to which it can be rewound.
 
 use super::Service;
-use crate::refused::{self, CHECKPOINT_UNKNOWN, Done, Refused};
+use crate::refused::{self, CHECKPOINT_UNKNOWN, Refused, ServiceResult};
 use serde_json::Value;
 use sluice_core::journal::envelope::Seen;
 use sluice_core::run::state::Run;
 
 /// A step that was completed or skipped.
 pub struct Checkpoint {
-    /// From 1.
+    /// Counted from 1.
     pub number: usize,
     /// The event that made it.
     pub event: u64,
-    /// When.
+    /// When the event was written.
     pub at_ms: u64,
-    /// Which step.
+    /// Id of the step.
     pub step: String,
     /// `completed` or `skipped`.
     pub word: &'static str,
-    /// Whether the step went back to pending later.
+    /// Whether the step went back to pending afterwards.
     pub undone: bool,
 }
 
 /// All checkpoints of a run, oldest first.
-pub async fn list(service: &Service, run: &Run) -> Done<Vec<Checkpoint>> {
+pub async fn list(service: &Service, run: &Run) -> ServiceResult<Vec<Checkpoint>> {
     let mut found: Vec<Checkpoint> = Vec::new();
     let mut after = 0;
     while after < run.version {
@@ -56,7 +56,7 @@ pub async fn list(service: &Service, run: &Run) -> Done<Vec<Checkpoint>> {
 }
 
 /// The run as it was at a checkpoint; 0 is its beginning.
-pub async fn at(service: &Service, run: &Run, number: usize) -> Done<Run> {
+pub async fn at(service: &Service, run: &Run, number: usize) -> ServiceResult<Run> {
     let event = match number.checked_sub(1) {
         None => 1,
         Some(position) => {

@@ -1,49 +1,52 @@
-//! What work has cost: sums by time, agent, workflow and model.
+//! Sums costs by time, agent, workflow and model.
 
 use super::Service;
-use crate::refused::{COST_TOO_WIDE, Done, Failure, Refused};
+use crate::refused::{COST_TOO_WIDE, Failure, Refused, ServiceResult};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sluice_core::cost::{self, Bucket, By, Rollup, Row};
 use sluice_core::journal::envelope::timestamp;
 
-/// Counters that are read at once.
+/// Counters per query.
 const PAGE: usize = 10_000;
 
-/// What is asked.
+/// A query of costs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
-    /// How much time a row is about.
+pub struct CostRange {
+    /// Length of a bucket.
     pub bucket: Bucket,
-    /// What rows are told apart by.
+    /// The fields to group by.
     pub by: Vec<By>,
-    /// From when on, in milliseconds since 1970. The bucket it is in counts whole.
+    /// Start, in milliseconds since 1970. The bucket it falls into is included as a whole.
     pub since_ms: u64,
-    /// Until when; the hour it is in counts whole.
+    /// End; the hour it falls into is included as a whole.
     pub until_ms: u64,
 }
 
-/// What work has cost, for programs.
+// The name under which crate `sluice` still uses it.
+pub use CostRange as Asked;
+
+/// The cost of one group in one bucket.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CostShown {
-    /// When its time began.
+    /// Start of the bucket.
     pub start: String,
-    /// Who did it, where rows are told apart by that.
+    /// Agent that did the work, if grouped by agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// What it was a run of, where rows are told apart by that.
+    /// Workflow of the runs, if grouped by workflow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workflow: Option<String>,
-    /// Which model, where rows are told apart by that.
+    /// Model that was used, if grouped by model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What it cost, in dollars.
+    /// Cost in dollars.
     pub cost: serde_json::Number,
-    /// Tokens read.
+    /// Input tokens.
     pub input_tokens: u64,
-    /// Tokens written.
+    /// Output tokens.
     pub output_tokens: u64,
-    /// Dispatches that cost something.
+    /// Number of dispatches that had a cost.
     pub steps: u64,
 }
 
@@ -63,11 +66,11 @@ impl From<&Row> for CostShown {
     }
 }
 
-/// What work has cost, by time and whatever rows are told apart by.
-pub async fn rows(service: &Service, asked: &Asked) -> Done<Vec<Row>> {
-    let mut rollup = Rollup::new(asked.bucket, &asked.by);
-    let since_ms = asked.bucket.start_ms(asked.since_ms);
-    let (mut after, before) = cost::range(since_ms, asked.until_ms);
+/// Costs by bucket and group, oldest bucket first.
+pub async fn rows(service: &Service, range: &CostRange) -> ServiceResult<Vec<Row>> {
+    let mut rollup = Rollup::new(range.bucket, &range.by);
+    let since_ms = range.bucket.start_ms(range.since_ms);
+    let (mut after, before) = cost::range(since_ms, range.until_ms);
     loop {
         let page = service.store.counters(after, before.clone(), PAGE).await?;
         for counter in &page {
@@ -81,6 +84,6 @@ pub async fn rows(service: &Service, asked: &Asked) -> Done<Vec<Row>> {
 }
 
 fn too_wide(too_many: &cost::TooMany) -> Failure {
-    let remedy = "ask for less time, longer buckets, or fewer things told apart";
+    let remedy = "choose a shorter time range, longer buckets, or fewer groups";
     Refused::new(COST_TOO_WIDE, too_many.to_string(), remedy).into()
 }

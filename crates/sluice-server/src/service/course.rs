@@ -1,7 +1,7 @@
-//! Changes of a run's course: stopped, gone on with, done again, gone back.
+//! Changes the course of a run: retry, rewind, restart, branch.
 
 use super::{Service, checkpoint, find};
-use crate::refused::{self, Done, Failure, NOTHING_FAILED, RUN_NOT_ENDED, Refused};
+use crate::refused::{self, Failure, NOTHING_FAILED, RUN_NOT_ENDED, Refused, ServiceResult};
 use serde_json::{Map, Value};
 use sluice_core::journal::event::Origin;
 use sluice_core::run::command::{Command, Dispatching, Refusal};
@@ -15,13 +15,21 @@ use sluice_engine::error::Delivered;
 use sluice_engine::start::Start;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Tells a run something; `key` names it where it goes through the inbox.
-pub async fn tell(service: &Service, run: RunId, command: Command, key: &str) -> Done<Delivered> {
-    let told = service.engine.command(run, command, key).await;
-    told.map_err(|error| refused::command(run, error))
+/// Sends a command to a run; `key` identifies it if it goes through the mailbox.
+pub async fn send_command(
+    service: &Service,
+    run: RunId,
+    command: Command,
+    key: &str,
+) -> ServiceResult<Delivered> {
+    let delivered = service.engine.command(run, command, key).await;
+    delivered.map_err(|error| refused::command(run, error))
 }
 
-/// A failed run is taken up again: what is told to it.
+// The name under which crate `sluice` still uses it.
+pub use send_command as tell;
+
+/// The command that retries a failed run.
 pub fn retry(run: &Run, by: &str) -> Result<Command, Refused> {
     if run.status != RunStatus::Failed {
         return Err(Refused::by_run(run.id, &Refusal::NotFailed(run.status)));
@@ -29,19 +37,19 @@ pub fn retry(run: &Run, by: &str) -> Result<Command, Refused> {
     Ok(Command::Retry { by: by.to_owned() })
 }
 
-/// Back to a checkpoint: what is told to the run, and the steps that stay done.
+/// The command that rewinds a run to a checkpoint, and the steps that stay completed.
 pub async fn rewind(
     service: &Service,
     run: &Run,
     to: usize,
     by: &str,
-) -> Done<(Command, BTreeSet<u32>)> {
+) -> ServiceResult<(Command, BTreeSet<u32>)> {
     let then = checkpoint::at(service, run, to).await?;
     let keep = kept(&then, run);
     Ok((Command::Rewind { by: by.to_owned(), keep: keep.clone() }, keep))
 }
 
-/// The steps that were done at the checkpoint and have not been done anew since.
+/// The steps that were done at the checkpoint and have not been repeated since.
 fn kept(then: &Run, now: &Run) -> BTreeSet<u32> {
     let steps = (0u32..).zip(then.steps.iter().zip(&now.steps));
     steps
@@ -53,15 +61,15 @@ fn kept(then: &Run, now: &Run) -> BTreeSet<u32> {
         .collect()
 }
 
-/// The steps that were begun and would not stay done.
-pub fn given_up(run: &Run, keep: &BTreeSet<u32>) -> Vec<String> {
+/// The steps that were dispatched and would not stay completed.
+pub fn repeated_steps(run: &Run, keep: &BTreeSet<u32>) -> Vec<String> {
     let begun = |at: &u32| run.steps[*at as usize].dispatch_no > 0;
     let steps = (0u32..).zip(&run.definition.plan.steps);
     let again = steps.filter(|(at, _)| begun(at) && !keep.contains(at));
     again.map(|(_, step)| step.id.clone()).collect()
 }
 
-/// A new run in the making, out of another.
+/// A new run that is derived from an existing one.
 pub struct Renewal<'a> {
     source: &'a Run,
     /// `restart` or `branch`.
@@ -71,8 +79,8 @@ pub struct Renewal<'a> {
 }
 
 impl<'a> Renewal<'a> {
-    /// A new run that does some steps of one that ended again: those that are
-    /// named, or those that failed.
+    /// A new run that repeats steps of a run that ended: the named ones, or those that
+    /// failed.
     pub fn restart(source: &'a Run, from: &[String]) -> Result<Renewal<'a>, Refused> {
         if !source.status.is_terminal() {
             let message = format!("{} has not ended; it is {}", source.id, source.status);
@@ -84,17 +92,16 @@ impl<'a> Renewal<'a> {
             from.iter().map(|name| position(source, name)).collect();
         let carried = Carried::for_restart(source, again?);
         if carried.repeats(&source.definition.plan).is_empty() {
-            let message =
-                format!("nothing in {} failed, so nothing would be done again", source.id);
-            let remedy = "say where to begin with `--from STEP`";
+            let message = format!("nothing in {} failed, so no step would be repeated", source.id);
+            let remedy = "name the first step to repeat with `--from STEP`";
             return Err(Refused::new(NOTHING_FAILED, message, remedy));
         }
         let args = (*source.started.args).clone();
         Ok(Renewal { source, kind: "restart", carried, args })
     }
 
-    /// A new run from a checkpoint, which `source` is the state at, with some
-    /// arguments and outputs changed.
+    /// A new run from a checkpoint, whose state is `source`, with some arguments and outputs
+    /// changed.
     pub fn branch(
         source: &'a Run,
         args: Map<String, Value>,
@@ -105,21 +112,26 @@ impl<'a> Renewal<'a> {
         Renewal { source, kind: "branch", carried: Carried::for_branch(source, set), args: all }
     }
 
-    /// The run it is made from.
+    /// The run that the new one is derived from.
     pub fn source(&self) -> RunId {
         self.source.id
     }
 
-    /// Steps that would be done a second time: those that the run, as it is `now`,
-    /// has begun and that are not taken over.
+    /// Steps that would be executed a second time: those that the run, as it is `now`, has
+    /// dispatched and whose results the new run does not carry over.
     pub fn repeated(&self, now: &Run) -> Vec<u32> {
         let repeats = self.carried.repeats(&self.source.definition.plan);
         let done = |at: &u32| now.steps[*at as usize].dispatch_no > 0;
         repeats.into_iter().filter(done).collect()
     }
 
-    /// Starts it.
-    pub async fn start(self, service: &Service, by: &str, work: Dispatching) -> Done<RunId> {
+    /// Starts the new run.
+    pub async fn start(
+        self,
+        service: &Service,
+        by: &str,
+        work: Dispatching,
+    ) -> ServiceResult<RunId> {
         let Renewal { source, kind, carried, args } = self;
         let begun = &source.started;
         let Some(hash) = begun.definition else {
@@ -147,10 +159,10 @@ impl<'a> Renewal<'a> {
 
 fn unstorable(run: RunId, why: &str) -> Failure {
     let message = format!("the definition of {run} cannot be used: {why}");
-    Refused::new(refused::RUN_UNREADABLE, message, "start the workflow anew").into()
+    Refused::new(refused::RUN_UNREADABLE, message, "start the workflow again").into()
 }
 
-/// Outputs that are taken to have been others: `STEP.OUTPUT` to a value.
+/// Overrides of outputs: `STEP.OUTPUT` to a value.
 pub fn changes<'v>(
     source: &Run,
     set: impl IntoIterator<Item = (&'v str, Value)>,
@@ -165,7 +177,7 @@ pub fn changes<'v>(
         if source.steps[position as usize].status != StepStatus::Completed {
             let message =
                 format!("step `{}` was not completed at this checkpoint", visible::brief(step));
-            let remedy = "take a later checkpoint, or leave this `--set` out";
+            let remedy = "choose a later checkpoint, or leave this `--set` out";
             return Err(Refused::new("bad_reference", message, remedy));
         }
         changes.entry(position).or_default().insert(output.to_owned(), value);
@@ -173,7 +185,7 @@ pub fn changes<'v>(
     Ok(changes)
 }
 
-/// A step of a run, by its id.
+/// The position of a step in the plan of a run.
 pub fn position(run: &Run, name: &str) -> Result<u32, Refused> {
     let plan = &run.definition.plan;
     let at = plan.graph.position(name).and_then(|at| u32::try_from(at).ok());
@@ -188,8 +200,8 @@ pub fn position(run: &Run, name: &str) -> Result<u32, Refused> {
     })
 }
 
-/// A run by its id, or the beginning of it, with its state.
-pub async fn load(service: &Service, text: &str) -> Done<Run> {
+/// Loads a run by its id or a prefix of it.
+pub async fn load(service: &Service, text: &str) -> ServiceResult<Run> {
     let run = find::run(service, text).await?.run;
     find::load(service, run).await
 }

@@ -1,26 +1,26 @@
-//! Documents that somebody hands over, and what is found in them.
+//! Documents that a caller passes in, and the diagnostics found in them.
 
 use sluice_core::code::Code;
 use sluice_core::diagnostic::{Diagnostic, Problem, Problems};
 use sluice_core::span::Span;
 use std::borrow::Cow;
 
-/// One document, read.
+/// A document, read into memory.
 #[derive(Debug, Clone)]
 pub struct Input {
-    /// As it was named.
+    /// File name, as the caller gave it.
     pub name: String,
-    /// Its bytes; when it is longer than a document may be, one byte more than that.
+    /// Content. If it is longer than a document may be, it is cut one byte above the limit.
     pub bytes: Vec<u8>,
 }
 
 impl Input {
-    /// The text, as far as it is text: for drawing.
+    /// The text with invalid bytes replaced, for showing it.
     pub fn lossy(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.bytes)
     }
 
-    /// The text, or what is wrong with it. For files that are not documents;
+    /// The text, or a diagnostic if it is not UTF-8. For files that are not documents;
     /// documents are checked in the core.
     pub fn text(&self) -> Result<&str, Vec<Diagnostic>> {
         std::str::from_utf8(&self.bytes).map_err(|error| {
@@ -34,11 +34,11 @@ impl Input {
     }
 }
 
-/// What was found in one document, for people.
+/// The diagnostics of one document.
 #[derive(Debug)]
 pub struct Findings {
-    /// The document.
+    /// The document they refer to.
     pub input: Input,
-    /// What was found.
+    /// Errors and warnings.
     pub diagnostics: Vec<Diagnostic>,
 }

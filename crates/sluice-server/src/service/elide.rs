@@ -1,8 +1,8 @@
-//! What steps said on the way to their answers goes, the answers stay.
+//! Removes streamed parts of answers from journals; the complete answers stay.
 
 use super::erase::{changed, not_ended, unreadable};
 use super::{Service, find, unused};
-use crate::refused::Done;
+use crate::refused::ServiceResult;
 use sluice_core::evidence::elision::{self, Left};
 use sluice_core::journal::wire;
 use sluice_core::port::Clock as _;
@@ -12,46 +12,53 @@ use sluice_core::run::id::RunId;
 use sluice_engine::world::SystemClock;
 use std::collections::BTreeSet;
 
-/// Bytes of frames read at once.
+/// Bytes of frames per query.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
-/// Runs read at once.
+/// Runs per query.
 const PAGE: usize = 1000;
-/// Bytes that one write leaves beside frames, about; each has an entry of its own.
+/// Approximate size of stream deltas that one write replaces; each write has an audit entry.
 const LEFT_BYTES: usize = 8 * 1024 * 1024;
 
-/// Which runs, and why.
+/// Selects the runs whose parts are removed.
 #[derive(Debug, Clone, Default)]
-pub struct Wish {
-    /// One, by a beginning of its id; without it, all that are old enough.
+pub struct ElideRequest {
+    /// One run, by a prefix of its id; without it, all runs that are old enough.
     pub run: Option<String>,
-    /// Only runs that ended so long ago.
+    /// Only runs that ended at least this long ago.
     pub older_than_ms: Option<u64>,
-    /// Who wants it.
+    /// The principal that requests it.
     pub actor: String,
-    /// Why.
+    /// The reason, for the audit.
     pub reason: String,
 }
 
-/// What went.
+// The name under which crate `sluice` still uses it.
+pub use ElideRequest as Wish;
+
+/// How much was removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Gone {
-    /// Parts of answers.
+pub struct ElidedCounts {
+    /// Number of parts.
     pub parts: u64,
-    /// Runs they were of.
+    /// Number of runs they belonged to.
     pub runs: u64,
 }
 
-/// Elides what is wished.
-pub async fn elide(service: &Service, wish: &Wish) -> Done<Gone> {
-    let ended_by_ms = wish.older_than_ms.map(|age_ms| SystemClock.now_ms().saturating_sub(age_ms));
-    let mut gone = Gone::default();
-    if let Some(text) = &wish.run {
+// The name under which crate `sluice` still uses it.
+pub use ElidedCounts as Gone;
+
+/// Removes the parts of the selected runs.
+pub async fn elide(service: &Service, request: &ElideRequest) -> ServiceResult<ElidedCounts> {
+    let ended_by_ms =
+        request.older_than_ms.map(|age_ms| SystemClock.now_ms().saturating_sub(age_ms));
+    let mut gone = ElidedCounts::default();
+    if let Some(text) = &request.run {
         let row = find::run(service, text).await?;
         if !row.status.is_terminal() {
             return Err(not_ended(&row).into());
         }
         if is_old(&row, ended_by_ms) {
-            gone.parts = one(service, row.run, wish).await?;
+            gone.parts = elide_run(service, row.run, request).await?;
             gone.runs = u64::from(gone.parts > 0);
         }
         return Ok(gone);
@@ -62,20 +69,20 @@ pub async fn elide(service: &Service, wish: &Wish) -> Done<Gone> {
         let Some(last) = rows.last() else { return Ok(gone) };
         filter.before = Some(last.run);
         for row in rows.iter().filter(|row| is_old(row, ended_by_ms)) {
-            let parts = one(service, row.run, wish).await?;
+            let parts = elide_run(service, row.run, request).await?;
             gone.runs += u64::from(parts > 0);
             gone.parts += parts;
         }
     }
 }
 
-/// Whether a run has ended, and long enough ago.
+/// Whether a run ended, and long enough ago.
 fn is_old(row: &RunRow, ended_by_ms: Option<u64>) -> bool {
     let old = |ended_ms: u64| ended_by_ms.is_none_or(|by_ms| ended_ms <= by_ms);
     row.status.is_terminal() && row.ended_at_ms.is_some_and(old)
 }
 
-/// Frames whose parts go in one write.
+/// Frames whose parts are removed in one write.
 #[derive(Default)]
 struct Batch {
     besides: Vec<(u64, Vec<u8>)>,
@@ -83,8 +90,8 @@ struct Batch {
     bytes: usize,
 }
 
-/// Elides all there is of a run. Answers how many parts went.
-async fn one(service: &Service, run: RunId, wish: &Wish) -> Done<u64> {
+/// Removes all parts of a run. Returns their number.
+async fn elide_run(service: &Service, run: RunId, request: &ElideRequest) -> ServiceResult<u64> {
     let store = &*service.store;
     let (mut batch, mut count, mut after) = (Batch::default(), 0, 0);
     let (mut dropped, mut used) = (BTreeSet::new(), BTreeSet::new());
@@ -98,7 +105,7 @@ async fn one(service: &Service, run: RunId, wish: &Wish) -> Done<u64> {
                 continue;
             };
             if batch.bytes > LEFT_BYTES {
-                write(service, run, wish, std::mem::take(&mut batch), Vec::new()).await?;
+                write(service, run, request, std::mem::take(&mut batch), Vec::new()).await?;
             }
             used.extend(wire::blobs(&frame.body).map_err(unreadable(run))?);
             dropped.extend(elided.blobs);
@@ -109,21 +116,21 @@ async fn one(service: &Service, run: RunId, wish: &Wish) -> Done<u64> {
         }
     }
     let blobs: BTreeSet<Hash> = dropped.difference(&used).copied().collect();
-    let blobs = unused::of(store, run, blobs).await?;
-    write(service, run, wish, batch, blobs).await?;
+    let blobs = unused::unreferenced(store, run, blobs).await?;
+    write(service, run, request, batch, blobs).await?;
     Ok(count)
 }
 
 async fn write(
     service: &Service,
     run: RunId,
-    wish: &Wish,
+    request: &ElideRequest,
     batch: Batch,
     blobs: Vec<Hash>,
-) -> Done<()> {
+) -> ServiceResult<()> {
     let Some(elision) = batch.left.end() else { return Ok(()) };
     let now_ms = SystemClock.now_ms();
-    let entries = vec![elision::entry(run, now_ms, &wish.actor, &wish.reason, &elision)];
+    let entries = vec![elision::entry(run, now_ms, &request.actor, &request.reason, &elision)];
     let (bodies, node) = (Vec::new(), service.engine.node());
     let erasure = Erasure { run, bodies, besides: batch.besides, blobs, node, entries };
     if service.store.erase(erasure).await? == Erased::NoFrame {

@@ -1,8 +1,8 @@
-//! Payloads go, the proof that they were there stays.
+//! Erases payloads of journals; their hashes stay as evidence.
 
 use super::{Service, unused};
 use crate::refused::{
-    DATA_UNUSABLE, Done, EVENT_UNKNOWN, Failure, RUN_NOT_ENDED, RUN_UNREADABLE, Refused,
+    DATA_UNUSABLE, EVENT_UNKNOWN, Failure, RUN_NOT_ENDED, RUN_UNREADABLE, Refused, ServiceResult,
 };
 use sluice_core::evidence::erasure;
 use sluice_core::journal::wire::{self, WireError};
@@ -13,18 +13,18 @@ use sluice_core::run::id::RunId;
 use sluice_engine::world::SystemClock;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Bytes of frames read at once.
+/// Bytes of frames per query.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
 
-/// Erases what a run that ended was given and answered: of some events, or of
-/// all. Answers how many payloads went.
+/// Erases the inputs and outputs of a run that ended: of some events, or of all.
+/// Returns the number of erased payloads.
 pub async fn erase(
     service: &Service,
     row: &RunRow,
     events: &[u64],
     actor: &str,
     reason: &str,
-) -> Done<usize> {
+) -> ServiceResult<usize> {
     if !row.status.is_terminal() {
         return Err(not_ended(row).into());
     }
@@ -38,9 +38,9 @@ pub async fn erase(
         return Ok(0);
     }
     let entries = erasure::entries(run, SystemClock.now_ms(), actor, reason, &erased.gone);
-    let blobs = unused::of(&*service.store, run, erased.blobs).await?;
+    let blobs = unused::unreferenced(&*service.store, run, erased.blobs).await?;
     let node = service.engine.node();
-    let Left { bodies, besides, .. } = erased;
+    let Residue { bodies, besides, .. } = erased;
     let erasure = Erasure { run, bodies, besides, blobs, node, entries };
     if service.store.erase(erasure).await? == Erased::NoFrame {
         return Err(changed(run).into());
@@ -50,43 +50,48 @@ pub async fn erase(
 
 fn workspace_stays(run: RunId, error: &std::io::Error) -> Refused {
     let message = format!("the workspace of {run} cannot be removed: {error}");
-    Refused::new(DATA_UNUSABLE, message, "put its permissions right, then erase again")
+    Refused::new(DATA_UNUSABLE, message, "correct its permissions, then erase again")
 }
 
-/// Somebody was faster.
+/// A concurrent change came first.
 pub(super) fn changed(run: RunId) -> Refused {
     let message = format!("{run} changed while it was read");
     Refused::new(RUN_UNREADABLE, message, "try again")
 }
 
-/// A frame that makes no sense.
+/// A frame that cannot be decoded.
 pub(super) fn unreadable(run: RunId) -> impl Fn(WireError) -> Failure {
     move |error| {
         let message = format!("the journal of {run} cannot be read: {error}");
-        Refused::new(RUN_UNREADABLE, message, "it is left alone").into()
+        Refused::new(
+            RUN_UNREADABLE,
+            message,
+            "nothing was changed; `sluice audit verify` checks the journal",
+        )
+        .into()
     }
 }
 
 pub(super) fn not_ended(row: &RunRow) -> Refused {
     let (run, status) = (row.run, row.status);
     let message = format!("{run} has not ended; it is {status}");
-    let remedy = format!("what it needs cannot be erased; `sluice runs cancel {run}` ends it");
+    let remedy = format!("only runs that ended can be erased; `sluice runs cancel {run}` ends it");
     Refused::new(RUN_NOT_ENDED, message, remedy)
 }
 
-/// What is left of a run.
+/// What remains of the frames of a run after erasing.
 #[derive(Default)]
-struct Left {
+struct Residue {
     bodies: Vec<(u64, Vec<u8>)>,
     besides: Vec<(u64, Vec<u8>)>,
     gone: Vec<(u64, Hash)>,
-    /// What went with the payloads and nothing else of the run refers to.
+    /// Blobs of erased payloads to which nothing else of the run refers.
     blobs: BTreeSet<Hash>,
 }
 
-/// Takes payloads out of a run's frames: of some events, or of all.
-async fn gather(store: &dyn Store, run: RunId, events: &[u64]) -> Done<Left> {
-    let mut left = Left::default();
+/// Removes payloads from the frames of a run: of some events, or of all.
+async fn gather(store: &dyn Store, run: RunId, events: &[u64]) -> ServiceResult<Residue> {
+    let mut left = Residue::default();
     let mut used = BTreeSet::new();
     let mut after = 0;
     loop {
@@ -94,25 +99,25 @@ async fn gather(store: &dyn Store, run: RunId, events: &[u64]) -> Done<Left> {
         let Some(last) = frames.last() else { break };
         after = last.first + u64::from(last.count) - 1;
         for frame in frames {
-            one(store, (run, &frame), events, &mut left, &mut used).await?;
+            erase_frame(store, (run, &frame), events, &mut left, &mut used).await?;
         }
     }
     if let Some(event) = events.iter().find(|event| **event == 0 || **event > after) {
         let message = format!("{run} has no event {event}; it has {after}");
-        let remedy = format!("`sluice runs export {run}` shows them");
+        let remedy = format!("`sluice runs export {run}` lists them");
         return Err(Refused::new(EVENT_UNKNOWN, message, remedy).into());
     }
     left.blobs.retain(|hash| !used.contains(hash));
     Ok(left)
 }
 
-async fn one(
+async fn erase_frame(
     store: &dyn Store,
     (run, frame): (RunId, &Frame),
     events: &[u64],
-    left: &mut Left,
+    left: &mut Residue,
     used: &mut BTreeSet<Hash>,
-) -> Done<()> {
+) -> ServiceResult<()> {
     let id = |place: usize| frame.first + place as u64;
     let which = |place: usize| events.is_empty() || events.contains(&id(place));
     let mut blobs = BTreeMap::new();

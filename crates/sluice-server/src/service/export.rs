@@ -1,23 +1,22 @@
-//! Everything about a run in one object.
+//! Exports everything about a run as one object.
 
 use super::{Service, runs};
-use crate::refused::{Done, RUN_UNREADABLE, Refused};
+use crate::refused::{RUN_UNREADABLE, Refused, ServiceResult};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use sluice_core::journal::envelope::Seen;
 use sluice_core::plan::Plan;
 use sluice_core::run::state::Run;
 
-/// Everything about a run.
 #[derive(Serialize)]
 struct Exported<'a> {
     definition: Definition<'a>,
-    /// Envelopes, in order.
+    /// In journal order.
     events: Vec<Box<RawValue>>,
-    /// Ranges of events that are not there any more: parts of answers.
+    /// Ranges of events that were removed: streamed parts of answers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     elided: Vec<(u64, u64)>,
-    /// What governance decided, in order.
+    /// Decisions of the gates, in journal order.
     decisions: Vec<Box<RawValue>>,
     projection: Box<RawValue>,
 }
@@ -25,17 +24,17 @@ struct Exported<'a> {
 #[derive(Serialize)]
 struct Definition<'a> {
     hash: &'a str,
-    /// As it was written.
+    /// The source text.
     document: &'a str,
     plan: &'a Plan,
 }
 
-/// The definition, every event, the decisions and the projection of a run, as it
-/// was loaded.
-pub async fn export(service: &Service, run: &Run) -> Done<Box<RawValue>> {
+/// The definition, every event, the decisions and the projection of a run, up to the
+/// version that was loaded.
+pub async fn export(service: &Service, run: &Run) -> ServiceResult<Box<RawValue>> {
     let (mut events, mut elided, mut decisions) = (Vec::new(), Vec::new(), Vec::new());
     let mut broken = None;
-    runs::each(service, run, 0, |seen| match seen {
+    runs::for_each_event(service, run, 0, |seen| match seen {
         Seen::Elided { first, last } => elided.push((first, last)),
         Seen::Event(event) => match RawValue::from_string(event.json) {
             Ok(envelope) => {
@@ -50,7 +49,12 @@ pub async fn export(service: &Service, run: &Run) -> Done<Box<RawValue>> {
     .await?;
     if let Some(error) = broken {
         let message = format!("an event of {} cannot be read: {error}", run.id);
-        return Err(Refused::new(RUN_UNREADABLE, message, "the journal says more").into());
+        return Err(Refused::new(
+            RUN_UNREADABLE,
+            message,
+            "`sluice audit verify` checks the journal",
+        )
+        .into());
     }
     let definition = Definition {
         hash: &run.definition.hash,

@@ -1,7 +1,7 @@
-//! Runs and questions by a beginning of their ids.
+//! Finds runs and approvals by id or by a prefix of their id.
 
 use super::Service;
-use crate::refused::{self, APPROVAL_UNKNOWN, Done, ID_AMBIGUOUS, RUN_UNKNOWN, Refused};
+use crate::refused::{self, APPROVAL_UNKNOWN, ID_AMBIGUOUS, RUN_UNKNOWN, Refused, ServiceResult};
 use sluice_core::port::store::{Filter, RunRow, Store};
 use sluice_core::run::id::{ApprovalId, RunId};
 use sluice_core::run::state::Run;
@@ -11,11 +11,11 @@ use sluice_core::visible;
 use sluice_engine::error::LoadError;
 use std::ops::RangeInclusive;
 
-/// Most ids that a refusal lists.
+/// Maximum number of ids that a refusal lists.
 const LISTED_MAX: usize = 5;
-/// Runs read at once.
+/// Runs per query.
 const PAGE: usize = 1000;
-/// Most runs that are searched for a question that is closed.
+/// Maximum number of recent runs that are searched for a resolved approval.
 const LATELY_MAX: usize = 1000;
 
 /// The statuses of runs that have not ended.
@@ -27,15 +27,15 @@ pub const UNFINISHED: [RunStatus; 5] = [
     RunStatus::Recovered,
 ];
 
-/// The run whose id is `text`, or the only one whose id begins so.
-pub async fn run(service: &Service, text: &str) -> Done<RunRow> {
+/// The run whose id is `text`, or the only one whose id begins with it.
+pub async fn run(service: &Service, text: &str) -> ServiceResult<RunRow> {
     run_in(&*service.store, text).await
 }
 
-/// The same, where only the store is open.
-pub async fn run_in(store: &dyn Store, text: &str) -> Done<RunRow> {
+/// [`run`], for callers that have only a store.
+pub async fn run_in(store: &dyn Store, text: &str) -> ServiceResult<RunRow> {
     let unknown = || {
-        let remedy = "`sluice runs list` shows the runs there are";
+        let remedy = "`sluice runs list` lists the runs";
         Refused::new(RUN_UNKNOWN, format!("there is no run `{text}`"), remedy)
     };
     let (from, to) = range(text, "run_").ok_or_else(unknown)?;
@@ -50,39 +50,39 @@ pub async fn run_in(store: &dyn Store, text: &str) -> Done<RunRow> {
     }
 }
 
-/// The run of a whole id, for what changes it: a beginning could mean another run by
-/// the time the change arrives.
-pub async fn whole_run(service: &Service, text: &str) -> Done<RunRow> {
+/// The run with this complete id, for operations that change it: a prefix could match
+/// a different run by the time the change arrives.
+pub async fn whole_run(service: &Service, text: &str) -> ServiceResult<RunRow> {
     if RunId::parse(text).is_none() {
-        let message = format!("`{}` is not the whole id of a run", visible::brief(text));
+        let message = format!("`{}` is not a complete run id", visible::brief(text));
         let remedy = "send `run_` and all 32 digits";
         return Err(Refused::new(RUN_UNKNOWN, message, remedy).into());
     }
     run(service, text).await
 }
 
-/// The question of a whole id, and the run that asks it; see [`whole_run`].
-pub async fn whole_approval(service: &Service, text: &str) -> Done<(Run, ApprovalId)> {
+/// The approval with this complete id, and its run; see [`whole_run`].
+pub async fn whole_approval(service: &Service, text: &str) -> ServiceResult<(Run, ApprovalId)> {
     if ApprovalId::parse(text).is_none() {
-        let message = format!("`{}` is not the whole id of an approval", visible::brief(text));
+        let message = format!("`{}` is not a complete approval id", visible::brief(text));
         let remedy = "send `apr_` and all 32 digits";
         return Err(Refused::new(APPROVAL_UNKNOWN, message, remedy).into());
     }
     approval(service, text).await
 }
 
-/// A question and the run that asks it.
-pub async fn approval(service: &Service, text: &str) -> Done<(Run, ApprovalId)> {
+/// The approval whose id is `text`, or the only one whose id begins with it, and its run.
+pub async fn approval(service: &Service, text: &str) -> ServiceResult<(Run, ApprovalId)> {
     let unknown = || {
-        let remedy = "`sluice approvals list` shows the open ones";
+        let remedy = "`sluice approvals list` lists the open approvals";
         Refused::new(APPROVAL_UNKNOWN, format!("there is no approval `{text}`"), remedy)
     };
     let (from, to) = range(text, "apr_").ok_or_else(unknown)?;
     let wanted = ApprovalId(from)..=ApprovalId(to);
-    let mut found = among(service, asking(service).await?, &wanted).await?;
+    let mut found = among(service, runs_with_open_approvals(service).await?, &wanted).await?;
     if found.is_empty() {
         let filter = Filter { limit: LATELY_MAX, ..Filter::default() };
-        // One that is closed, in a run of lately.
+        // It may be resolved, in a recent run.
         let rows = service.store.list(filter).await?;
         found = among(service, rows, &wanted).await?;
     }
@@ -93,13 +93,13 @@ pub async fn approval(service: &Service, text: &str) -> Done<(Run, ApprovalId)> 
     }
 }
 
-/// The questions of some runs with ids in a range. A run that cannot be read
-/// does not hide the questions of others.
+/// The approvals of some runs with ids in a range. A run that cannot be read does not
+/// hide the approvals of other runs.
 async fn among(
     service: &Service,
     rows: Vec<RunRow>,
     wanted: &RangeInclusive<ApprovalId>,
-) -> Done<Vec<(Run, ApprovalId)>> {
+) -> ServiceResult<Vec<(Run, ApprovalId)>> {
     let mut found = Vec::new();
     for row in rows {
         let Some(run) = load_if_readable(service, row.run).await? else { continue };
@@ -109,8 +109,8 @@ async fn among(
     Ok(found)
 }
 
-/// Every run that waits for a person's answer, newest first.
-pub async fn asking(service: &Service) -> Done<Vec<RunRow>> {
+/// Every run that has an open approval, newest first.
+pub async fn runs_with_open_approvals(service: &Service) -> ServiceResult<Vec<RunRow>> {
     let mut rows: Vec<RunRow> = Vec::new();
     loop {
         let before = rows.last().map(|row| row.run);
@@ -124,8 +124,8 @@ pub async fn asking(service: &Service) -> Done<Vec<RunRow>> {
     }
 }
 
-/// A run that is there; none if its journal makes no sense.
-pub async fn load_if_readable(service: &Service, run: RunId) -> Done<Option<Run>> {
+/// Loads a run; `None` if its journal cannot be read.
+pub async fn load_if_readable(service: &Service, run: RunId) -> ServiceResult<Option<Run>> {
     match service.engine.load(run).await {
         Ok(run) => Ok(Some(run)),
         Err(LoadError::Poison { .. }) => Ok(None),
@@ -133,8 +133,8 @@ pub async fn load_if_readable(service: &Service, run: RunId) -> Done<Option<Run>
     }
 }
 
-/// A run that is there.
-pub async fn load(service: &Service, run: RunId) -> Done<Run> {
+/// Loads a run.
+pub async fn load(service: &Service, run: RunId) -> ServiceResult<Run> {
     service.engine.load(run).await.map_err(refused::load)
 }
 
@@ -152,7 +152,7 @@ pub fn step(run: &Run, name: &str) -> Result<(), Refused> {
     Err(Refused::new("unknown_step", message, remedy))
 }
 
-/// The ids that begin with `text`, with or without their prefix.
+/// The range of ids that begin with `text`, with or without their prefix.
 fn range(text: &str, prefix: &str) -> Option<(u128, u128)> {
     const DIGITS: usize = 32;
     let digits = text.strip_prefix(prefix).unwrap_or(text);
@@ -174,7 +174,7 @@ fn ambiguous(text: &str, ids: impl ExactSizeIterator<Item = String>) -> Refused 
         notes.push("…".to_owned());
     }
     let message = format!("several ids begin with `{text}`");
-    Refused::new(ID_AMBIGUOUS, message, "write more of the one that is meant").with_notes(notes)
+    Refused::new(ID_AMBIGUOUS, message, "give a longer prefix of the id").with_notes(notes)
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! What would come of a run, step by step, before it is started.
+//! Forecasts a run: what the gates would decide about each step, without starting it.
 
-use super::start::{self, Wish};
-use crate::house::House;
+use super::start::{self, StartRequest};
 use crate::limits::FORECAST_DECISIONS_MAX;
-use crate::refused::{self, Done};
+use crate::organisation::Organisation;
+use crate::refused::{self, ServiceResult};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -12,62 +12,66 @@ use sluice_core::journal::envelope::Shown;
 use sluice_core::plan::step::Step;
 use std::collections::BTreeMap;
 
-/// What the gates would say of a run.
+/// The forecast of a run.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ForecastShown {
-    /// The workflow.
+    /// Name of the workflow.
     pub workflow: String,
-    /// Whether every step was come to.
+    /// Whether the forecast reached every step.
     pub whole: bool,
-    /// Step by step, in the document's order; instances after their step.
+    /// The steps in the order of the document; instances follow their step.
     pub steps: Vec<StepForecast>,
-    /// The gateways that steps would go to, and how they are now.
+    /// The gateways that steps would be sent to, with their current health.
     pub gateways: Vec<GatewayForecast>,
 }
 
-/// What would come of a step.
+/// The forecast of a step.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct StepForecast {
-    /// The step, or an instance of it.
+    /// Id of the step, or of an instance of it.
     pub node_id: String,
-    /// `send`, `ask` (a person), `stop` (a gate), `skip`, `fail`, `depends` (on what
-    /// steps before it say), or `unknown`.
+    /// `send`, `ask` (waits for an approval), `stop` (a gate blocks it), `skip`, `fail`,
+    /// `depends` (on the outputs of earlier steps), or `unknown`.
     pub outcome: String,
-    /// Whether it comes to that only if steps before it say the right things.
+    /// Whether the outcome depends on the outputs of earlier steps.
     pub conditional: bool,
-    /// Why, for people.
+    /// The reason, for people.
     pub reason: Option<String>,
-    /// Where it would go.
+    /// The gateway that it would be sent to.
     pub gateway: Option<String>,
-    /// The decision gate by gate, as the payload of `governance.decided`. In long
-    /// runs it is left out of steps that would just be sent.
+    /// The decision gate by gate, as in the payload of `governance.decided`. In long runs
+    /// it is left out of steps that would simply be sent.
     pub decision: Option<Map<String, Value>>,
 }
 
 /// A gateway that a run would use.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct GatewayForecast {
-    /// Its name.
+    /// Name of the gateway.
     pub name: String,
-    /// `healthy`, `degraded` or `offline`, as far as this process can tell.
+    /// `healthy`, `degraded` or `offline`, as this process last observed it.
     pub health: String,
 }
 
-/// What would come of a run of a registered workflow.
-pub async fn named(house: &House, reference: &str, wish: Wish) -> Done<ForecastShown> {
-    let ready = start::ready(house, reference).await?;
-    let request = start::filled(house, ready, &wish);
+/// Forecasts a run of a registered workflow.
+pub async fn forecast_workflow(
+    organisation: &Organisation,
+    reference: &str,
+    request: StartRequest,
+) -> ServiceResult<ForecastShown> {
+    let ready = start::prepare_workflow(organisation, reference).await?;
+    let request = start::with_request(organisation, ready, &request);
     let plan = &request.stored.definition.plan;
     let workflow = plan.name.clone();
     let mut steps: Vec<StepForecast> = plan.steps.iter().map(unknown).collect();
-    let engine = &house.service().engine;
+    let engine = &organisation.service().engine;
     let forecast = engine.forecast(request).await.map_err(refused::start)?;
-    let mut places: BTreeMap<String, usize> =
+    let mut positions: BTreeMap<String, usize> =
         steps.iter().enumerate().map(|(at, step)| (step.node_id.clone(), at)).collect();
     for event in &forecast.events {
-        see(&mut steps, &mut places, event);
+        apply(&mut steps, &mut positions, event);
     }
-    bound(&mut steps);
+    drop_plain_decisions(&mut steps);
     let mut gateways: Vec<String> = steps.iter().filter_map(|step| step.gateway.clone()).collect();
     gateways.sort_unstable();
     gateways.dedup();
@@ -86,8 +90,8 @@ pub async fn named(house: &House, reference: &str, wish: Wish) -> Done<ForecastS
 }
 
 fn unknown(step: &Step) -> StepForecast {
-    let of_others = |expr: &Expr| expr.references().any(|one| one.path.head() != "args");
-    let conditional = step.condition.as_ref().is_some_and(of_others)
+    let reads_steps = |expr: &Expr| expr.references().any(|one| one.path.head() != "args");
+    let conditional = step.condition.as_ref().is_some_and(reads_steps)
         || step.edges.iter().any(|edge| edge.condition.is_some());
     StepForecast {
         node_id: step.id.clone(),
@@ -99,18 +103,19 @@ fn unknown(step: &Step) -> StepForecast {
     }
 }
 
-/// Leaves out what nobody reads of long runs: that step after step would be sent.
-fn bound(steps: &mut [StepForecast]) {
+/// Bounds the size of a forecast: beyond a limit, steps that would simply be sent have no
+/// decision.
+fn drop_plain_decisions(steps: &mut [StepForecast]) {
     let plain = steps.iter_mut().filter(|step| step.outcome == "send");
     plain.skip(FORECAST_DECISIONS_MAX).for_each(|step| step.decision = None);
 }
 
-/// Takes over what an event says of a step.
-fn see(steps: &mut Vec<StepForecast>, places: &mut BTreeMap<String, usize>, event: &Shown) {
+/// Applies an event to the forecast of its step.
+fn apply(steps: &mut Vec<StepForecast>, positions: &mut BTreeMap<String, usize>, event: &Shown) {
     let mut envelope: Value = serde_json::from_str(&event.json).unwrap_or_default();
     let Value::Object(payload) = envelope["payload"].take() else { return };
     let Some(node) = payload.get("nodeId").and_then(Value::as_str) else { return };
-    let Some(at) = place_of(steps, places, node) else { return };
+    let Some(at) = position_of(steps, positions, node) else { return };
     let step = &mut steps[at];
     let text = |name: &str| payload.get(name).and_then(Value::as_str).map(str::to_owned);
     match event.kind.as_str() {
@@ -122,15 +127,15 @@ fn see(steps: &mut Vec<StepForecast>, places: &mut BTreeMap<String, usize>, even
                 _ => "stop",
             }
             .to_owned();
-            step.gateway = place(&payload);
+            step.gateway = gateway_of(&payload);
             step.decision = Some(payload);
         }
         "node.skipped" => {
             step.reason = text("reason");
-            // Without a decision it is a question, or nothing is done at all.
+            // Without a decision it is an approval step, or nothing would be executed.
             if step.decision.is_none() {
-                let looked = step.reason.as_deref().is_some_and(|why| why.contains("only looks"));
-                step.outcome = match (looked, step.conditional) {
+                let dry_run = text("cause").as_deref() == Some("advisory");
+                step.outcome = match (dry_run, step.conditional) {
                     (true, _) => "ask",
                     (false, true) => "depends",
                     (false, false) => "skip",
@@ -147,16 +152,16 @@ fn see(steps: &mut Vec<StepForecast>, places: &mut BTreeMap<String, usize>, even
     }
 }
 
-/// Where a step or an instance of one stands; an instance is like its step.
-fn place_of(
+/// The position of a step or instance in the list. A new instance copies its step.
+fn position_of(
     steps: &mut Vec<StepForecast>,
-    places: &mut BTreeMap<String, usize>,
+    positions: &mut BTreeMap<String, usize>,
     node: &str,
 ) -> Option<usize> {
-    if let Some(at) = places.get(node) {
+    if let Some(at) = positions.get(node) {
         return Some(*at);
     }
-    let whole = *places.get(node.split('[').next()?)?;
+    let whole = *positions.get(node.split('[').next()?)?;
     let conditional = steps[whole].conditional;
     steps.push(StepForecast {
         node_id: node.to_owned(),
@@ -166,18 +171,18 @@ fn place_of(
         gateway: None,
         decision: None,
     });
-    places.insert(node.to_owned(), steps.len() - 1);
+    positions.insert(node.to_owned(), steps.len() - 1);
     Some(steps.len() - 1)
 }
 
-/// The gateway that a decision was made about.
-fn place(payload: &Map<String, Value>) -> Option<String> {
+/// The gateway that a decision is about.
+fn gateway_of(payload: &Map<String, Value>) -> Option<String> {
     let facts = payload.get("facts")?;
     let name = facts["what"]["gateway"]["name"].as_str()?;
     (!name.is_empty()).then(|| name.to_owned())
 }
 
-/// Instances directly after their step.
+/// Sorts instances directly after their step.
 fn in_order(steps: Vec<StepForecast>) -> Vec<StepForecast> {
     let mut order: Vec<String> = Vec::new();
     let mut groups: BTreeMap<String, Vec<StepForecast>> = BTreeMap::new();

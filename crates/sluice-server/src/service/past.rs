@@ -1,8 +1,8 @@
-//! What was decided before, out of the journals.
+//! Reads past decisions from the journals.
 
 use super::registry::now_ms;
 use super::{Service, find, policies};
-use crate::refused::{self, Done};
+use crate::refused::{self, ServiceResult};
 use serde_json::Value;
 use sluice_core::journal::envelope::{Seen, Shown};
 use sluice_core::port::store::{Filter, RunRow};
@@ -10,12 +10,12 @@ use sluice_core::run::id::RunId;
 use sluice_govern::policy::{Policies, PolicyFacts};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Runs read at once.
+/// Runs per query.
 const PAGE: usize = 1000;
-/// Most epochs that are looked through for a set that was in force once.
+/// Maximum number of epochs that are searched for a policy set.
 const EPOCHS_MAX: u64 = 10_000;
 
-/// Which decisions of the past.
+/// Selects past decisions.
 #[derive(Debug, Clone, Default)]
 pub struct Past {
     /// Only decisions that are no older than this, in milliseconds.
@@ -24,48 +24,47 @@ pub struct Past {
     pub run: Option<String>,
 }
 
-/// A decision with what policies saw of it.
-pub struct Decided {
-    /// The run.
+/// A past decision, with the facts that policies decided on.
+pub struct PastDecision {
+    /// The run that the decision belongs to.
     pub run: RunId,
-    /// The step.
+    /// Id of the step.
     pub step: String,
-    /// The event that says so.
+    /// The event that records the decision.
     pub event: u64,
-    /// When.
+    /// When the decision was made.
     pub at_ms: u64,
-    /// The set that was in force.
+    /// Hash of the policy set that was in force.
     pub hash: String,
-    /// What policies saw.
+    /// What the policies decided on.
     pub facts: PolicyFacts<'static>,
 }
 
-/// Goes through decisions of the past, run by run, newest run first.
-pub struct Walk {
+/// Iterates over past decisions, run by run, newest run first.
+pub struct PastDecisions {
     from_ms: u64,
-    /// Runs that were listed and not looked at yet.
+    /// Runs that were listed and not read yet.
     rows: VecDeque<RunRow>,
     before: Option<RunId>,
     last: bool,
-    /// How many decisions could not be shown, since what policies saw of them is
-    /// erased or unreadable.
+    /// Number of decisions that were left out, because their facts are erased or unreadable.
     pub without: u64,
 }
 
-impl Walk {
-    /// Begins.
-    pub async fn begin(service: &Service, past: &Past) -> Done<Walk> {
+impl PastDecisions {
+    /// Starts before the first run.
+    pub async fn new(service: &Service, past: &Past) -> ServiceResult<PastDecisions> {
         let from_ms = past.since.map_or(0, |since| now_ms().saturating_sub(since));
         let mut rows = VecDeque::new();
         if let Some(text) = &past.run {
             rows.push_back(find::run(service, text).await?);
         }
         let last = !rows.is_empty();
-        Ok(Walk { from_ms, rows, before: None, last, without: 0 })
+        Ok(PastDecisions { from_ms, rows, before: None, last, without: 0 })
     }
 
-    /// The decisions of the next run; none when there are no more runs.
-    pub async fn next(&mut self, service: &Service) -> Done<Option<Vec<Decided>>> {
+    /// The decisions of the next run; `None` after the last run.
+    pub async fn next(&mut self, service: &Service) -> ServiceResult<Option<Vec<PastDecision>>> {
         loop {
             if let Some(row) = self.rows.pop_front() {
                 return Ok(Some(self.of_run(service, &row).await?));
@@ -83,7 +82,11 @@ impl Walk {
         }
     }
 
-    async fn of_run(&mut self, service: &Service, row: &RunRow) -> Done<Vec<Decided>> {
+    async fn of_run(
+        &mut self,
+        service: &Service,
+        row: &RunRow,
+    ) -> ServiceResult<Vec<PastDecision>> {
         let mut all = Vec::new();
         let Some(run) = find::load_if_readable(service, row.run).await? else { return Ok(all) };
         let mut after = 0;
@@ -105,31 +108,31 @@ impl Walk {
     }
 }
 
-fn read(run: RunId, event: &Shown) -> Option<Decided> {
+fn read(run: RunId, event: &Shown) -> Option<PastDecision> {
     let envelope: Value = serde_json::from_str(&event.json).ok()?;
     let payload = &envelope["payload"];
     let facts = serde_json::from_value(payload["facts"].clone()).ok()?;
     let text = |key: &str| payload[key].as_str().unwrap_or_default().to_owned();
     let (step, hash) = (text("nodeId"), text("policyHash"));
-    Some(Decided { run, step, event: event.id, at_ms: event.at_ms, hash, facts })
+    Some(PastDecision { run, step, event: event.id, at_ms: event.at_ms, hash, facts })
 }
 
-/// Sets that were in force, by hash.
+/// Policy sets that were in force, by hash.
 #[derive(Default)]
-pub struct Sets {
+pub struct PolicyHistory {
     found: BTreeMap<String, Policies>,
-    /// The epoch to look at next; none before the newest was.
+    /// The epoch to read next; `None` means the newest.
     next: Option<u64>,
     looked: u64,
 }
 
-impl Sets {
-    /// The set of a hash; none if the history does not have it.
-    pub async fn get(&mut self, service: &Service, hash: &str) -> Done<Option<&Policies>> {
+impl PolicyHistory {
+    /// The policy set with this hash; `None` if the history does not contain it.
+    pub async fn get(&mut self, service: &Service, hash: &str) -> ServiceResult<Option<&Policies>> {
         while !self.found.contains_key(hash) && self.looked < EPOCHS_MAX {
             let rows = service.store.registry(self.next).await?;
             self.looked += 1;
-            // A set that cannot be read any more decides nothing.
+            // A set that cannot be loaded any more is skipped.
             if let Ok(files) = policies::active(&rows.rows)
                 && let Ok(loaded) = Policies::load(&files)
             {

@@ -1,14 +1,14 @@
-//! Sets of policies that are stored.
+//! Loads and checks stored policy sets.
 
 use super::registry::now_ms;
 use crate::refused::{OUT_OF_RESOURCES, POLICIES_REFUSED, RESOURCES_REMEDY, Refused};
 use sluice_govern::policy::{DEFAULT, Policies, PolicyError};
 use sluice_govern::registry::{Kind, PolicySet, Row, Token, policy_files};
 
-/// Names and texts.
+/// Names and texts of policy files.
 pub type Files = Vec<(String, String)>;
 
-/// The set in force: what is stored, else the one that ships.
+/// The active set: the stored one, or the default.
 pub fn active(rows: &[Row]) -> Result<Files, Refused> {
     let stored = stored(rows, PolicySet::Active)?;
     if stored.is_empty() {
@@ -18,20 +18,20 @@ pub fn active(rows: &[Row]) -> Result<Files, Refused> {
     Ok(stored)
 }
 
-/// A set as it is stored.
+/// The files of a stored set.
 pub fn stored(rows: &[Row], set: PolicySet) -> Result<Files, Refused> {
     policy_files(rows, set).map_err(|why| {
         Refused::new(POLICIES_REFUSED, why, "apply the file that the policy came from again")
     })
 }
 
-/// Loads a set, or says everything that is wrong with it.
+/// Loads a set, or lists everything that is wrong with it.
 pub fn load(files: &Files) -> Result<Policies, Refused> {
     Policies::load(files).map_err(|errors| refused(&errors))
 }
 
-/// Loads a set that is to be put in force: some principal must be able to change it
-/// again. `people` are principals that exist.
+/// Loads a set that is to become active: some principal must be able to change it again.
+/// `people` are existing principals.
 pub fn load_for_force<'n>(
     files: &Files,
     people: impl IntoIterator<Item = &'n str>,
@@ -47,7 +47,7 @@ pub fn refused(errors: &[PolicyError]) -> Refused {
         return Refused::new(OUT_OF_RESOURCES, error.to_string(), RESOURCES_REMEDY);
     }
     let notes = errors.iter().map(ToString::to_string).collect();
-    let remedy = "put the policies right; `sluice policies init` writes a set that works";
+    let remedy = "correct the policies; `sluice policies init` writes a set that works";
     Refused::new(POLICIES_REFUSED, "the policies cannot be used", remedy).with_notes(notes)
 }
 
@@ -58,9 +58,9 @@ fn people(rows: &[Row]) -> Vec<String> {
     read.map(|token| token.principal).collect()
 }
 
-/// Refuses rows whose policies would not be usable. `who` changes them.
-pub fn usable(there: &[Row], after: &[Row], who: &str) -> Result<(), Refused> {
-    let (old, new) = (stored(there, PolicySet::Active)?, stored(after, PolicySet::Active)?);
+/// Refuses a change after which the policies would not be usable. `who` makes the change.
+pub fn usable(before: &[Row], after: &[Row], who: &str) -> Result<(), Refused> {
+    let (old, new) = (stored(before, PolicySet::Active)?, stored(after, PolicySet::Active)?);
     if new.is_empty() && !old.is_empty() {
         let message = "no active policy would be left";
         let remedy = "put other policies in their place; `sluice policies init` writes a set";
@@ -72,7 +72,7 @@ pub fn usable(there: &[Row], after: &[Row], who: &str) -> Result<(), Refused> {
         load_for_force(&new, people).map_err(|errors| refused(&errors))?;
     }
     let shadow = stored(after, PolicySet::Shadow)?;
-    if !shadow.is_empty() && shadow != stored(there, PolicySet::Shadow)? {
+    if !shadow.is_empty() && shadow != stored(before, PolicySet::Shadow)? {
         load(&shadow)?;
     }
     Ok(())

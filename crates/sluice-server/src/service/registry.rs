@@ -1,17 +1,16 @@
-//! Rows of the registry of a data directory: read, and changed all together or
-//! not at all.
+//! Reads and changes rows of the registry. A change of several rows is atomic.
 //!
-//! INVARIANT: what was checked is what is written. A change is refused by the
-//! store if another one came since the rows were read; then everything is read,
+//! INVARIANT: the rows that were checked are the rows that are written. The store refuses
+//! a change if the registry has changed since it was read; then the rows are read,
 //! compared and checked again.
 
 use super::document::Findings;
 use super::{RowOrigin, Service, policies};
 use crate::refused::{
-    CHANGE_REFUSED, Done, REGISTRY_BUSY, ROW_IN_USE, ROW_UNKNOWN, ROW_UNREADABLE, Refused,
-    SECRET_NOT_NAMED, SECRET_UNKNOWN, STORE_NOT_AUTHENTIC, VERSION_TAKEN,
+    CHANGE_REFUSED, REGISTRY_BUSY, ROW_IN_USE, ROW_UNKNOWN, ROW_UNREADABLE, Refused,
+    SECRET_NOT_NAMED, SECRET_UNKNOWN, STORE_NOT_AUTHENTIC, ServiceResult, VERSION_TAKEN,
 };
-use crate::webhooks::begin;
+use crate::webhooks::start_position;
 use serde_json::{Value, json};
 use sluice_core::doc::setup::section;
 use sluice_core::port::Clock as _;
@@ -25,16 +24,16 @@ use sluice_govern::decision::Disposition;
 use sluice_govern::policy::{self, PolicyFacts};
 use sluice_govern::registry::{Kind, Row};
 
-/// How often a change is tried when others come first.
+/// How often a change is tried when concurrent changes come first.
 const TRIES: usize = 16;
 
-/// In whose name rows change.
+/// The principal that changes rows.
 #[derive(Debug, Clone, Copy)]
 pub struct Author<'a> {
-    /// The principal.
+    /// Name of the principal.
     pub name: &'a str,
-    /// Why the policies in force are not asked. Only the owner of the data directory
-    /// can set it; the audit says so in category `security`.
+    /// The reason to skip the policies in force. Only the owner of the data directory can
+    /// set it; it is audited in category `security`.
     pub break_glass: Option<&'a str>,
 }
 
@@ -50,86 +49,98 @@ impl<'a> From<&'a String> for Author<'a> {
     }
 }
 
-/// Rows as somebody wants them.
+/// A change of rows.
 #[derive(Debug, Clone, Default)]
-pub struct Asked {
-    /// Rows that are written.
+pub struct RowChange {
+    /// Rows to write.
     pub put: Vec<Row>,
-    /// Rows that go.
+    /// Rows to remove.
     pub remove: Vec<(Kind, String)>,
 }
 
-/// What somebody wants, or what is wrong with the documents that say it.
-pub enum Wanted {
-    /// These rows.
-    Rows(Asked),
-    /// Nothing can be read from the documents.
+// The name under which crate `sluice` still uses it.
+pub use RowChange as Asked;
+
+/// The change that an edit makes, or the errors of the documents that describe it.
+pub enum PlannedChange {
+    /// The rows to write and remove.
+    Rows(RowChange),
+    /// The documents are not valid.
     Refused(Vec<Findings>),
 }
 
-/// What somebody wants of the rows there are.
-pub trait Wish {
-    /// What they should become.
-    fn rows(&self, there: &[Row]) -> Done<Wanted>;
+// The name under which crate `sluice` still uses it.
+pub use PlannedChange as Wanted;
 
-    /// Says where faults stand; those of other rows are given back.
+/// Computes a change from the stored rows.
+pub trait RowEdit {
+    /// The change to make.
+    fn rows(&self, stored: &[Row]) -> ServiceResult<PlannedChange>;
+
+    /// Locates faults in the documents of the change; returns faults of other rows as they are.
     fn place(&self, faults: Vec<RowFault>) -> (Vec<Findings>, Vec<RowFault>) {
         (Vec::new(), faults)
     }
 }
 
-impl<F: Fn(&[Row]) -> Done<Asked>> Wish for F {
-    fn rows(&self, there: &[Row]) -> Done<Wanted> {
-        self(there).map(Wanted::Rows)
+// The name under which crate `sluice` still uses it.
+pub use RowEdit as Wish;
+
+impl<F: Fn(&[Row]) -> ServiceResult<RowChange>> RowEdit for F {
+    fn rows(&self, stored: &[Row]) -> ServiceResult<PlannedChange> {
+        self(stored).map(PlannedChange::Rows)
     }
 }
 
-/// Whether a change is made or only looked at.
+/// Whether a change is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// It is made.
+    /// The change is written.
     Write,
-    /// It is looked at.
+    /// Dry run: the change is checked and not written.
     Look,
 }
 
-/// What became of a change.
-pub enum Outcome {
-    /// The rows are so, or would be.
+/// The result of a change.
+pub enum ChangeOutcome {
+    /// The change is valid: written, or checked in a dry run.
     Done {
-        /// What changed.
+        /// The rows that change.
         differences: Vec<Difference>,
-        /// The epoch that began with it.
+        /// The epoch after the change.
         epoch: u64,
-        /// Whether it was written.
+        /// Whether the change was written.
         mode: Mode,
-        /// What is allowed, and seldom meant.
+        /// What is allowed, but probably a mistake.
         warnings: Warnings,
     },
-    /// The documents are refused.
+    /// The documents are not valid.
     Refused(Vec<Findings>),
 }
 
-/// What a change says that is allowed, and seldom meant.
+// The name under which crate `sluice` still uses it.
+pub use ChangeOutcome as Outcome;
+
+/// What a change contains that is allowed, but probably a mistake.
 #[derive(Debug, Default)]
 pub struct Warnings {
-    /// Those that stand in the documents of the change.
+    /// Warnings that have a location in the documents of the change.
     pub placed: Vec<Findings>,
-    /// Those of other rows.
+    /// Warnings about other rows.
     pub others: Vec<RowFault>,
 }
 
 impl Warnings {
-    /// What the rows say after a change that they did not say before.
-    fn new(there: &[Row], after: &[Row], wish: &impl Wish) -> Warnings {
-        let known = rows::cautions(there);
+    /// The warnings that the change adds.
+    fn new(stored: &[Row], after: &[Row], edit: &impl RowEdit) -> Warnings {
+        let known = rows::cautions(stored);
         let mut found = rows::cautions(after);
         found.retain(|one| !known.contains(one));
-        let (placed, others) = wish.place(found);
+        let (placed, others) = edit.place(found);
         Warnings { placed, others }
     }
 
-    /// All of them in the words of an API.
+    /// All warnings as JSON objects.
     pub fn shown(&self) -> Vec<Value> {
         let placed = self.placed.iter().flat_map(|found| &found.diagnostics).map(
             |one| json!({"code": one.code.as_str(), "message": one.message, "hint": one.hint}),
@@ -141,81 +152,81 @@ impl Warnings {
     }
 }
 
-/// The time.
+/// The current time, in milliseconds since 1970.
 pub fn now_ms() -> u64 {
     SystemClock.now_ms()
 }
 
-/// The row of a kind and name; a refusal if there is none.
-pub fn row<'r>(there: &'r [Row], kind: Kind, name: &str) -> Result<&'r Row, Refused> {
-    rows::find(there, kind, name).ok_or_else(|| {
+/// Finds a row by kind and name, or refuses with a suggestion.
+pub fn row<'r>(stored: &'r [Row], kind: Kind, name: &str) -> Result<&'r Row, Refused> {
+    rows::find(stored, kind, name).ok_or_else(|| {
         let shown = visible::brief(name);
         let message = format!("there is no {} `{shown}`", kind.as_str());
-        let near = suggest(name, rows::names(there, kind));
+        let near = suggest(name, rows::names(stored, kind));
         let remedy = match near {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("`sluice {} list` shows those there are", section(kind)),
+            None => format!("`sluice {} list` lists them", section(kind)),
         };
         Refused::new(ROW_UNKNOWN, message, remedy)
     })
 }
 
-/// Changes rows to what is wished.
+/// Applies an edit to the registry.
 pub async fn change<'a>(
     service: &Service,
     by: impl Into<Author<'a>>,
     mode: Mode,
-    wish: &impl Wish,
-) -> Done<Outcome> {
+    edit: &impl RowEdit,
+) -> ServiceResult<ChangeOutcome> {
     let by: Author<'a> = by.into();
     for _ in 0..TRIES {
-        let there = service.store.registry(None).await?;
-        let asked = match wish.rows(&there.rows)? {
-            Wanted::Rows(asked) => asked,
-            Wanted::Refused(findings) => return Ok(Outcome::Refused(findings)),
+        let stored = service.store.registry(None).await?;
+        let change = match edit.rows(&stored.rows)? {
+            PlannedChange::Rows(change) => change,
+            PlannedChange::Refused(findings) => return Ok(ChangeOutcome::Refused(findings)),
         };
-        authentic(&there, &asked)?;
-        let after = settled(service, &there.rows, &asked, by.name)?;
-        let differences = rows::diff(&there.rows, &after);
-        if let Some(findings) = check(&there.rows, &after, &asked, wish)? {
-            return Ok(Outcome::Refused(findings));
+        authentic(&stored, &change)?;
+        let after = settled(service, &stored.rows, &change, by.name)?;
+        let differences = rows::diff(&stored.rows, &after);
+        if let Some(findings) = check(&stored.rows, &after, &change, edit)? {
+            return Ok(ChangeOutcome::Refused(findings));
         }
         if differences.is_empty() {
             let warnings = Warnings::default();
-            return Ok(Outcome::Done { differences, epoch: there.epoch, mode, warnings });
+            return Ok(ChangeOutcome::Done { differences, epoch: stored.epoch, mode, warnings });
         }
-        let warnings = Warnings::new(&there.rows, &after, wish);
-        policies::usable(&there.rows, &after, by.name)?;
+        let warnings = Warnings::new(&stored.rows, &after, edit);
+        policies::usable(&stored.rows, &after, by.name)?;
         if by.break_glass.is_none() {
-            permitted(service, &there.rows, &differences, by.name).await?;
+            permitted(service, &stored.rows, &differences, by.name).await?;
         }
         if mode == Mode::Look {
-            return Ok(Outcome::Done { differences, epoch: there.epoch, mode, warnings });
+            return Ok(ChangeOutcome::Done { differences, epoch: stored.epoch, mode, warnings });
         }
         let feed_end = service.store.feed_end().await?;
-        if let Some(epoch) = write(service, &there, &differences, by).await? {
-            let (store, before) = (&*service.store, &there.rows);
-            // The rows are so by now: a webhook that is not told where it begins
-            // begins when it is next looked after.
-            if let Err(error) = begin::follow(store, before, &after, feed_end).await {
-                tracing::warn!(%error, "webhooks could not be told where they begin");
+        if let Some(epoch) = write(service, &stored, &differences, by).await? {
+            let (store, before) = (&*service.store, &stored.rows);
+            // The rows are already written: a webhook without a position begins at the end
+            // of the feed when the delivery task first sees it.
+            if let Err(error) = start_position::update(store, before, &after, feed_end).await {
+                tracing::warn!(%error, "positions of new webhooks could not be stored");
             }
-            return Ok(Outcome::Done { differences, epoch, mode, warnings });
+            return Ok(ChangeOutcome::Done { differences, epoch, mode, warnings });
         }
     }
-    let message = "others kept changing the registry at the same time";
+    let message = "concurrent changes of the registry kept coming first";
     Err(Refused::new(REGISTRY_BUSY, message, "try again").into())
 }
 
-/// Refuses to change rows while a policy is not authentic: what it says of changes is
-/// not known. The only change is the one that writes or removes it.
-fn authentic(there: &Rows, asked: &Asked) -> Result<(), Refused> {
+/// Refuses to change rows while a policy is not authentic, because what it would decide
+/// about the change is unknown. Only a change that writes or removes that policy passes.
+fn authentic(stored: &Rows, change: &RowChange) -> Result<(), Refused> {
     let is_asked = |kind: Kind, name: &str| {
-        rows::find(&asked.put, kind, name).is_some()
-            || asked.remove.iter().any(|(other, gone)| *other == kind && gone == name)
+        rows::find(&change.put, kind, name).is_some()
+            || change.remove.iter().any(|(other, gone)| *other == kind && gone == name)
     };
     let policy = Kind::Policy.as_str();
-    let foreign = there.foreign.iter().filter(|(kind, _)| kind == policy);
+    let foreign = stored.foreign.iter().filter(|(kind, _)| kind == policy);
     let mut left = foreign.filter(|(_, name)| !is_asked(Kind::Policy, name));
     let Some((_, name)) = left.next() else { return Ok(()) };
     let message = format!(
@@ -227,34 +238,34 @@ fn authentic(there: &Rows, asked: &Asked) -> Result<(), Refused> {
     Err(Refused::new(STORE_NOT_AUTHENTIC, message, remedy))
 }
 
-/// The rows as they will be.
+/// The rows after the change.
 fn settled(
     service: &Service,
-    there: &[Row],
-    asked: &Asked,
+    stored: &[Row],
+    change: &RowChange,
     who: &str,
 ) -> Result<Vec<Row>, Refused> {
     let now_ms = now_ms();
     let mut put = Vec::new();
-    for row in &asked.put {
-        let before = rows::find(there, row.kind, &row.name);
+    for row in &change.put {
+        let before = rows::find(stored, row.kind, &row.name);
         if let [version, ..] = rows::changed_versions(row, before)[..] {
             let (lens, version) = (visible::brief(&row.name), visible::brief(version));
             let message = format!(
-                "version `{version}` of the lens `{lens}` is there already, with another content"
+                "version `{version}` of the lens `{lens}` exists already, with different content"
             );
-            let remedy = "a version never changes: write what is new under another id";
+            let remedy = "a version never changes: write the new content under another id";
             return Err(Refused::new(VERSION_TAKEN, message, remedy));
         }
         let mut settled = rows::settle(row.clone(), before, now_ms).map_err(|why| {
-            let message = format!("the {} `{}` makes no sense: {why}", row.kind.as_str(), row.name);
-            Refused::new(ROW_UNREADABLE, message, "write the row anew")
+            let message = format!("the {} `{}` is not valid: {why}", row.kind.as_str(), row.name);
+            Refused::new(ROW_UNREADABLE, message, "write the row again")
         })?;
         entrust(service, &mut settled, before)?;
         rows::sign(&mut settled, before, who);
         put.push(settled);
     }
-    Ok(rows::with(there, &put, &asked.remove))
+    Ok(rows::with(stored, &put, &change.remove))
 }
 
 /// Refuses a row that names a secret which its author may not name.
@@ -287,7 +298,7 @@ fn entrust(service: &Service, row: &mut Row, before: Option<&Row>) -> Result<(),
                 "the {kind} `{name}` names the secret `{secret}`, which is not declared for this \
                  organisation"
             );
-            let remedy = "ask the operator to declare it under `[secrets]` in sluice.toml, with \
+            let remedy = "let the operator declare it under `[secrets]` in sluice.toml, with \
                           this organisation among its `organisations`";
             Err(Refused::new(SECRET_UNKNOWN, message, remedy))
         }
@@ -295,25 +306,24 @@ fn entrust(service: &Service, row: &mut Row, before: Option<&Row>) -> Result<(),
     }
 }
 
-/// Looks for what rows say of each other. What was wrong before is not held
-/// against a change that has nothing to do with it.
+/// Checks references between rows. Faults that existed before the change are ignored.
 fn check(
-    there: &[Row],
+    stored: &[Row],
     after: &[Row],
-    asked: &Asked,
-    wish: &impl Wish,
+    change: &RowChange,
+    edit: &impl RowEdit,
 ) -> Result<Option<Vec<Findings>>, Refused> {
-    let known = rows::faults(there);
+    let known = rows::faults(stored);
     let mut faults = rows::faults(after);
     faults.retain(|fault| !known.contains(fault));
     if faults.is_empty() {
         return Ok(None);
     }
-    let (findings, others) = wish.place(faults);
+    let (findings, others) = edit.place(faults);
     if !findings.is_empty() {
         return Ok(Some(findings));
     }
-    let own = |fault: &&RowFault| rows::find(&asked.put, fault.kind, &fault.name).is_some();
+    let own = |fault: &&RowFault| rows::find(&change.put, fault.kind, &fault.name).is_some();
     let notes = others.iter().map(|fault| {
         let (kind, name, path) = (fault.kind.as_str(), &fault.name, fault.path.join("."));
         format!("{kind} `{name}`, {path}: {}", fault.message)
@@ -322,46 +332,46 @@ fn check(
     let refused = match others.iter().find(own) {
         Some(fault) => {
             let remedy = fault.hint.clone();
-            let remedy = remedy.unwrap_or_else(|| "put the row there first".to_owned());
-            Refused::new(fault.code.as_str(), "the row does not fit the others", remedy)
+            let remedy = remedy.unwrap_or_else(|| "create that row first".to_owned());
+            Refused::new(fault.code.as_str(), "the row does not fit the other rows", remedy)
         }
         None => {
             let remedy = "change those rows first, or in the same file";
-            Refused::new(ROW_IN_USE, "other rows still need what would go", remedy)
+            Refused::new(ROW_IN_USE, "other rows still refer to what would be removed", remedy)
         }
     };
     Err(refused.with_notes(notes))
 }
 
-/// Whether policies are asked about a change. Signing in changes no configuration,
-/// and a token can always be revoked.
-fn is_asked(one: &Difference) -> bool {
+/// Whether policies decide about a change. Signing in changes no configuration, and a
+/// token can always be revoked.
+fn is_governed(one: &Difference) -> bool {
     let session = |after: &Value| after["session"] == true;
     one.kind != Kind::Token || one.after.as_ref().is_some_and(|after| !session(after))
 }
 
-/// Asks the policies in force whether the rows may be changed. A no is recorded.
+/// Lets the policies in force decide about a change. A refusal is audited.
 async fn permitted(
     service: &Service,
-    there: &[Row],
+    stored: &[Row],
     differences: &[Difference],
     who: &str,
-) -> Done<()> {
-    let asked: Vec<&Difference> = differences.iter().filter(|one| is_asked(one)).collect();
-    if asked.is_empty() {
+) -> ServiceResult<()> {
+    let governed: Vec<&Difference> = differences.iter().filter(|one| is_governed(one)).collect();
+    if governed.is_empty() {
         return Ok(());
     }
-    let active = policies::load(&policies::active(there)?)?;
+    let active = policies::load(&policies::active(stored)?)?;
     let at = now_ms();
     let mut notes = Vec::new();
     let mut entries = Vec::new();
-    for one in asked {
-        let what = named(one);
-        let said = policy::replay(&active, &PolicyFacts::of_change(at, who, &what));
-        let why = match said.disposition {
+    for one in governed {
+        let what = row_id(one);
+        let decided = policy::replay(&active, &PolicyFacts::of_change(at, who, &what));
+        let why = match decided.disposition {
             Disposition::Allow => continue,
-            Disposition::Block => said.because.unwrap_or_default(),
-            Disposition::Hold => "a policy wants a person to agree first".to_owned(),
+            Disposition::Block => decided.because.unwrap_or_default(),
+            Disposition::Hold => "a policy requires an approval".to_owned(),
         };
         notes.push(format!("{what}: {why}"));
         entries.push(Entry {
@@ -372,7 +382,7 @@ async fn permitted(
             resource_type: one.kind.as_str().to_owned(),
             resource_id: one.name.clone(),
             event: None,
-            detail: json!({"why": why, "matched": said.matched, "policyHash": active.hash()}),
+            detail: json!({"why": why, "matched": decided.matched, "policyHash": active.hash()}),
         });
     }
     if notes.is_empty() {
@@ -384,14 +394,14 @@ async fn permitted(
     Err(Refused::new(CHANGE_REFUSED, message, remedy).with_notes(notes).into())
 }
 
-/// A row as policies and the audit name it.
-fn named(one: &Difference) -> String {
+/// A row as policies and the audit identify it.
+fn row_id(one: &Difference) -> String {
     format!("{}/{}", one.kind.as_str(), one.name)
 }
 
-/// What the audit says of a change that the policies were not asked about.
+/// The audit entry of a change that skipped the policies.
 fn broken_glass(differences: &[Difference], who: &str, reason: &str, at_ms: u64) -> Entry {
-    let rows: Vec<String> = differences.iter().map(named).collect();
+    let rows: Vec<String> = differences.iter().map(row_id).collect();
     Entry {
         at_ms,
         category: "security",
@@ -404,13 +414,13 @@ fn broken_glass(differences: &[Difference], who: &str, reason: &str, at_ms: u64)
     }
 }
 
-/// Writes the differences; no epoch if another change came first.
+/// Writes the differences; `None` if a concurrent change came first.
 async fn write(
     service: &Service,
-    there: &Rows,
+    stored: &Rows,
     differences: &[Difference],
     by: Author<'_>,
-) -> Done<Option<u64>> {
+) -> ServiceResult<Option<u64>> {
     let at_ms = now_ms();
     let mut entries = rows::entries(differences, by.name, at_ms);
     entries.extend(by.break_glass.map(|why| broken_glass(differences, by.name, why, at_ms)));
@@ -420,7 +430,7 @@ async fn write(
     });
     let gone = differences.iter().filter(|one| one.after.is_none());
     let change = Change {
-        expect: Some(there.epoch),
+        expect: Some(stored.epoch),
         put: put.collect(),
         remove: gone.map(|one| (one.kind, one.name.clone())).collect(),
         node: service.engine.node(),

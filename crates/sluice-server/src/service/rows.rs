@@ -1,9 +1,9 @@
-//! Rows of the registry, as anybody may look at them and change them.
+//! Shows and changes single rows of the registry.
 
 use super::Service;
-use super::registry::{self, Asked, Author, Mode, Outcome, now_ms};
+use super::registry::{self, Author, ChangeOutcome, Mode, RowChange, now_ms};
 use crate::pages;
-use crate::refused::{Done, ROW_UNREADABLE, Refused};
+use crate::refused::{ROW_UNREADABLE, Refused, ServiceResult};
 use serde_json::{Map, Value, json};
 use sluice_core::doc::setup::{self, Setup, section};
 use sluice_core::money::Money;
@@ -16,7 +16,7 @@ use sluice_govern::registry::{Agent, Envelope, Kind, PolicyFile, Row};
 /// Longest name of a policy, in bytes.
 const POLICY_NAME_MAX: usize = 200;
 
-/// A row for programs: its fields beside its name.
+/// A row as a JSON object: kind, id and fields.
 pub fn object(row: &Row) -> Value {
     let mut fields = Map::new();
     fields.insert("kind".to_owned(), row.kind.as_str().into());
@@ -25,8 +25,8 @@ pub fn object(row: &Row) -> Value {
     Value::Object(fields)
 }
 
-/// A row as it counts at a time: a trial that has run out is over, and a lens
-/// has a head.
+/// A row as it is effective at a time: an expired trial is over, and a lens names its
+/// newest version as head.
 pub fn at(row: &Row, now_ms: u64) -> Row {
     let mut row = row.clone();
     if row.kind == Kind::Agent
@@ -43,7 +43,7 @@ pub fn at(row: &Row, now_ms: u64) -> Row {
     row
 }
 
-/// Reads a row by the rules of a setup.
+/// Parses a row with the rules of a setup file.
 pub fn read(kind: Kind, name: &str, body: &Map<String, Value>) -> Result<Vec<Row>, Refused> {
     let (setup, diagnostics) = Setup::parse(&setup::of_one(kind, name, body));
     if let Some(setup) = setup {
@@ -58,37 +58,37 @@ pub fn read(kind: Kind, name: &str, body: &Map<String, Value>) -> Result<Vec<Row
         let hint = one.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
         format!("{field}{colon}{}{hint}", one.message)
     });
-    let message = format!("this is no {} `{}`", kind.as_str(), visible::brief(name));
+    let message = format!("`{}` is not a valid {}", visible::brief(name), kind.as_str());
     let remedy = pages::remedy(code).unwrap_or_default();
     Err(Refused::new(code, message, remedy).with_notes(notes.collect()))
 }
 
-/// Whether a row becomes what is sent, or only takes fields over.
+/// Whether a write replaces a row or updates some of its fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manner {
-    /// It is what is sent, and nothing else.
+    /// Replaces the row.
     Whole,
-    /// What is sent is changed; `null` takes a field away.
+    /// Updates the fields that are sent; `null` removes a field.
     Parts,
 }
 
-/// A row as it should become.
-pub fn wanted(
-    there: &[Row],
+/// The change that writes a row.
+pub fn write_of(
+    stored: &[Row],
     (kind, name): (Kind, &str),
     sent: &Map<String, Value>,
     manner: Manner,
-) -> Done<Asked> {
-    let before = find(there, kind, name).and_then(|row| row.body.as_object());
+) -> ServiceResult<RowChange> {
+    let before = find(stored, kind, name).and_then(|row| row.body.as_object());
     let before = match manner {
         Manner::Parts => {
-            registry::row(there, kind, name)?;
+            registry::row(stored, kind, name)?;
             before.cloned().unwrap_or_default()
         }
         Manner::Whole => Map::new(),
     };
-    // What commands and the engine keep is no part of a setup, and is left as it
-    // is unless it is said.
+    // Fields that commands and the engine maintain are not part of a setup. They keep their
+    // value unless they are sent.
     let is_kept = |field: &String| kept(kind).contains(&field.as_str());
     let mut body = before;
     body.retain(|field, _| !is_kept(field));
@@ -103,13 +103,13 @@ pub fn wanted(
             body.extend(own.iter().map(|(field, value)| ((*field).clone(), (*value).clone())));
         }
     }
-    Ok(Asked { put, remove: Vec::new() })
+    Ok(RowChange { put, remove: Vec::new() })
 }
 
-/// A policy: a file's name and text, which a setup names and does not write out.
+/// The row of a policy file. A setup names the file and does not contain its text.
 fn policy(name: &str, body: Map<String, Value>) -> Result<Row, Refused> {
     let refused = |why: String| {
-        let message = format!("this is no policy `{}`: {why}", visible::brief(name));
+        let message = format!("`{}` is not a valid policy: {why}", visible::brief(name));
         Refused::new(ROW_UNREADABLE, message, "name it like its file, and send `text` and `set`")
     };
     let body = Value::Object(body);
@@ -131,60 +131,65 @@ pub async fn put(
     row: (Kind, &str),
     sent: &Map<String, Value>,
     manner: Manner,
-) -> Done<Outcome> {
-    let wish = |there: &[Row]| wanted(there, row, sent, manner);
-    registry::change(service, by, Mode::Write, &wish).await
+) -> ServiceResult<ChangeOutcome> {
+    let edit = |stored: &[Row]| write_of(stored, row, sent, manner);
+    registry::change(service, by, Mode::Write, &edit).await
 }
 
 /// Removes a row.
-pub async fn remove(service: &Service, by: &str, kind: Kind, name: &str) -> Done<Outcome> {
-    let wish = |there: &[Row]| -> Done<Asked> {
-        let row = registry::row(there, kind, name)?;
-        Ok(Asked { put: Vec::new(), remove: vec![(kind, row.name.clone())] })
+pub async fn remove(
+    service: &Service,
+    by: &str,
+    kind: Kind,
+    name: &str,
+) -> ServiceResult<ChangeOutcome> {
+    let edit = |stored: &[Row]| -> ServiceResult<RowChange> {
+        let row = registry::row(stored, kind, name)?;
+        Ok(RowChange { put: Vec::new(), remove: vec![(kind, row.name.clone())] })
     };
-    registry::change(service, by, Mode::Write, &wish).await
+    registry::change(service, by, Mode::Write, &edit).await
 }
 
-/// A budget and what was counted in its period.
+/// A budget with the amounts of its current period.
 #[derive(Debug)]
 pub struct Figures {
-    /// Its name.
+    /// Name of the budget.
     pub name: String,
-    /// What it says.
+    /// Configuration of the budget.
     pub envelope: Envelope,
-    /// Spent and reserved.
+    /// Spent plus reserved.
     pub held: Money,
-    /// Spent.
+    /// Spent so far.
     pub spent: Money,
-    /// Spent beyond the cap.
+    /// Spent above the cap.
     pub over: Money,
 }
 
 impl Figures {
-    /// What is set aside for steps under way.
+    /// Reserved for steps in progress.
     pub fn reserved(&self) -> Money {
         less(self.held, self.spent)
     }
 
-    /// What is left.
+    /// Available for new steps.
     pub fn left(&self) -> Money {
         less(self.envelope.amount_cents, self.held)
     }
 
-    /// Overruns that nobody has accepted close a budget.
+    /// Whether an overrun that has not been accepted closes the budget.
     pub fn is_closed(&self) -> bool {
         self.over > self.envelope.accepted_overrun_cents
     }
 
-    /// For programs. Amounts are in dollars, as everywhere on a wire.
+    /// The budget and its amounts as a JSON object. Amounts are in dollars, as in all JSON.
     pub fn object(&self, row: &Row) -> Value {
-        let mut told = object(row);
-        told["spent"] = self.spent.to_string().into();
-        told["reserved"] = self.reserved().to_string().into();
-        told["left"] = self.left().to_string().into();
-        told["overrun"] = self.over.to_string().into();
-        told["closed"] = self.is_closed().into();
-        told
+        let mut fields = object(row);
+        fields["spent"] = self.spent.to_string().into();
+        fields["reserved"] = self.reserved().to_string().into();
+        fields["left"] = self.left().to_string().into();
+        fields["overrun"] = self.over.to_string().into();
+        fields["closed"] = self.is_closed().into();
+        fields
     }
 }
 
@@ -192,8 +197,8 @@ fn less(from: Money, taken: Money) -> Money {
     Money::from_micro_cents(from.micro_cents().saturating_sub(taken.micro_cents()))
 }
 
-/// What was counted in the period of now.
-pub async fn figures(service: &Service, row: &Row) -> Done<Figures> {
+/// The amounts of a budget in the current period.
+pub async fn figures(service: &Service, row: &Row) -> ServiceResult<Figures> {
     let envelope: Envelope = serde_json::from_value(row.body.clone()).map_err(|error| {
         let message = format!("the budget `{}` cannot be read: {error}", row.name);
         Refused::new(ROW_UNREADABLE, message, "set it again")
@@ -209,21 +214,21 @@ pub async fn figures(service: &Service, row: &Row) -> Done<Figures> {
     Ok(Figures { name, envelope, held: money(0), spent: money(1), over: money(2) })
 }
 
-/// Accepts the overruns of a budget that are booked, so that they close it no more.
-pub async fn reopen(service: &Service, by: Author<'_>, name: &str) -> Done<Outcome> {
-    let there = service.store.registry(None).await?.rows;
-    let over = figures(service, registry::row(&there, Kind::Envelope, name)?).await?.over;
-    let wish = |there: &[Row]| -> Done<Asked> {
-        let mut row = registry::row(there, Kind::Envelope, name)?.clone();
+/// Accepts the overruns of a budget, so that they no longer close it.
+pub async fn reopen(service: &Service, by: Author<'_>, name: &str) -> ServiceResult<ChangeOutcome> {
+    let stored = service.store.registry(None).await?.rows;
+    let over = figures(service, registry::row(&stored, Kind::Envelope, name)?).await?.over;
+    let edit = |stored: &[Row]| -> ServiceResult<RowChange> {
+        let mut row = registry::row(stored, Kind::Envelope, name)?.clone();
         let mut envelope: Envelope = serde_json::from_value(row.body)
             .map_err(|error| Refused::new(ROW_UNREADABLE, error.to_string(), "set it again"))?;
         envelope.accepted_overrun_cents = over;
         row.body = json!(envelope);
-        // Nothing accepted is written as nothing, which would be taken for left alone.
+        // A zero amount is not serialized, and a missing field would keep its old value.
         if let Value::Object(body) = &mut row.body {
             body.entry("accepted_overrun_cents").or_insert(0.into());
         }
-        Ok(Asked { put: vec![row], remove: Vec::new() })
+        Ok(RowChange { put: vec![row], remove: Vec::new() })
     };
-    registry::change(service, by, Mode::Write, &wish).await
+    registry::change(service, by, Mode::Write, &edit).await
 }

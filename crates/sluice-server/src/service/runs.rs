@@ -1,7 +1,7 @@
-//! Runs: listed, shown, read.
+//! Lists and shows runs and their journals.
 
 use super::{Service, approvals, checkpoint, find};
-use crate::refused::{self, Done, Failure, Refused};
+use crate::refused::{self, Failure, Refused, ServiceResult};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -16,23 +16,23 @@ use sluice_engine::provenance::{Ask, Direction};
 /// A run as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunShown {
-    /// Its id.
+    /// Id of the run.
     pub run_id: String,
-    /// The workflow's name.
+    /// Name of the workflow.
     pub workflow: String,
-    /// The workflow's version, if it has one.
+    /// Version of the workflow, if it has one.
     pub version: Option<u64>,
-    /// What it is doing.
+    /// Status of the run.
     pub status: String,
-    /// When it was started.
+    /// When the run was started.
     pub started_at: String,
-    /// When it ended.
+    /// When the run ended.
     pub completed_at: Option<String>,
-    /// The run that started it.
+    /// The run that started this one.
     pub parent_run_id: Option<String>,
-    /// Who started it.
+    /// The principal that started the run.
     pub initiator: String,
-    /// The process that works on it.
+    /// The node that owns the run.
     pub owner: Option<String>,
 }
 
@@ -52,8 +52,11 @@ impl From<&RunRow> for RunShown {
     }
 }
 
-/// A page of runs, newest first, and where the next one begins.
-pub async fn list(service: &Service, filter: Filter) -> Done<(Vec<RunShown>, Option<String>)> {
+/// A page of runs, newest first, and the cursor of the next page.
+pub async fn list(
+    service: &Service,
+    filter: Filter,
+) -> ServiceResult<(Vec<RunShown>, Option<String>)> {
     let limit = filter.limit;
     let rows = service.store.list(filter).await?;
     let next = rows.last().filter(|_| rows.len() == limit).map(|row| row.run.to_string());
@@ -61,14 +64,14 @@ pub async fn list(service: &Service, filter: Filter) -> Done<(Vec<RunShown>, Opt
 }
 
 /// A run's projection, as spec 5.3 has it.
-pub async fn state(service: &Service, run: &Run) -> Done<Box<RawValue>> {
+pub async fn state(service: &Service, run: &Run) -> ServiceResult<Box<RawValue>> {
     let shown = project(run).with_taken(service.store.taken(run.id).await?);
     let text = serde_json::value::to_raw_value(&shown);
     Ok(text.expect("a projection is plain JSON"))
 }
 
-/// What a run is: the list's line, and what it was started with.
-pub async fn show(service: &Service, row: &RunRow) -> Done<Value> {
+/// A run as lists show it, and what it was started with.
+pub async fn show(service: &Service, row: &RunRow) -> ServiceResult<Value> {
     let run = find::load(service, row.run).await?;
     let mut shown = serde_json::to_value(RunShown::from(row)).unwrap_or_default();
     let started = &run.started;
@@ -96,9 +99,9 @@ pub async fn show(service: &Service, row: &RunRow) -> Done<Value> {
     Ok(shown)
 }
 
-/// The steps whose texts stand for the result of a run whose document names no
-/// outputs: nothing depends on them, and they declare no outputs of their own,
-/// which would be in the result already.
+/// The steps whose texts are the result of a run whose document names no outputs: no
+/// step depends on them, and they declare no outputs, which would be in the result
+/// already.
 pub fn last_steps(run: &Run) -> Vec<&str> {
     let plan = &run.definition.plan;
     if !plan.outputs.is_empty() {
@@ -110,7 +113,7 @@ pub fn last_steps(run: &Run) -> Vec<&str> {
     plan.steps.iter().enumerate().filter(last).map(|(_, step)| step.id.as_str()).collect()
 }
 
-/// The run's steps as a graph is drawn of them.
+/// The steps of a run with their dependencies, for drawing a graph.
 fn steps(run: &Run) -> Vec<Value> {
     let plan = &run.definition.plan;
     let name = |at: &u32| plan.steps[*at as usize].id.as_str();
@@ -125,8 +128,13 @@ fn steps(run: &Run) -> Vec<Value> {
     plan.steps.iter().enumerate().map(step).collect()
 }
 
-/// Shows every event of a run to `see`, up to where it was loaded, page by page.
-pub async fn each(service: &Service, run: &Run, after: u64, mut see: impl FnMut(Seen)) -> Done<()> {
+/// Passes every event of a run to `see`, up to the version that was loaded.
+pub async fn for_each_event(
+    service: &Service,
+    run: &Run,
+    after: u64,
+    mut see: impl FnMut(Seen),
+) -> ServiceResult<()> {
     let mut after = after;
     while after < run.version {
         let page = service.engine.events(run, after).await.map_err(refused::load)?;
@@ -137,13 +145,13 @@ pub async fn each(service: &Service, run: &Run, after: u64, mut see: impl FnMut(
     Ok(())
 }
 
-/// Envelopes after a place, at most so many.
+/// At most `limit` events after an event id, and the cursor of the next page.
 pub async fn journal(
     service: &Service,
     run: &Run,
     after: u64,
     limit: usize,
-) -> Done<(Vec<Box<RawValue>>, Option<u64>)> {
+) -> ServiceResult<(Vec<Box<RawValue>>, Option<u64>)> {
     let mut found = Vec::new();
     let (mut cursor, mut full) = (after, false);
     while cursor < run.version && !full {
@@ -168,29 +176,30 @@ pub async fn journal(
 fn unreadable(run: &Run) -> impl Fn(serde_json::Error) -> Failure + '_ {
     move |error| {
         let message = format!("an event of {} cannot be read: {error}", run.id);
-        Refused::new(refused::RUN_UNREADABLE, message, "the journal says more").into()
+        Refused::new(refused::RUN_UNREADABLE, message, "`sluice audit verify` checks the journal")
+            .into()
     }
 }
 
-/// A change of status, as `/tags` lists them.
+/// A status change, as `/tags` lists them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tag {
-    /// The run.
+    /// Id of the run.
     pub run_id: String,
-    /// The step or instance.
+    /// Id of the step or instance.
     pub node_id: String,
-    /// What happened.
+    /// The kind of change, such as `node_started`.
     pub tag: String,
-    /// What belongs to it.
+    /// Details of the change.
     pub metadata: Map<String, Value>,
-    /// When.
+    /// When it happened.
     pub at: String,
 }
 
-/// Changes of status, out of the journal.
-pub async fn tags(service: &Service, run: &Run) -> Done<Vec<Tag>> {
+/// The status changes of a run, from its journal.
+pub async fn tags(service: &Service, run: &Run) -> ServiceResult<Vec<Tag>> {
     let mut tags = Vec::new();
-    each(service, run, 0, |seen| {
+    for_each_event(service, run, 0, |seen| {
         if let Seen::Event(event) = seen {
             tags.extend(tag(run, &event));
         }
@@ -237,25 +246,25 @@ fn tag(run: &Run, event: &Shown) -> Option<Tag> {
     Some(Tag { run_id, node_id, tag: tag.to_owned(), metadata, at })
 }
 
-/// A place that one can go back to.
+/// A point of a run to which it can be rewound.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CheckpointShown {
-    /// From 1; 0 is the run's beginning.
+    /// Counted from 1; 0 is the beginning of the run.
     pub number: usize,
-    /// The event that made it.
+    /// The event that made the checkpoint.
     pub event_id: u64,
-    /// When.
+    /// When the event was written.
     pub at: String,
-    /// Which step.
+    /// The step that was completed or skipped.
     pub node_id: String,
     /// `completed` or `skipped`.
     pub what: String,
-    /// Whether the step went back to pending later.
+    /// Whether the step went back to pending afterwards.
     pub undone: bool,
 }
 
-/// The places that one can go back to, oldest first.
-pub async fn checkpoints(service: &Service, run: &Run) -> Done<Vec<CheckpointShown>> {
+/// The checkpoints of a run, oldest first.
+pub async fn checkpoints(service: &Service, run: &Run) -> ServiceResult<Vec<CheckpointShown>> {
     let all = checkpoint::list(service, run).await?;
     let shown = all.into_iter().map(|one| CheckpointShown {
         number: one.number,
@@ -268,8 +277,8 @@ pub async fn checkpoints(service: &Service, run: &Run) -> Done<Vec<CheckpointSho
     Ok(shown.collect())
 }
 
-/// Where values came from, and where they went.
-pub async fn provenance(service: &Service, run: &Run, ask: &Ask) -> Done<Value> {
+/// The provenance of values: where they came from and which steps consumed them.
+pub async fn provenance(service: &Service, run: &Run, ask: &Ask) -> ServiceResult<Value> {
     if let Some(step) = &ask.step {
         find::step(run, step)?;
     }
@@ -277,38 +286,37 @@ pub async fn provenance(service: &Service, run: &Run, ask: &Ask) -> Done<Value> 
     Ok(json!({"run_id": run.id.to_string(), "rows": trace.rows(), "cut": trace.cut}))
 }
 
-/// Which way provenance is followed.
+/// The direction in which provenance is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Way {
-    /// To where values came from.
+pub enum TraceDirection {
+    /// To the sources of values.
     Up,
-    /// To where they went.
+    /// To the consumers of values.
     Down,
-    /// Both.
+    /// To sources and consumers.
     #[default]
     Both,
 }
 
-impl From<Way> for Direction {
-    fn from(way: Way) -> Direction {
-        match way {
-            Way::Up => Direction::Up,
-            Way::Down => Direction::Down,
-            Way::Both => Direction::Both,
+impl From<TraceDirection> for Direction {
+    fn from(direction: TraceDirection) -> Direction {
+        match direction {
+            TraceDirection::Up => Direction::Up,
+            TraceDirection::Down => Direction::Down,
+            TraceDirection::Both => Direction::Both,
         }
     }
 }
 
-/// Everything about one step: what the projection says, its attempts, what was
-/// decided about it, what it logged.
-pub async fn step(service: &Service, run: &Run, name: &str) -> Done<Value> {
+/// Everything about one step: its projection, attempts, decisions and logs.
+pub async fn step(service: &Service, run: &Run, name: &str) -> ServiceResult<Value> {
     find::step(run, name)?;
     let projection = project(run);
     let node = projection.node_results.iter().find(|node| node.node_id == name);
     let node = serde_json::to_value(node).unwrap_or_default();
     let mut lists: [Vec<Value>; 4] = Default::default();
-    each(service, run, 0, |seen| {
+    for_each_event(service, run, 0, |seen| {
         let Seen::Event(event) = seen else { return };
         if event.kind == "node.stream.delta" {
             return;
@@ -318,7 +326,7 @@ pub async fn step(service: &Service, run: &Run, name: &str) -> Done<Value> {
         let place = match event.kind.as_str() {
             "node.started" | "node.retried" | "node.completed" | "node.failed"
             | "node.timed_out" | "node.cancelled" => 0,
-            // A failure that is skipped, or that a person is asked about, ends an attempt.
+            // A failure that is skipped, or that waits for an approval, ends an attempt.
             "node.skipped" | "approval.requested" if payload.get("errorCode").is_some() => 0,
             "governance.decided" => 1,
             "node.log" => 2,
@@ -330,11 +338,11 @@ pub async fn step(service: &Service, run: &Run, name: &str) -> Done<Value> {
     })
     .await?;
     let [attempts, decisions, logs, others] = lists;
-    let said = |one: &'_ Value| {
+    let conversation = |one: &'_ Value| {
         let own = one.pointer("/payload/conversation");
         own.or_else(|| one.pointer("/payload/answer/conversation")).cloned()
     };
-    let newest = attempts.iter().rev().find_map(said);
+    let newest = attempts.iter().rev().find_map(conversation);
     let conversation = newest.unwrap_or_else(|| json!([]));
     Ok(json!({
         "run_id": run.id.to_string(),

@@ -1,24 +1,24 @@
-//! What goes with payloads, unless another run needs it.
+//! Finds blobs that no other run refers to.
 
 use super::erase::unreadable;
-use crate::refused::Done;
+use crate::refused::ServiceResult;
 use sluice_core::journal::wire;
 use sluice_core::port::store::{Filter, Hash, Store};
 use sluice_core::run::id::RunId;
 use std::collections::BTreeSet;
 
-/// Bytes of frames read at once.
+/// Bytes of frames per query.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
-/// Runs read at once.
+/// Runs per query.
 const PAGE: usize = 1000;
 
-/// Those of some blobs that no other run refers to. The store keeps equal bytes
-/// once, so every journal has to be looked at; there are seldom any.
-pub(super) async fn of(
+/// The blobs to which no run but `run` refers. The store keeps equal bytes only once, so
+/// every journal has to be read; most erasures have no blobs.
+pub(super) async fn unreferenced(
     store: &dyn Store,
     run: RunId,
     mut blobs: BTreeSet<Hash>,
-) -> Done<Vec<Hash>> {
+) -> ServiceResult<Vec<Hash>> {
     let mut filter = Filter { limit: PAGE, ..Filter::default() };
     while !blobs.is_empty() {
         let rows = store.list(filter.clone()).await?;
@@ -27,7 +27,7 @@ pub(super) async fn of(
         for other in rows.iter().map(|row| row.run).filter(|other| *other != run) {
             let mut after = 0;
             loop {
-                // Whatever refers to one keeps it, whoever wrote that.
+                // A reference keeps the blob even if its frame is not authentic.
                 let frames = store.examine(other, after, PAGE_BYTES).await?;
                 let Some(last) = frames.last() else { break };
                 after = last.frame.first + u64::from(last.frame.count) - 1;

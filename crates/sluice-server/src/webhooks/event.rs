@@ -1,4 +1,4 @@
-//! What is sent: an event as a CloudEvent in JSON.
+//! The body of a delivery: an event as a CloudEvent in JSON.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -10,7 +10,7 @@ use std::borrow::Cow;
 /// The media type of a CloudEvent.
 pub const MEDIA_TYPE: &str = "application/cloudevents+json";
 
-/// CloudEvents 1.0, structured.
+/// A CloudEvent 1.0 in structured mode.
 #[derive(Serialize)]
 struct CloudEvent<'a> {
     specversion: &'static str,
@@ -24,9 +24,9 @@ struct CloudEvent<'a> {
     data: &'a RawValue,
 }
 
-/// What of an envelope says whose step it is about.
+/// The part of an event that names its step.
 #[derive(Deserialize)]
-struct Envelope<'a> {
+struct EventStep<'a> {
     #[serde(borrow)]
     payload: Payload<'a>,
 }
@@ -37,9 +37,9 @@ struct Payload<'a> {
     node: Option<Cow<'a, str>>,
 }
 
-/// The body for an event of a run. The same event gives the same bytes each time.
+/// The body for an event of a run. The same event always gives the same bytes.
 pub fn body(organisation: &str, run: RunId, shown: &Shown) -> Vec<u8> {
-    let envelope: Option<Envelope<'_>> = serde_json::from_str(&shown.json).ok();
+    let envelope: Option<EventStep<'_>> = serde_json::from_str(&shown.json).ok();
     let event = CloudEvent {
         specversion: "1.0",
         id: format!("{run}:{}", shown.id),
@@ -53,7 +53,7 @@ pub fn body(organisation: &str, run: RunId, shown: &Shown) -> Vec<u8> {
     serde_json::to_vec(&event).expect("plain data always serialises")
 }
 
-/// The name of a delivery: the same each time it is tried, whoever tries it.
+/// The id of a delivery: the same for each attempt on every node.
 pub fn delivery_id(webhook: &str, run: RunId, event: u64) -> String {
     let hash = Hash::of(format!("{webhook}\n{run}\n{event}").as_bytes()).to_string();
     format!("dlv_{}", &hash[..32])
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delivery_has_one_name() {
+    fn a_delivery_has_one_id() {
         let name = delivery_id("pager", RunId(7), 3);
         assert_eq!((name.len(), &name[..4]), (36, "dlv_"));
         assert_eq!(name, delivery_id("pager", RunId(7), 3));

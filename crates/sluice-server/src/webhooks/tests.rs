@@ -1,6 +1,6 @@
 use super::*;
-use crate::refused::Done;
-use crate::service::registry::{Asked, Mode, Outcome, change};
+use crate::refused::ServiceResult;
+use crate::service::registry::{ChangeOutcome, Mode, RowChange, change};
 use crate::service::{RowOrigin, Service};
 use crate::signature::is_signed;
 use axum::Router;
@@ -33,21 +33,21 @@ use tokio::task::JoinHandle;
 const SECRET: &str = "a-secret-of-some-length";
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Somebody who is told: answers with a status, and keeps what came.
+/// A receiver of deliveries: answers with a status, and keeps the requests.
 struct Receiver {
     address: String,
     status: Arc<AtomicU16>,
-    heard: Arc<Mutex<Vec<Heard>>>,
+    heard: Arc<Mutex<Vec<ReceivedRequest>>>,
     task: JoinHandle<()>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Heard {
+struct ReceivedRequest {
     headers: HeaderMap,
     body: Vec<u8>,
 }
 
-impl Heard {
+impl ReceivedRequest {
     fn header(&self, name: &str) -> &str {
         self.headers[name].to_str().expect("it is text")
     }
@@ -66,14 +66,14 @@ impl Heard {
     }
 }
 
-type Ears = (Arc<AtomicU16>, Arc<Mutex<Vec<Heard>>>);
+type ReceiverState = (Arc<AtomicU16>, Arc<Mutex<Vec<ReceivedRequest>>>);
 
 impl Receiver {
     async fn at(address: &str) -> Receiver {
-        let listener = TcpListener::bind(address).await.expect("there is a port");
+        let listener = TcpListener::bind(address).await.expect("a port is free");
         let address = listener.local_addr().expect("it is bound").to_string();
         let (status, heard) = (Arc::new(AtomicU16::new(200)), Arc::default());
-        let ears: Ears = (Arc::clone(&status), Arc::clone(&heard));
+        let ears: ReceiverState = (Arc::clone(&status), Arc::clone(&heard));
         let router = Router::new().fallback(Receiver::hear).with_state(ears);
         let task = tokio::spawn(async move {
             axum::serve(listener, router).await.expect("it serves");
@@ -85,11 +85,15 @@ impl Receiver {
         Receiver::at("127.0.0.1:0").await
     }
 
-    async fn hear(State(ears): State<Ears>, headers: HeaderMap, body: Bytes) -> StatusCode {
+    async fn hear(
+        State(ears): State<ReceiverState>,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> StatusCode {
         ears.1
             .lock()
-            .expect("nobody panics while holding it")
-            .push(Heard { headers, body: body.to_vec() });
+            .expect("no thread panics while it holds the lock")
+            .push(ReceivedRequest { headers, body: body.to_vec() });
         StatusCode::from_u16(ears.0.load(Ordering::SeqCst)).expect("it is a status")
     }
 
@@ -97,17 +101,17 @@ impl Receiver {
         self.status.store(status, Ordering::SeqCst);
     }
 
-    fn heard(&self) -> Vec<Heard> {
-        self.heard.lock().expect("nobody panics while holding it").clone()
+    fn heard(&self) -> Vec<ReceivedRequest> {
+        self.heard.lock().expect("no thread panics while it holds the lock").clone()
     }
 
-    async fn hears(&self, count: usize) -> Vec<Heard> {
+    async fn hears(&self, count: usize) -> Vec<ReceivedRequest> {
         happens("a request", || self.heard().len() >= count).await;
         self.heard()
     }
 
     fn ids(&self) -> BTreeSet<String> {
-        self.heard().iter().map(Heard::id).collect()
+        self.heard().iter().map(ReceivedRequest::id).collect()
     }
 }
 
@@ -127,20 +131,20 @@ async fn happens(what: &str, happened: impl Fn() -> bool) {
     looked.unwrap_or_else(|_| panic!("{what} does not happen in time"));
 }
 
-/// An organisation on a directory, perhaps with somebody who sends.
-struct Office {
-    house: Arc<House>,
+/// An organisation on a directory, with or without a delivery task.
+struct TestOrganisation {
+    organisation: Arc<Organisation>,
     sender: Option<(JoinHandle<()>, CancellationToken)>,
 }
 
 fn dir() -> TempDir {
-    let dir = tempfile::tempdir().expect("there is a place for temporary files");
-    std::fs::write(dir.path().join("secret"), SECRET).expect("there is room");
+    let dir = tempfile::tempdir().expect("a temporary directory can be created");
+    std::fs::write(dir.path().join("secret"), SECRET).expect("the file can be written");
     dir
 }
 
-impl Office {
-    async fn open(dir: &Path) -> Office {
+impl TestOrganisation {
+    async fn open(dir: &Path) -> TestOrganisation {
         let store = SqliteStore::open(dir, Arc::new(SystemClock)).expect("the store opens");
         let script = Script::parse("a: {text: done}").expect("the script is one");
         let ground = Ground {
@@ -159,16 +163,17 @@ impl Office {
         let (origin, secrets) = (RowOrigin::Operator, Keyring::default());
         let engine = Arc::new(engine);
         let service = Service { store, engine, workspaces: None, origin, secrets };
-        let house = House::open("acme", service).await.expect("the store can be read");
-        Office { house: Arc::new(house), sender: None }
+        let organisation =
+            Organisation::open("acme", service).await.expect("the store can be read");
+        TestOrganisation { organisation: Arc::new(organisation), sender: None }
     }
 
-    /// Begins to send, calling whatever is on loopback.
-    fn sends(self) -> Office {
+    /// Starts deliveries to any loopback address.
+    fn sends(self) -> TestOrganisation {
         self.sends_to(&["127.0.0.0/8"], quick())
     }
 
-    fn sends_to(mut self, allowed: &[&str], pace: Pace) -> Office {
+    fn sends_to(mut self, allowed: &[&str], pace: RetrySchedule) -> TestOrganisation {
         let allow = AllowList::parse(allowed.iter().copied()).expect("the entries are some");
         let post = Post {
             outbound: Arc::new(Outbound::new(allow)),
@@ -177,18 +182,18 @@ impl Office {
             pace,
         };
         let stop = CancellationToken::new();
-        let task = tokio::spawn(deliver(Arc::clone(&self.house), post, stop.clone()));
+        let task = tokio::spawn(deliver(Arc::clone(&self.organisation), post, stop.clone()));
         self.sender = Some((task, stop));
         self
     }
 
-    /// Dies without a word.
+    /// Stops without a clean shutdown of the delivery task.
     async fn dies(self) {
         if let Some((task, _)) = self.sender {
             task.abort();
             let _ = task.await;
         }
-        self.house.service().engine.shutdown().await;
+        self.organisation.service().engine.shutdown().await;
     }
 
     async fn set(&self, name: &str, receiver: &str, dir: &Path, more: Value) {
@@ -200,23 +205,23 @@ impl Office {
             body[field] = value.clone();
         }
         let row = Row { kind: Kind::Webhook, name: name.to_owned(), body };
-        self.change(Asked { put: vec![row], remove: Vec::new() }).await;
+        self.change(RowChange { put: vec![row], remove: Vec::new() }).await;
     }
 
     async fn remove(&self, name: &str) {
-        self.change(Asked { put: Vec::new(), remove: vec![(Kind::Webhook, name.to_owned())] })
+        self.change(RowChange { put: Vec::new(), remove: vec![(Kind::Webhook, name.to_owned())] })
             .await;
     }
 
-    async fn change(&self, asked: Asked) {
-        let wish = |_: &[Row]| -> Done<Asked> { Ok(asked.clone()) };
-        let outcome = change(self.house.service(), "ada", Mode::Write, &wish).await;
-        assert!(matches!(outcome, Ok(Outcome::Done { .. })));
+    async fn change(&self, asked: RowChange) {
+        let edit = |_: &[Row]| -> ServiceResult<RowChange> { Ok(asked.clone()) };
+        let outcome = change(self.organisation.service(), "ada", Mode::Write, &edit).await;
+        assert!(matches!(outcome, Ok(ChangeOutcome::Done { .. })));
     }
 
-    /// Runs a workflow to its end; gives the CloudEvents id of its completion.
+    /// Runs a workflow to its end; returns the CloudEvents id of its last event.
     async fn runs(&self, name: &str) -> String {
-        let engine = &self.house.service().engine;
+        let engine = &self.organisation.service().engine;
         let run = engine.start(workflow(name)).await.expect("it starts").run;
         let mut reader = engine.reader(run, 0).await.expect("it can be read");
         let mut last = 0;
@@ -227,11 +232,11 @@ impl Office {
     }
 
     async fn log(&self, name: &str) -> Vec<Delivery> {
-        let store = &self.house.service().store;
+        let store = &self.organisation.service().store;
         store.deliveries(name.to_owned(), None, 0).await.expect("the store can be read")
     }
 
-    /// Waits until nothing waits any more.
+    /// Waits until no delivery is pending.
     async fn settles(&self, name: &str, count: usize) -> Vec<Delivery> {
         let looked = async {
             loop {
@@ -246,8 +251,8 @@ impl Office {
     }
 }
 
-fn quick() -> Pace {
-    Pace { tries: 4, retry_ms: 20, retry_ms_max: 100, answer_ms: 2_000, slack_ms: 500 }
+fn quick() -> RetrySchedule {
+    RetrySchedule { tries: 4, retry_ms: 20, retry_ms_max: 100, answer_ms: 2_000, slack_ms: 500 }
 }
 
 fn workflow(name: &str) -> Start {
@@ -262,15 +267,15 @@ fn workflow(name: &str) -> Start {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_event_reaches_its_receiver_once_and_signed() {
     let (dir, receiver) = (dir(), Receiver::new().await);
-    let office = Office::open(dir.path()).await.sends();
-    office.runs("before").await;
+    let acme = TestOrganisation::open(dir.path()).await.sends();
+    acme.runs("before").await;
     let events = json!({"events": ["run.completed", "node.completed"]});
-    office.set("pager", &receiver.address, dir.path(), events).await;
-    let id = office.runs("flow").await;
+    acme.set("pager", &receiver.address, dir.path(), events).await;
+    let id = acme.runs("flow").await;
     let heard = receiver.hears(2).await;
-    let log = office.settles("pager", 2).await;
+    let log = acme.settles("pager", 2).await;
     assert_eq!(heard.len(), 2);
-    let told: Vec<Value> = heard.iter().map(Heard::event).collect();
+    let told: Vec<Value> = heard.iter().map(ReceivedRequest::event).collect();
     let last = told.iter().find(|one| one["id"] == id).expect("the end is told");
     let run = id.split(':').next().expect("it has two parts");
     assert_eq!(last["specversion"], "1.0");
@@ -294,82 +299,82 @@ async fn an_event_reaches_its_receiver_once_and_signed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_fails_is_tried_again_under_the_same_name_and_then_given_up() {
+async fn a_failed_delivery_is_retried_with_the_same_id_and_then_dropped() {
     let (dir, receiver) = (dir(), Receiver::new().await);
-    let office = Office::open(dir.path()).await.sends();
-    office.set("pager", &receiver.address, dir.path(), json!({})).await;
+    let acme = TestOrganisation::open(dir.path()).await.sends();
+    acme.set("pager", &receiver.address, dir.path(), json!({})).await;
     receiver.answers(503);
-    office.runs("flow").await;
+    acme.runs("flow").await;
     receiver.hears(2).await;
     receiver.answers(204);
-    let log = office.settles("pager", 1).await;
+    let log = acme.settles("pager", 1).await;
     let heard = receiver.heard();
     assert_eq!((log[0].status, log[0].tries as usize), (Some(204), heard.len()));
     let names: BTreeSet<&str> = heard.iter().map(|one| one.header("sluice-delivery")).collect();
     let bodies: BTreeSet<&[u8]> = heard.iter().map(|one| one.body.as_slice()).collect();
     assert_eq!((names.len(), bodies.len()), (1, 1));
-    // A redirect is no taking, and not followed.
+    // A redirect is a failure, and is not followed.
     receiver.answers(302);
-    office.runs("flow").await;
-    let log = office.settles("pager", 2).await;
+    acme.runs("flow").await;
+    let log = acme.settles("pager", 2).await;
     assert_eq!((log[0].tries, log[0].status), (quick().tries, Some(302)));
     assert_eq!(log[0].error.as_deref(), Some("answered 302"));
     assert_eq!(shown(&log[0])["state"], "failed");
-    // What comes after is not held up by it.
+    // Later deliveries are not delayed by it.
     receiver.answers(200);
-    office.runs("flow").await;
-    assert_eq!(office.settles("pager", 3).await[0].status, Some(200));
+    acme.runs("flow").await;
+    assert_eq!(acme.settles("pager", 3).await[0].status, Some(200));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_receiver_that_never_answers_holds_up_nobody_else() {
+async fn an_unresponsive_receiver_delays_no_other_webhook() {
     let (dir, receiver) = (dir(), Receiver::new().await);
-    // Takes connections, and says nothing.
-    let silent = TcpListener::bind("127.0.0.1:0").await.expect("there is a port");
+    // Accepts connections, and never answers.
+    let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
     let address = silent.local_addr().expect("it is bound").to_string();
-    let patient = Pace { answer_ms: 60_000, slack_ms: 60_000, ..quick() };
-    let office = Office::open(dir.path()).await.sends_to(&["127.0.0.0/8"], patient);
-    office.set("dead", &address, dir.path(), json!({"events": ["*"]})).await;
-    office.set("live", &receiver.address, dir.path(), json!({})).await;
+    let patient = RetrySchedule { answer_ms: 60_000, slack_ms: 60_000, ..quick() };
+    let acme = TestOrganisation::open(dir.path()).await.sends_to(&["127.0.0.0/8"], patient);
+    acme.set("dead", &address, dir.path(), json!({"events": ["*"]})).await;
+    acme.set("live", &receiver.address, dir.path(), json!({})).await;
     let mut ids = BTreeSet::new();
     for _ in 0..5 {
-        ids.insert(office.runs("flow").await);
+        ids.insert(acme.runs("flow").await);
     }
     receiver.hears(5).await;
     assert_eq!(receiver.ids(), ids);
-    assert!(office.log("dead").await.iter().all(|one| one.tries == 0));
+    assert!(acme.log("dead").await.iter().all(|one| one.tries == 0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_lost_or_noted_twice_when_the_process_dies() {
+async fn a_crash_loses_no_delivery_and_stores_none_twice() {
     let dir = dir();
     let receiver = Receiver::new().await;
     let address = receiver.address.clone();
-    let stubborn = || Pace { tries: 10_000, ..quick() };
-    let office = Office::open(dir.path()).await.sends_to(&["127.0.0.0/8"], stubborn());
-    office.set("pager", &address, dir.path(), json!({})).await;
-    let mut ids = BTreeSet::from([office.runs("flow").await]);
+    let stubborn = || RetrySchedule { tries: 10_000, ..quick() };
+    let acme = TestOrganisation::open(dir.path()).await.sends_to(&["127.0.0.0/8"], stubborn());
+    acme.set("pager", &address, dir.path(), json!({})).await;
+    let mut ids = BTreeSet::from([acme.runs("flow").await]);
     receiver.hears(1).await;
-    // The receiver goes away; what happens waits for it.
+    // The receiver is unreachable; deliveries wait for it.
     receiver.task.abort();
     drop(receiver);
-    ids.insert(office.runs("flow").await);
-    let store = Arc::clone(&office.house.service().store);
+    ids.insert(acme.runs("flow").await);
+    let store = Arc::clone(&acme.organisation.service().store);
     happens_in(&store, |at| at.waiting == 1).await;
-    office.dies().await;
+    acme.dies().await;
     drop(store);
-    // A life without anybody who sends.
-    let office = Office::open(dir.path()).await;
-    ids.insert(office.runs("flow").await);
-    office.dies().await;
+    // A process without a delivery task.
+    let acme = TestOrganisation::open(dir.path()).await;
+    ids.insert(acme.runs("flow").await);
+    acme.dies().await;
     let receiver = Receiver::at(&address).await;
-    let office = Office::open(dir.path()).await.sends_to(&["127.0.0.0/8"], stubborn());
-    ids.insert(office.runs("flow").await);
-    let log = office.settles("pager", 4).await;
+    let acme = TestOrganisation::open(dir.path()).await.sends_to(&["127.0.0.0/8"], stubborn());
+    ids.insert(acme.runs("flow").await);
+    let log = acme.settles("pager", 4).await;
     let noted: BTreeSet<String> =
         log.iter().map(|one| format!("{}:{}", one.run, one.event)).collect();
     assert_eq!((&noted, log.len()), (&ids, 4));
-    // The first came in the first life; each of the others once.
+    // The first was delivered by the first process; each of the rest exactly once.
     assert_eq!((receiver.ids().len(), receiver.heard().len()), (3, 3));
 }
 
@@ -386,12 +391,12 @@ async fn happens_in(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_two_who_send_for_one_webhook_each_event_is_sent_by_one() {
+async fn two_processes_send_each_event_of_a_webhook_once() {
     let (dir, receiver) = (dir(), Receiver::new().await);
-    // However slow the machine is, nobody is taken for dead.
-    let pace = || Pace { slack_ms: 60_000, ..quick() };
-    let one = Office::open(dir.path()).await.sends_to(&["127.0.0.0/8"], pace());
-    let two = Office::open(dir.path()).await.sends_to(&["127.0.0.0/8"], pace());
+    // The timeouts are so long that a slow machine does not cause a retry.
+    let pace = || RetrySchedule { slack_ms: 60_000, ..quick() };
+    let one = TestOrganisation::open(dir.path()).await.sends_to(&["127.0.0.0/8"], pace());
+    let two = TestOrganisation::open(dir.path()).await.sends_to(&["127.0.0.0/8"], pace());
     one.set("pager", &receiver.address, dir.path(), json!({})).await;
     let mut ids = BTreeSet::new();
     for _ in 0..10 {
@@ -403,38 +408,38 @@ async fn of_two_who_send_for_one_webhook_each_event_is_sent_by_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_webhook_that_is_off_is_told_nothing_also_later() {
+async fn a_disabled_webhook_never_receives_events_of_that_time() {
     let (dir, receiver) = (dir(), Receiver::new().await);
-    let office = Office::open(dir.path()).await.sends();
-    let set = |more: Value| office.set("pager", &receiver.address, dir.path(), more);
+    let acme = TestOrganisation::open(dir.path()).await.sends();
+    let set = |more: Value| acme.set("pager", &receiver.address, dir.path(), more);
     set(json!({"enabled": false})).await;
-    office.runs("flow").await;
+    acme.runs("flow").await;
     set(json!({"enabled": true, "workflows": []})).await;
-    let id = office.runs("flow").await;
+    let id = acme.runs("flow").await;
     receiver.hears(1).await;
-    office.settles("pager", 1).await;
+    acme.settles("pager", 1).await;
     assert_eq!(receiver.ids(), BTreeSet::from([id]));
-    // One that is gone is forgotten, and another of its name begins anew.
-    office.remove("pager").await;
-    assert!(office.log("pager").await.is_empty());
-    office.runs("flow").await;
+    // The deliveries of a removed webhook are deleted; a new one of the same name starts anew.
+    acme.remove("pager").await;
+    assert!(acme.log("pager").await.is_empty());
+    acme.runs("flow").await;
     set(json!({"url": format!("http://{}/anew", receiver.address)})).await;
-    let id = office.runs("flow").await;
+    let id = acme.runs("flow").await;
     receiver.hears(2).await;
-    let log = office.settles("pager", 1).await;
+    let log = acme.settles("pager", 1).await;
     assert_eq!((log.len(), receiver.heard().len()), (1, 2));
     assert!(receiver.ids().contains(&id));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_closed_address_is_not_called_and_not_tried_again() {
+async fn a_forbidden_address_is_neither_called_nor_retried() {
     let (dir, receiver) = (dir(), Receiver::new().await);
-    let office = Office::open(dir.path()).await.sends_to(&[], quick());
-    office.set("inside", &receiver.address, dir.path(), json!({})).await;
-    office.set("metadata", "169.254.169.254", dir.path(), json!({})).await;
-    office.runs("flow").await;
+    let acme = TestOrganisation::open(dir.path()).await.sends_to(&[], quick());
+    acme.set("inside", &receiver.address, dir.path(), json!({})).await;
+    acme.set("metadata", "169.254.169.254", dir.path(), json!({})).await;
+    acme.runs("flow").await;
     for (name, why) in [("inside", "loopback"), ("metadata", "cloud metadata")] {
-        let log = office.settles(name, 1).await;
+        let log = acme.settles(name, 1).await;
         let error = log[0].error.clone().expect("it was refused");
         assert!(error.contains(why) && log[0].tries == 1, "{error}");
     }
@@ -442,15 +447,18 @@ async fn a_closed_address_is_not_called_and_not_tried_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_its_secret_nothing_is_sent_and_it_is_told_why() {
+async fn without_its_secret_nothing_is_sent_and_the_error_is_recorded() {
     let (dir, receiver) = (dir(), Receiver::new().await);
-    let office = Office::open(dir.path()).await.sends();
+    let acme = TestOrganisation::open(dir.path()).await.sends();
     let missing = json!({"secret": "file:/nowhere/at/all"});
-    office.set("pager", &receiver.address, dir.path(), missing).await;
-    office.runs("flow").await;
-    let log = office.settles("pager", 1).await;
+    acme.set("pager", &receiver.address, dir.path(), missing).await;
+    acme.runs("flow").await;
+    let log = acme.settles("pager", 1).await;
     assert!(
-        log[0].error.as_deref().is_some_and(|error| error.contains("has no secret")),
+        log[0]
+            .error
+            .as_deref()
+            .is_some_and(|error| error.contains("the signing secret cannot be read")),
         "{log:?}"
     );
     assert!(receiver.heard().is_empty());

@@ -1,6 +1,6 @@
-//! Fields that nobody may set, and everything else that a body may not be.
+//! Bodies that set forbidden fields, and bodies that are not valid JSON objects.
 
-use crate::client::{Ask, raw};
+use crate::client::{TestRequest, raw};
 use crate::world::World;
 use serde_json::json;
 use sluice_server::api;
@@ -19,25 +19,25 @@ const FIELDS: [&str; 10] = [
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_body_sets_what_it_may_not() {
+async fn a_body_cannot_set_forbidden_fields() {
     let world = World::new().await;
     let before = world.alfa.everything().await;
     let mut tried = 0;
     for route in api::routes().into_iter().filter(|route| route.method != "GET") {
-        let target = world.alfa.place.target(&route);
+        let target = world.alfa.fixture.target(&route);
         for field in FIELDS {
             let token = route.path == "/api/v1/tokens" && field == "roles";
             let deployment = route.path.starts_with("/api/v1/deployments") && field == "roles";
             if token || deployment {
                 continue;
             }
-            let mut body = world.alfa.place.body(&route);
+            let mut body = world.alfa.fixture.body(&route);
             body[field] = json!(["admin"]);
-            let ask = Ask::new(route.method.as_str(), &target).json(&body);
-            let answer = world.send(&ask.bearer(world.alfa.admin())).await;
-            let what = format!("{route:?} {body}: {}", answer.text());
-            // Doors and gateways have secrets of their own, and those come first.
-            assert!(matches!(answer.status, 400 | 401 | 422), "{what}");
+            let request = TestRequest::new(route.method.as_str(), &target).json(&body);
+            let response = world.send(&request.bearer(world.alfa.admin())).await;
+            let what = format!("{route:?} {body}: {}", response.text());
+            // Inbound webhooks and gateways check their own secrets first.
+            assert!(matches!(response.status, 400 | 401 | 422), "{what}");
             tried += 1;
         }
     }
@@ -47,7 +47,7 @@ async fn no_body_sets_what_it_may_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_is_json_of_one_meaning() {
+async fn an_ambiguous_body_is_refused() {
     let world = World::new().await;
     let before = world.alfa.everything().await;
     let deep = format!("{{\"args\": {}1{}}}", "[".repeat(100), "]".repeat(100));
@@ -68,18 +68,19 @@ async fn a_body_is_json_of_one_meaning() {
         "\u{feff}{}",
     ];
     for body in bodies {
-        let ask = Ask::new("POST", "/api/v1/workflows/alfa-flow/runs");
-        let ask = ask.text("application/json", body).bearer(world.alfa.admin());
-        let answer = world.send(&ask).await;
-        assert_eq!((answer.status, answer.code().as_str()), (400, "bad_request"), "{body}");
+        let request = TestRequest::new("POST", "/api/v1/workflows/alfa-flow/runs");
+        let request = request.text("application/json", body).bearer(world.alfa.admin());
+        let response = world.send(&request).await;
+        assert_eq!((response.status, response.code().as_str()), (400, "bad_request"), "{body}");
     }
     for media in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""] {
-        let ask = Ask::new("POST", "/api/v1/workflows/alfa-flow/runs").text(media, "{}");
-        let answer = world.send(&ask.bearer(world.alfa.admin())).await;
-        assert_eq!(answer.status, 415, "{media}");
+        let request =
+            TestRequest::new("POST", "/api/v1/workflows/alfa-flow/runs").text(media, "{}");
+        let response = world.send(&request.bearer(world.alfa.admin())).await;
+        assert_eq!(response.status, 415, "{media}");
     }
-    // Bytes that are no text.
-    let mut bytes = Ask::new("POST", "/api/v1/workflows/alfa-flow/runs")
+    // Bytes that are not UTF-8.
+    let mut bytes = TestRequest::new("POST", "/api/v1/workflows/alfa-flow/runs")
         .text("application/json", "{\"args\": {\"who\": \"xx\"}}")
         .bearer(world.alfa.admin())
         .bytes();
@@ -99,11 +100,11 @@ async fn numbers_come_back_as_they_were_sent() {
         r#"{{"document": {}, "default_agent": "mock", "args": {{"n": {sent}}}}}"#,
         json!(document)
     );
-    let ask = Ask::new("POST", "/api/v1/runs").text("application/json", &body);
-    let made = world.done(202, &ask.bearer(world.alfa.admin())).await;
+    let request = TestRequest::new("POST", "/api/v1/runs").text("application/json", &body);
+    let made = world.done(202, &request.bearer(world.alfa.admin())).await;
     let run = made["run_id"].as_str().unwrap();
-    let ask = Ask::get(&format!("/api/v1/runs/{run}")).bearer(world.alfa.admin());
-    let shown = world.done(200, &ask).await;
+    let request = TestRequest::get(&format!("/api/v1/runs/{run}")).bearer(world.alfa.admin());
+    let shown = world.done(200, &request).await;
     let sent: serde_json::Value = serde_json::from_str(sent).unwrap();
     assert_eq!(shown["args"]["n"], sent);
     assert_eq!(shown["args"]["n"]["big"].to_string(), "9007199254740993");

@@ -1,6 +1,6 @@
-//! A client that says exactly what a test wants said, well-formed or not.
+//! An HTTP client that sends exactly what a test wants, valid or not.
 //!
-//! One connection a request, so that nothing of one test is left for another.
+//! It opens a connection for each request, so that tests do not affect each other.
 
 use serde_json::Value;
 use std::net::SocketAddr;
@@ -8,23 +8,22 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// How long an answer may take before the test gives up.
+/// How long a response may take before the test fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
-/// Longest answer that is read.
+/// Maximum size of a response.
 const BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// A request.
 #[derive(Debug, Clone)]
-pub(crate) struct Ask {
+pub(crate) struct TestRequest {
     pub(crate) method: String,
     pub(crate) target: String,
     headers: Vec<(String, String)>,
     body: Option<Vec<u8>>,
 }
 
-impl Ask {
-    pub(crate) fn new(method: &str, target: &str) -> Ask {
-        Ask {
+impl TestRequest {
+    pub(crate) fn new(method: &str, target: &str) -> TestRequest {
+        TestRequest {
             method: method.to_owned(),
             target: target.to_owned(),
             headers: Vec::new(),
@@ -32,35 +31,35 @@ impl Ask {
         }
     }
 
-    pub(crate) fn get(target: &str) -> Ask {
-        Ask::new("GET", target)
+    pub(crate) fn get(target: &str) -> TestRequest {
+        TestRequest::new("GET", target)
     }
 
-    pub(crate) fn post(target: &str, body: &Value) -> Ask {
-        Ask::new("POST", target).json(body)
+    pub(crate) fn post(target: &str, body: &Value) -> TestRequest {
+        TestRequest::new("POST", target).json(body)
     }
 
-    pub(crate) fn header(mut self, name: &str, value: &str) -> Ask {
+    pub(crate) fn header(mut self, name: &str, value: &str) -> TestRequest {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    pub(crate) fn bearer(self, token: &str) -> Ask {
+    pub(crate) fn bearer(self, token: &str) -> TestRequest {
         self.header("authorization", &format!("Bearer {token}"))
     }
 
-    pub(crate) fn json(self, body: &Value) -> Ask {
+    pub(crate) fn json(self, body: &Value) -> TestRequest {
         self.text("application/json", &body.to_string())
     }
 
-    pub(crate) fn text(mut self, media: &str, body: &str) -> Ask {
+    pub(crate) fn text(mut self, media: &str, body: &str) -> TestRequest {
         self.body = Some(body.as_bytes().to_vec());
         self.header("content-type", media)
     }
 
-    /// The request as it goes over the wire.
+    /// The request as bytes.
     pub(crate) fn bytes(&self) -> Vec<u8> {
-        let Ask { method, target, headers, body } = self;
+        let TestRequest { method, target, headers, body } = self;
         let mut head = format!("{method} {target} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n");
         for (name, value) in headers {
             head += &format!("{name}: {value}\r\n");
@@ -74,15 +73,14 @@ impl Ask {
     }
 }
 
-/// An answer.
 #[derive(Debug, Clone)]
-pub(crate) struct Answer {
+pub(crate) struct TestResponse {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
 }
 
-impl Answer {
+impl TestResponse {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(one, _)| one == name);
         found.map(|(_, value)| value.as_str())
@@ -96,7 +94,7 @@ impl Answer {
         serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("no JSON: {}", self.text()))
     }
 
-    /// The code of a problem; nothing in an answer that is none.
+    /// The code of a problem; empty for a success.
     pub(crate) fn code(&self) -> String {
         if self.status < 400 || self.body.is_empty() {
             return String::new();
@@ -105,38 +103,37 @@ impl Answer {
     }
 }
 
-/// A connection that is being answered.
+/// A connection whose response is being read.
 pub(crate) struct Wire {
     pub(crate) stream: TcpStream,
-    /// What came and was not used yet.
+    /// Bytes that were received and not parsed yet.
     left: Vec<u8>,
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, String)>,
     chunked: bool,
 }
 
-/// Opens a connection.
 pub(crate) async fn connect(to: SocketAddr) -> TcpStream {
     let connecting = tokio::time::timeout(PATIENCE, TcpStream::connect(to));
     connecting.await.expect("a connection in time").unwrap()
 }
 
-/// Sends a request and reads the head of the answer.
-pub(crate) async fn begin(to: SocketAddr, ask: &Ask) -> Wire {
+/// Sends a request and reads the head of the response.
+pub(crate) async fn begin(to: SocketAddr, request: &TestRequest) -> Wire {
     let mut stream = connect(to).await;
-    stream.write_all(&ask.bytes()).await.unwrap();
+    stream.write_all(&request.bytes()).await.unwrap();
     Wire::head(stream).await.expect("an answer")
 }
 
-/// Sends bytes as they are, and reads the whole answer; none if there is none.
-pub(crate) async fn raw(to: SocketAddr, bytes: &[u8]) -> Option<Answer> {
+/// Sends bytes as they are, and reads the response; `None` if there is none.
+pub(crate) async fn raw(to: SocketAddr, bytes: &[u8]) -> Option<TestResponse> {
     let mut stream = connect(to).await;
     stream.write_all(bytes).await.ok()?;
-    Some(Wire::head(stream).await?.answer().await)
+    Some(Wire::head(stream).await?.response().await)
 }
 
 impl Wire {
-    /// Reads the head of an answer; none if the connection ends before it does.
+    /// Reads the head of a response; `None` if the connection ends first.
     pub(crate) async fn head(stream: TcpStream) -> Option<Wire> {
         let mut wire =
             Wire { stream, left: Vec::new(), status: 0, headers: Vec::new(), chunked: false };
@@ -165,7 +162,7 @@ impl Wire {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// Reads more; false at the end.
+    /// Reads more bytes; false at the end.
     async fn more(&mut self) -> bool {
         let mut bytes = vec![0; 64 * 1024];
         let reading = tokio::time::timeout(PATIENCE, self.stream.read(&mut bytes));
@@ -175,7 +172,7 @@ impl Wire {
         read > 0
     }
 
-    /// The next piece of a body that comes in chunks; none at its end.
+    /// The next chunk of a chunked body; `None` at its end.
     pub(crate) async fn chunk(&mut self) -> Option<Vec<u8>> {
         assert!(self.chunked, "the body does not come in chunks");
         loop {
@@ -197,8 +194,8 @@ impl Wire {
         }
     }
 
-    /// Reads the rest.
-    pub(crate) async fn answer(mut self) -> Answer {
+    /// Reads the rest of the response.
+    pub(crate) async fn response(mut self) -> TestResponse {
         let mut body = Vec::new();
         if self.chunked {
             while let Some(chunk) = self.chunk().await {
@@ -208,7 +205,7 @@ impl Wire {
             while self.more().await {}
             body = std::mem::take(&mut self.left);
         }
-        Answer { status: self.status, headers: self.headers, body }
+        TestResponse { status: self.status, headers: self.headers, body }
     }
 }
 

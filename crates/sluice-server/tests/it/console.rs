@@ -1,6 +1,6 @@
-//! People at a console: cookies, pages elsewhere, what pages are shown.
+//! The console: sessions, requests of other origins, and what pages may contain.
 
-use crate::client::Ask;
+use crate::client::TestRequest;
 use crate::world::{World, settings};
 use serde_json::{Value, json};
 use sluice_server::api;
@@ -8,9 +8,10 @@ use sluice_server::api::cookie;
 use sluice_server::api::route::Need;
 use sluice_server::app::Settings;
 
-/// A session: its secret, and what a page sends with changes.
+/// A session: its secret, and its CSRF token.
 async fn sign_in(world: &World) -> (String, String) {
-    let made = world.send(&Ask::new("POST", "/api/v1/session").bearer(world.alfa.admin())).await;
+    let made =
+        world.send(&TestRequest::new("POST", "/api/v1/session").bearer(world.alfa.admin())).await;
     assert_eq!(made.status, 201);
     let cookie = made.header("set-cookie").unwrap().to_owned();
     let parts: Vec<&str> = cookie.split("; ").collect();
@@ -25,17 +26,17 @@ async fn sign_in(world: &World) -> (String, String) {
     (secret, made.json()["data"]["csrf_token"].as_str().unwrap().to_owned())
 }
 
-fn with_cookie(ask: Ask, secret: &str) -> Ask {
-    ask.header("cookie", &format!("theme=dark; {}={secret}", cookie::name(&settings())))
+fn with_cookie(request: TestRequest, secret: &str) -> TestRequest {
+    request.header("cookie", &format!("theme=dark; {}={secret}", cookie::name(&settings())))
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_is_of_no_use_to_another_port_of_the_host() {
+async fn a_session_cannot_be_used_by_another_port_of_the_host() {
     let world = World::new().await;
     let (secret, csrf) = sign_in(&world).await;
-    let note = || Ask::new("PUT", "/api/v1/notes/mine").json(&json!({"text": "hello"}));
+    let note = || TestRequest::new("PUT", "/api/v1/notes/mine").json(&json!({"text": "hello"}));
     for site in ["same-site", "cross-site", "", "Same-Origin", "sluice"] {
-        let look = with_cookie(Ask::get("/api/v1/session"), &secret);
+        let look = with_cookie(TestRequest::get("/api/v1/session"), &secret);
         let look = world.send(&look.header("sec-fetch-site", site)).await;
         assert_eq!((look.status, look.code()), (403, "csrf_refused".to_owned()), "{site}");
         let change = with_cookie(note(), &secret).header("x-csrf-token", &csrf);
@@ -43,22 +44,22 @@ async fn a_session_is_of_no_use_to_another_port_of_the_host() {
         assert_eq!(change.code(), "csrf_refused", "{site}");
     }
     for site in ["same-origin", "none"] {
-        let look = with_cookie(Ask::get("/api/v1/session"), &secret);
+        let look = with_cookie(TestRequest::get("/api/v1/session"), &secret);
         world.done(200, &look.header("sec-fetch-site", site)).await;
     }
-    // A token in a header is not sent by a browser on its own.
-    let token = Ask::get("/api/v1/session").bearer(world.alfa.admin());
+    // A browser does not send a token in a header by itself.
+    let token = TestRequest::get("/api/v1/session").bearer(world.alfa.admin());
     world.done(200, &token.header("sec-fetch-site", "cross-site")).await;
-    // The cookie of another server of this host signs nobody in.
+    // The cookie of another server on this host is not a session.
     let other = Settings { public_url: "http://127.0.0.1:7401".to_owned(), ..settings() };
     let foreign = format!("{}={secret}", cookie::name(&other));
-    let foreign = Ask::get("/api/v1/session").header("cookie", &foreign);
+    let foreign = TestRequest::get("/api/v1/session").header("cookie", &foreign);
     assert_eq!(world.send(&foreign).await.code(), "unauthenticated");
     world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_elsewhere_changes_nothing_with_our_cookie() {
+async fn a_page_of_another_origin_changes_nothing_with_a_session_cookie() {
     let world = World::new().await;
     let (secret, csrf) = sign_in(&world).await;
     let other = sign_in(&world).await.1;
@@ -67,54 +68,55 @@ async fn a_page_elsewhere_changes_nothing_with_our_cookie() {
         if route.method == "GET" || matches!(route.need, Need::Nothing | Need::Gateway) {
             continue;
         }
-        let target = world.alfa.place.target(&route);
-        let ask = Ask::new(route.method.as_str(), &target).json(&world.alfa.place.body(&route));
-        let ask = with_cookie(ask, &secret);
+        let target = world.alfa.fixture.target(&route);
+        let request =
+            TestRequest::new(route.method.as_str(), &target).json(&world.alfa.fixture.body(&route));
+        let request = with_cookie(request, &secret);
         for sent in ["", "1", other.as_str(), secret.as_str()] {
-            let answer = world.send(&ask.clone().header("x-csrf-token", sent)).await;
-            assert_eq!(answer.code(), "csrf_refused", "{route:?} {sent}");
+            let response = world.send(&request.clone().header("x-csrf-token", sent)).await;
+            assert_eq!(response.code(), "csrf_refused", "{route:?} {sent}");
         }
         // As a form of another site sends it.
-        let form = Ask::new(route.method.as_str(), &target).text("text/plain", "{}");
+        let form = TestRequest::new(route.method.as_str(), &target).text("text/plain", "{}");
         let form = with_cookie(form, &secret).header("origin", "https://evil.example");
         assert_eq!(world.send(&form).await.code(), "csrf_refused", "{route:?}");
     }
     assert_eq!(before, world.alfa.everything().await);
-    // A page of ours may.
-    let note = Ask::new("PUT", "/api/v1/notes/mine").json(&json!({"text": "hello"}));
+    // A page of the console may.
+    let note = TestRequest::new("PUT", "/api/v1/notes/mine").json(&json!({"text": "hello"}));
     world.done(200, &with_cookie(note, &secret).header("x-csrf-token", &csrf)).await;
-    // The end of a session is its end.
-    let end = with_cookie(Ask::new("DELETE", "/api/v1/session"), &secret);
+    // After the sign-out the cookie is not valid any more.
+    let end = with_cookie(TestRequest::new("DELETE", "/api/v1/session"), &secret);
     let ended = world.send(&end.header("x-csrf-token", &csrf)).await;
     assert!(ended.header("set-cookie").unwrap().contains("Max-Age=0"));
-    let after = world.send(&with_cookie(Ask::get("/api/v1/session"), &secret)).await;
+    let after = world.send(&with_cookie(TestRequest::get("/api/v1/session"), &secret)).await;
     assert_eq!(after.code(), "unauthenticated");
     world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cookie_is_no_token_and_a_token_no_cookie() {
+async fn a_session_secret_is_not_a_token_and_a_token_is_not_a_session() {
     let world = World::new().await;
     let (secret, csrf) = sign_in(&world).await;
-    let as_token = world.send(&Ask::get("/api/v1/session").bearer(&secret)).await;
+    let as_token = world.send(&TestRequest::get("/api/v1/session").bearer(&secret)).await;
     assert_eq!(as_token.code(), "unauthenticated");
-    let as_cookie = with_cookie(Ask::get("/api/v1/session"), world.alfa.admin());
+    let as_cookie = with_cookie(TestRequest::get("/api/v1/session"), world.alfa.admin());
     assert_eq!(world.send(&as_cookie).await.code(), "unauthenticated");
     for scheme in ["Basic", "Token", "bearer bearer", ""] {
         let sent = format!("{scheme} {}", world.alfa.admin());
-        let ask = Ask::get("/api/v1/session").header("authorization", &sent);
-        assert_eq!(world.send(&ask).await.status, 401, "{scheme}");
+        let request = TestRequest::get("/api/v1/session").header("authorization", &sent);
+        assert_eq!(world.send(&request).await.status, 401, "{scheme}");
     }
-    // A session opens no other, and a query holds no token.
-    let again = with_cookie(Ask::new("POST", "/api/v1/session"), &secret);
+    // A session cannot open another one, and a token in the query is ignored.
+    let again = with_cookie(TestRequest::new("POST", "/api/v1/session"), &secret);
     assert_eq!(world.send(&again.header("x-csrf-token", &csrf)).await.code(), "forbidden");
-    let ask = Ask::get(&format!("/api/v1/session?token={}", world.alfa.admin()));
-    assert_eq!(world.send(&ask).await.status, 401);
+    let request = TestRequest::get(&format!("/api/v1/session?token={}", world.alfa.admin()));
+    assert_eq!(world.send(&request).await.status, 401);
     world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_named_origins_may_ask() {
+async fn only_configured_origins_may_call_the_api() {
     let open = Settings {
         cors_origins: vec!["https://console.example".to_owned()],
         secure_cookies: true,
@@ -122,8 +124,8 @@ async fn only_named_origins_may_ask() {
     };
     let (closed, open) = (World::new().await, World::with(open, "'*': {text: hello}\n").await);
     let preflight = |world: &World, origin: &str| {
-        let target = world.alfa.place.approval.clone();
-        Ask::new("OPTIONS", &format!("/api/v1/approvals/{target}/resolve"))
+        let target = world.alfa.fixture.approval.clone();
+        TestRequest::new("OPTIONS", &format!("/api/v1/approvals/{target}/resolve"))
             .header("origin", origin)
             .header("access-control-request-method", "POST")
             .header("access-control-request-headers", "authorization")
@@ -139,18 +141,18 @@ async fn only_named_origins_may_ask() {
         (&open, "*", false),
     ] {
         let asked = world.send(&preflight(world, origin)).await;
-        let got = world.send(&Ask::get("/healthz").header("origin", origin)).await;
+        let got = world.send(&TestRequest::get("/healthz").header("origin", origin)).await;
         let allowed = may.then_some(origin);
-        for answer in [&asked, &got] {
-            assert_eq!(answer.header("access-control-allow-origin"), allowed, "{origin}");
-            assert_eq!(answer.header("access-control-allow-credentials"), None);
+        for response in [&asked, &got] {
+            assert_eq!(response.header("access-control-allow-origin"), allowed, "{origin}");
+            assert_eq!(response.header("access-control-allow-credentials"), None);
         }
         assert_eq!(asked.status, if may { 204 } else { 405 }, "{origin}");
         let methods = asked.header("access-control-allow-methods");
         assert_eq!(methods, may.then_some("POST"), "{origin}");
     }
-    assert_eq!(open.send(&Ask::get("/healthz")).await.header("vary"), Some("origin"));
-    let signed = Ask::new("POST", "/api/v1/session").bearer(open.alfa.admin());
+    assert_eq!(open.send(&TestRequest::get("/healthz")).await.header("vary"), Some("origin"));
+    let signed = TestRequest::new("POST", "/api/v1/session").bearer(open.alfa.admin());
     assert!(open.send(&signed).await.header("set-cookie").unwrap().ends_with("; Secure"));
     closed.stop().await;
     open.stop().await;
@@ -159,11 +161,11 @@ async fn only_named_origins_may_ask() {
 const MARKUP: &str = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'`{{7*7}}";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_people_write_is_never_a_page() {
+async fn user_text_is_never_served_as_a_page() {
     let script = format!("'*': {{text: {}}}\n", json!(MARKUP));
     let world = World::with(settings(), &script).await;
     let admin = world.alfa.admin();
-    let put = |path: &str, body: &Value| Ask::new("PUT", path).json(body).bearer(admin);
+    let put = |path: &str, body: &Value| TestRequest::new("PUT", path).json(body).bearer(admin);
     for (path, body) in [
         ("/api/v1/notes/shown", json!({"text": MARKUP})),
         ("/api/v1/agents/shown", json!({"name": MARKUP, "system_prompt": MARKUP})),
@@ -176,12 +178,12 @@ async fn what_people_write_is_never_a_page() {
         {"id": "ask", "depends_on": ["say"], "approval": {"required": true, "summary": MARKUP}},
     ]});
     let body = json!({"document": document.to_string(), "default_agent": "mock"});
-    let made = world.done(202, &Ask::post("/api/v1/runs", &body).bearer(admin)).await;
+    let made = world.done(202, &TestRequest::post("/api/v1/runs", &body).bearer(admin)).await;
     let run = made["run_id"].as_str().unwrap();
-    let question = world.question(&world.alfa, run).await;
-    let answer = json!({"decision": "reject", "comment": MARKUP});
-    let resolve = format!("/api/v1/approvals/{question}/resolve");
-    world.done(200, &Ask::post(&resolve, &answer).bearer(admin)).await;
+    let open_approval = world.open_approval(&world.alfa, run).await;
+    let response = json!({"decision": "reject", "comment": MARKUP});
+    let resolve = format!("/api/v1/approvals/{open_approval}/resolve");
+    world.done(200, &TestRequest::post(&resolve, &response).bearer(admin)).await;
     for target in [
         format!("/api/v1/runs/{run}"),
         format!("/api/v1/runs/{run}/state"),
@@ -190,7 +192,7 @@ async fn what_people_write_is_never_a_page() {
         format!("/api/v1/runs/{run}/steps/say"),
         format!("/api/v1/runs/{run}/export"),
         format!("/api/v1/runs/{run}/audit"),
-        format!("/api/v1/approvals/{question}"),
+        format!("/api/v1/approvals/{open_approval}"),
         format!("/api/v1/agents/{}", "%3Cscript%3E"),
         "/api/v1/notes".to_owned(),
         "/api/v1/agents".to_owned(),
@@ -198,25 +200,25 @@ async fn what_people_write_is_never_a_page() {
         "/api/v1/%3Cscript%3E".to_owned(),
         "/api/v1/runs?status=%3Cscript%3E".to_owned(),
     ] {
-        let answer = world.send(&Ask::get(&target).bearer(admin)).await;
-        let media = answer.header("content-type").unwrap().split(';').next().unwrap();
+        let response = world.send(&TestRequest::get(&target).bearer(admin)).await;
+        let media = response.header("content-type").unwrap().split(';').next().unwrap();
         let plain =
             ["application/json", "application/problem+json", "text/event-stream", "text/plain"];
         assert!(plain.contains(&media), "{target}: {media}");
-        let policy = answer.header("content-security-policy").unwrap();
+        let policy = response.header("content-security-policy").unwrap();
         assert!(policy.starts_with("default-src 'none'"), "{target}: {policy}");
-        assert_eq!(answer.header("x-frame-options"), Some("DENY"));
+        assert_eq!(response.header("x-frame-options"), Some("DENY"));
     }
-    let docs = world.send(&Ask::get("/api/docs").bearer(admin)).await.text();
+    let docs = world.send(&TestRequest::get("/api/docs").bearer(admin)).await.text();
     assert!(!docs.contains("alert") && !docs.contains("alfa"), "the page shows what people wrote");
     world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn filters_are_values_and_no_questions() {
+async fn filters_are_values_and_not_queries() {
     let world = World::new().await;
     let admin = world.alfa.admin();
-    let all = world.done(200, &Ask::get("/api/v1/runs").bearer(admin)).await;
+    let all = world.done(200, &TestRequest::get("/api/v1/runs").bearer(admin)).await;
     assert!(all.as_array().unwrap().len() >= 2);
     for odd in [
         "'%20OR%201=1--",
@@ -228,60 +230,60 @@ async fn filters_are_values_and_no_questions() {
         "*",
         "%00",
     ] {
-        let ask = Ask::get(&format!("/api/v1/runs?workflow={odd}")).bearer(admin);
-        let answer = world.send(&ask).await;
-        let found = answer.json()["data"].as_array().map_or(0, Vec::len);
-        assert_eq!(found, 0, "{odd}: {}", answer.text());
+        let request = TestRequest::get(&format!("/api/v1/runs?workflow={odd}")).bearer(admin);
+        let response = world.send(&request).await;
+        let found = response.json()["data"].as_array().map_or(0, Vec::len);
+        assert_eq!(found, 0, "{odd}: {}", response.text());
         for field in ["status", "cursor", "parent", "limit", "sort", "order"] {
-            let ask = Ask::get(&format!("/api/v1/runs?{field}={odd}")).bearer(admin);
-            assert_eq!(world.send(&ask).await.code(), "bad_request", "{field}={odd}");
+            let request = TestRequest::get(&format!("/api/v1/runs?{field}={odd}")).bearer(admin);
+            assert_eq!(world.send(&request).await.code(), "bad_request", "{field}={odd}");
         }
-        let ask = Ask::get(&format!("/api/v1/runs/{odd}")).bearer(admin);
-        assert_eq!(world.send(&ask).await.status, 404, "{odd}");
+        let request = TestRequest::get(&format!("/api/v1/runs/{odd}")).bearer(admin);
+        assert_eq!(world.send(&request).await.status, 404, "{odd}");
     }
-    let after = world.done(200, &Ask::get("/api/v1/runs").bearer(admin)).await;
+    let after = world.done(200, &TestRequest::get("/api/v1/runs").bearer(admin)).await;
     assert_eq!(all, after);
     world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_are_served_and_unknown_paths_of_the_api_stay_problems() {
+async fn pages_are_served_and_unknown_api_paths_are_problems() {
     let world = World::new().await;
     for path in ["/", "/runs", "/runs/run_1?tab=events", "/approvals", "/workflows/any"] {
-        // Pages are no part of the API, and its description does not know them.
-        let page = world.begin(&Ask::get(path)).await.answer().await;
+        // Pages are not part of the API or its description.
+        let page = world.begin(&TestRequest::get(path)).await.response().await;
         assert_eq!(page.status, 200, "{path}");
         assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"), "{path}");
         assert_eq!(page.header("x-content-type-options"), Some("nosniff"), "{path}");
         let policy = page.header("content-security-policy").unwrap();
         assert!(policy.contains("script-src 'self';") && !policy.contains("unsafe"), "{policy}");
         assert!(page.header("set-cookie").is_none(), "{path}");
-        let head = world.send(&Ask::new("HEAD", path)).await;
+        let head = world.send(&TestRequest::new("HEAD", path)).await;
         assert_eq!((head.status, head.text().as_str()), (200, ""), "{path}");
     }
     let nowhere = ["/api", "/api/v1/nothing", "/api/v1/runs/x/nothing", "/hooks", "/assets/x.js"];
     for path in nowhere.iter().chain(&["/runs/", "/runs/a/b", "/index.html"]) {
-        let none = world.send(&Ask::get(path)).await;
+        let none = world.send(&TestRequest::get(path)).await;
         assert_eq!(none.status, 404, "{path}");
         assert_eq!(none.header("content-type"), Some("application/problem+json"), "{path}");
         assert_eq!(none.json()["code"], "not_found", "{path}");
     }
-    let posted = world.send(&Ask::post("/runs", &json!({}))).await;
+    let posted = world.send(&TestRequest::post("/runs", &json!({}))).await;
     assert_eq!((posted.status, posted.header("allow")), (405, Some("GET, HEAD")));
-    // Where the API has the path, its answer stands.
-    let wrong = world.send(&Ask::new("PUT", "/healthz")).await;
+    // A route of the API takes precedence over a page.
+    let wrong = world.send(&TestRequest::new("PUT", "/healthz")).await;
     assert_eq!(wrong.status, 405);
     world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn going_back_is_shown_beforehand_and_nothing_is_changed_by_that() {
+async fn a_preview_of_a_rewind_changes_nothing() {
     let world = World::new().await;
     let document = "name: two\nsteps:\n  - {id: one, command: Go.}\n  \
         - {id: two, depends_on: [one], command: Go.}\n";
     let run = world.start(&world.alfa, document).await;
     world.until(&world.alfa, &run, "completed").await;
-    let shown = || Ask::get(&format!("/api/v1/runs/{run}")).bearer(world.alfa.admin());
+    let shown = || TestRequest::get(&format!("/api/v1/runs/{run}")).bearer(world.alfa.admin());
     let before = world.done(200, &shown()).await;
     assert_eq!(
         before["steps"],
@@ -291,7 +293,7 @@ async fn going_back_is_shown_beforehand_and_nothing_is_changed_by_that() {
         ])
     );
     let path = format!("/api/v1/runs/{run}/rewind");
-    let back = |body: Value| Ask::post(&path, &body).bearer(world.alfa.admin());
+    let back = |body: Value| TestRequest::post(&path, &body).bearer(world.alfa.admin());
     for (to, repeats) in [(0, json!(["one", "two"])), (1, json!(["two"])), (2, json!([]))] {
         let told = world.done(200, &back(json!({"to": to, "preview": true}))).await;
         assert_eq!((&told["repeats"], &told["done"]), (&repeats, &json!(false)), "{to}");

@@ -1,14 +1,14 @@
-//! Answers held against the API's own description, so that it cannot lie.
+//! Checks responses against the OpenAPI description.
 
-use crate::client::{Answer, Ask};
+use crate::client::{TestRequest, TestResponse};
 use serde_json::{Value, json};
 use sluice_server::api;
 use std::sync::LazyLock;
 
-/// The description, as the server tells it.
+/// The OpenAPI description.
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| api::openapi::document(&api::routes()));
 
-/// What the description says of a method at a path, if it knows it.
+/// The operation of a method and path, if the description has one.
 fn operation(method: &str, target: &str) -> Option<&'static Value> {
     let path = target.split('?').next().unwrap_or_default();
     let given: Vec<&str> = path.split('/').collect();
@@ -25,37 +25,43 @@ fn operation(method: &str, target: &str) -> Option<&'static Value> {
     known.into_iter().find_map(|(_, methods)| methods.get(&method))
 }
 
-/// Checks an answer against what the description says of its request.
-pub(crate) fn check(ask: &Ask, answer: &Answer) {
-    let what = format!("{} {} -> {}: {}", ask.method, ask.target, answer.status, answer.text());
-    let id = answer.header("x-request-id").unwrap_or_default();
+/// Checks a response against the description of its request.
+pub(crate) fn check(request: &TestRequest, response: &TestResponse) {
+    let what = format!(
+        "{} {} -> {}: {}",
+        request.method,
+        request.target,
+        response.status,
+        response.text()
+    );
+    let id = response.header("x-request-id").unwrap_or_default();
     assert!(id.starts_with("req_"), "no id: {what}");
-    assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{what}");
-    assert!(answer.header("content-security-policy").is_some(), "{what}");
-    if ask.method == "HEAD" {
-        assert!(answer.body.is_empty(), "{what}");
+    assert_eq!(response.header("x-content-type-options"), Some("nosniff"), "{what}");
+    assert!(response.header("content-security-policy").is_some(), "{what}");
+    if request.method == "HEAD" {
+        assert!(response.body.is_empty(), "{what}");
         return;
     }
-    let media = answer.header("content-type").unwrap_or_default();
-    let Some(operation) = operation(&ask.method, &ask.target) else {
-        // A way to itself knows nothing else.
-        if ask.method == "OPTIONS" && answer.status == 204 {
+    let media = response.header("content-type").unwrap_or_default();
+    let Some(operation) = operation(&request.method, &request.target) else {
+        // The description does not describe itself.
+        if request.method == "OPTIONS" && response.status == 204 {
             return;
         }
-        assert!(matches!(answer.status, 400 | 404 | 405), "{what}");
-        return problem(answer, &what);
+        assert!(matches!(response.status, 400 | 404 | 405), "{what}");
+        return problem(response, &what);
     };
-    let told = &operation["responses"][answer.status.to_string()];
+    let told = &operation["responses"][response.status.to_string()];
     if told.is_null() {
-        assert!(answer.status >= 400, "a status that is not described: {what}");
-        return problem(answer, &what);
+        assert!(response.status >= 400, "a status that is not described: {what}");
+        return problem(response, &what);
     }
     let content = told["content"].as_object().unwrap();
     let plain = media.split(';').next().unwrap();
     let described = content.get(plain);
     let described = described.unwrap_or_else(|| panic!("{media} is not described: {what}"));
     if plain == "application/json" {
-        let body = answer.json();
+        let body = response.json();
         fits(&described["schema"], &body, &what);
         if let Some(meta) = body.get("meta") {
             assert_eq!(meta["request_id"], id, "{what}");
@@ -63,14 +69,18 @@ pub(crate) fn check(ask: &Ask, answer: &Answer) {
     }
 }
 
-/// Every error is a problem, in the same shape.
-fn problem(answer: &Answer, what: &str) {
-    assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{what}");
-    let body = answer.json();
+/// Every error is a problem with the same fields.
+fn problem(response: &TestResponse, what: &str) {
+    assert_eq!(response.header("content-type"), Some("application/problem+json"), "{what}");
+    let body = response.json();
     let schema = &DOCUMENT["components"]["responses"]["Problem"]["content"];
     fits(&schema["application/problem+json"]["schema"], &body, what);
-    assert_eq!(body["status"], answer.status, "{what}");
-    assert_eq!(Some(body["request_id"].as_str().unwrap()), answer.header("x-request-id"), "{what}");
+    assert_eq!(body["status"], response.status, "{what}");
+    assert_eq!(
+        Some(body["request_id"].as_str().unwrap()),
+        response.header("x-request-id"),
+        "{what}"
+    );
     let code = body["code"].as_str().unwrap();
     let snake = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     assert!(!code.is_empty() && code.chars().all(snake), "{what}");

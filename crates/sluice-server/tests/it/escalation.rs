@@ -1,27 +1,27 @@
-//! Tokens that want to be more than they are.
+//! Tokens cannot gain permissions.
 
-use crate::client::Ask;
+use crate::client::TestRequest;
 use crate::world::{World, token};
 use serde_json::{Value, json};
 use sluice_govern::registry::Token;
 
 async fn child(world: &World, parent: &str, body: &Value) -> (u16, String, String) {
-    let answer = world.send(&Ask::post("/api/v1/tokens", body).bearer(parent)).await;
-    let made = answer.json()["data"].clone();
+    let response = world.send(&TestRequest::post("/api/v1/tokens", body).bearer(parent)).await;
+    let made = response.json()["data"].clone();
     let text = |field: &str| made[field].as_str().unwrap_or_default().to_owned();
-    (answer.status, text("token"), text("token_id"))
+    (response.status, text("token"), text("token_id"))
 }
 
 async fn may(world: &World, token: &str) -> Vec<String> {
-    let answer = world.send(&Ask::get("/api/v1/session").bearer(token)).await;
-    if answer.status == 401 {
+    let response = world.send(&TestRequest::get("/api/v1/session").bearer(token)).await;
+    if response.status == 401 {
         return vec!["nothing".to_owned()];
     }
-    serde_json::from_value(answer.json()["data"]["permissions"].clone()).unwrap()
+    serde_json::from_value(response.json()["data"]["permissions"].clone()).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_child_is_never_more_than_its_parent() {
+async fn a_child_token_has_no_more_permissions_than_its_parent() {
     let world = World::new().await;
     let scopes = Some(vec!["token:manage".to_owned(), "workflow:read".to_owned()]);
     let narrow = Token { scopes, ..token("narrow", &["admin"]) };
@@ -37,7 +37,7 @@ async fn a_child_is_never_more_than_its_parent() {
     let fits = json!({"principal": "x", "roles": ["admin"], "scopes": ["workflow:read"]});
     let (status, made, _) = child(&world, &narrow, &fits).await;
     assert_eq!((status, may(&world, &made).await), (201, vec!["workflow:read".to_owned()]));
-    // What nobody knows gives nothing, and what ends before it begins is none.
+    // Unknown roles and scopes grant nothing, and a lifetime of zero is refused.
     for odd in [
         json!({"principal": "x", "roles": ["root"]}),
         json!({"principal": "x", "roles": []}),
@@ -55,12 +55,12 @@ async fn a_child_is_never_more_than_its_parent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_family_falls_with_its_parent() {
+async fn descendants_are_revoked_with_their_ancestor() {
     let world = World::new().await;
     let admin = json!({"principal": "p", "roles": ["admin"]});
     let (_, mut parent, top) = child(&world, world.alfa.admin(), &admin).await;
     let mut family = vec![parent.clone()];
-    // However long the line is, what is too far down counts for nothing.
+    // A token with too many ancestors is not valid.
     for depth in 0..12 {
         let (status, made, _) = child(&world, &parent, &admin).await;
         if status != 201 {
@@ -75,8 +75,9 @@ async fn a_family_falls_with_its_parent() {
         family.push(made.clone());
         parent = made;
     }
-    let ask = Ask::new("DELETE", &format!("/api/v1/tokens/{top}")).bearer(world.alfa.admin());
-    world.done(200, &ask).await;
+    let request =
+        TestRequest::new("DELETE", &format!("/api/v1/tokens/{top}")).bearer(world.alfa.admin());
+    world.done(200, &request).await;
     for one in &family {
         assert_eq!(may(&world, one).await, ["nothing"]);
     }
@@ -84,21 +85,21 @@ async fn a_family_falls_with_its_parent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_secret_is_told_once() {
+async fn a_secret_is_shown_once() {
     let world = World::new().await;
     let body = json!({"principal": "p", "roles": ["viewer"]});
     let (_, secret, id) = child(&world, world.alfa.admin(), &body).await;
     assert!(secret.starts_with("slk_"));
     let hash = sluice_server::auth::identities::hash(&secret);
     for target in ["/api/v1/tokens", "/api/v1/audit?limit=500", &format!("/api/v1/tokens/{id}")] {
-        let told = world.send(&Ask::get(target).bearer(world.alfa.admin())).await.text();
+        let told = world.send(&TestRequest::get(target).bearer(world.alfa.admin())).await.text();
         assert!(!told.contains(&secret), "{target} tells it: {told}");
-        // The audit says what rows say; nobody finds 256 bits of chance by their hash.
+        // The audit contains the hash, as rows do; 256 random bits cannot be guessed from it.
         let audit = target.contains("audit");
         assert!(audit || !told.contains(&hash), "{target} tells its hash: {told}");
     }
-    // Whoever errs with a secret is not told it again.
-    let ask = Ask::get(&format!("/api/v1/tokens/{secret}")).bearer(world.alfa.admin());
-    assert_eq!(world.send(&ask).await.status, 404);
+    // An error does not repeat the secret that was sent.
+    let request = TestRequest::get(&format!("/api/v1/tokens/{secret}")).bearer(world.alfa.admin());
+    assert_eq!(world.send(&request).await.status, 404);
     world.stop().await;
 }

@@ -1,6 +1,6 @@
-//! What the gates would say of a run that is not started.
+//! Forecasts: what the gates would decide about a run that is not started.
 
-use crate::client::Ask;
+use crate::client::TestRequest;
 use crate::world::World;
 use serde_json::{Value, json};
 
@@ -17,8 +17,9 @@ steps:
 ";
 
 async fn outcomes(world: &World, body: &Value) -> (Value, Vec<String>) {
-    let ask = Ask::post("/api/v1/workflows/ahead/forecast", body).bearer(world.alfa.admin());
-    let forecast = world.done(200, &ask).await;
+    let request =
+        TestRequest::post("/api/v1/workflows/ahead/forecast", body).bearer(world.alfa.admin());
+    let forecast = world.done(200, &request).await;
     let steps = forecast["steps"].as_array().unwrap().iter();
     let told = steps
         .map(|step| {
@@ -29,16 +30,16 @@ async fn outcomes(world: &World, body: &Value) -> (Value, Vec<String>) {
 }
 
 async fn put(world: &World, path: &str, body: &Value) {
-    let ask = Ask::new("PUT", path).json(body).bearer(world.alfa.admin());
-    let answer = world.send(&ask).await;
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    let request = TestRequest::new("PUT", path).json(body).bearer(world.alfa.admin());
+    let response = world.send(&request).await;
+    assert_eq!(response.status, 200, "{}", response.text());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_forecast_tells_each_step_and_starts_nothing() {
+async fn a_forecast_reports_each_step_and_starts_nothing() {
     let world = World::new().await;
     let admin = world.alfa.admin();
-    let added = Ask::post("/api/v1/workflows", &json!({"document": FLOW})).bearer(admin);
+    let added = TestRequest::post("/api/v1/workflows", &json!({"document": FLOW})).bearer(admin);
     world.done(201, &added).await;
     let before = world.alfa.everything().await;
     let args = json!({"args": {"who": "Northwind"}});
@@ -54,10 +55,10 @@ async fn a_forecast_tells_each_step_and_starts_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_forecast_is_judged_by_the_freedom_that_the_run_would_have() {
+async fn a_forecast_uses_the_posture_that_the_run_would_have() {
     let world = World::new().await;
     let admin = world.alfa.admin();
-    let added = Ask::post("/api/v1/workflows", &json!({"document": FLOW})).bearer(admin);
+    let added = TestRequest::post("/api/v1/workflows", &json!({"document": FLOW})).bearer(admin);
     world.done(201, &added).await;
     let deployment = json!({"workflow": "ahead", "posture": "approval_required"});
     put(&world, "/api/v1/deployments/ahead", &deployment).await;
@@ -68,17 +69,17 @@ async fn a_forecast_is_judged_by_the_freedom_that_the_run_would_have() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_could_not_be_started_has_no_forecast() {
+async fn a_run_that_cannot_be_started_has_no_forecast() {
     let world = World::new().await;
     let admin = world.alfa.admin();
-    let added = Ask::post("/api/v1/workflows", &json!({"document": FLOW})).bearer(admin);
+    let added = TestRequest::post("/api/v1/workflows", &json!({"document": FLOW})).bearer(admin);
     world.done(201, &added).await;
     let refused = |path: &str, body: Value| {
-        let ask = Ask::post(path, &body).bearer(admin);
+        let request = TestRequest::post(path, &body).bearer(admin);
         let world = &world;
         async move {
-            let answer = world.send(&ask).await;
-            (answer.status, answer.json()["code"].as_str().unwrap().to_owned())
+            let response = world.send(&request).await;
+            (response.status, response.json()["code"].as_str().unwrap().to_owned())
         }
     };
     let path = "/api/v1/workflows/ahead/forecast";
@@ -87,7 +88,7 @@ async fn what_could_not_be_started_has_no_forecast() {
     assert_eq!(refused(path, other).await.0, 404);
     let gone = "/api/v1/workflows/nothing/forecast";
     assert_eq!(refused(gone, json!({})).await.0, 404);
-    // Everything is held: the run would not begin at all, and that is no entry of the audit.
+    // With everything on hold the run would not start; this is not audited.
     put(
         &world,
         "/api/v1/policies/no-start.cedar",
@@ -95,7 +96,7 @@ async fn what_could_not_be_started_has_no_forecast() {
         "forbid (principal, action == Action::\"start_run\", resource);"}),
     )
     .await;
-    let audit = Ask::get("/api/v1/audit?category=governance&limit=500").bearer(admin);
+    let audit = TestRequest::get("/api/v1/audit?category=governance&limit=500").bearer(admin);
     let before = world.done(200, &audit).await;
     let args = json!({"args": {"who": "x"}});
     let (status, code) = refused(path, args).await;
@@ -112,7 +113,8 @@ async fn a_forecast_of_a_long_run_is_bounded() {
     for number in 0..520 {
         document += &format!("  - {{id: s{number}, agent: mock, command: go}}\n");
     }
-    let added = Ask::post("/api/v1/workflows", &json!({"document": document})).bearer(admin);
+    let added =
+        TestRequest::post("/api/v1/workflows", &json!({"document": document})).bearer(admin);
     world.done(201, &added).await;
     let (forecast, told) = outcomes(&world, &json!({})).await;
     assert!(told.len() == 520 && told.iter().all(|one| one.ends_with(" send")), "{told:?}");
@@ -122,7 +124,7 @@ async fn a_forecast_of_a_long_run_is_bounded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn values_are_followed_as_far_as_asked() {
+async fn values_are_traced_as_far_as_requested() {
     let world = World::new().await;
     let admin = world.alfa.admin();
     let run = world
@@ -134,18 +136,19 @@ async fn values_are_followed_as_far_as_asked() {
         .await;
     world.until(&world.alfa, &run, "completed").await;
     let count = |query: &'static str| {
-        let ask = Ask::get(&format!("/api/v1/runs/{run}/provenance?step=c&direction=up{query}"));
-        let (ask, world) = (ask.bearer(admin), &world);
-        async move { world.done(200, &ask).await["rows"].as_array().unwrap().len() }
+        let request =
+            TestRequest::get(&format!("/api/v1/runs/{run}/provenance?step=c&direction=up{query}"));
+        let (request, world) = (request.bearer(admin), &world);
+        async move { world.done(200, &request).await["rows"].as_array().unwrap().len() }
     };
     assert_eq!((count("").await, count("&steps=1").await), (2, 1));
-    let none = Ask::get(&format!("/api/v1/runs/{run}/provenance?steps=0")).bearer(admin);
+    let none = TestRequest::get(&format!("/api/v1/runs/{run}/provenance?steps=0")).bearer(admin);
     assert_eq!(world.send(&none).await.status, 400);
     world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_branch_tells_what_the_run_has_done_since() {
+async fn a_branch_reports_the_steps_that_it_would_repeat() {
     let world = World::new().await;
     let admin = world.alfa.admin();
     let document =
@@ -154,9 +157,9 @@ async fn a_branch_tells_what_the_run_has_done_since() {
     world.until(&world.alfa, &run, "completed").await;
     let preview = |at: u64| {
         let body = json!({"at": at, "preview": true});
-        let ask = Ask::post(&format!("/api/v1/runs/{run}/branch"), &body).bearer(admin);
+        let request = TestRequest::post(&format!("/api/v1/runs/{run}/branch"), &body).bearer(admin);
         let world = &world;
-        async move { world.done(202, &ask).await["repeats"].clone() }
+        async move { world.done(202, &request).await["repeats"].clone() }
     };
     assert_eq!(preview(1).await, json!(["b"]));
     assert_eq!(preview(2).await, json!([]));

@@ -1,26 +1,28 @@
-//! Idempotency keys, as callers use them.
+//! Idempotency keys over HTTP.
 
-use crate::client::{Answer, Ask};
+use crate::client::{TestRequest, TestResponse};
 use crate::world::World;
 use serde_json::{Value, json};
 
 /// Registers a document as the next version of its workflow.
 async fn register(world: &World, document: &str) {
     let body = json!({"document": document});
-    world.done(201, &Ask::post("/api/v1/workflows", &body).bearer(world.alfa.admin())).await;
+    world
+        .done(201, &TestRequest::post("/api/v1/workflows", &body).bearer(world.alfa.admin()))
+        .await;
 }
 
-async fn start(world: &World, reference: &str, key: &str, args: &Value) -> Answer {
+async fn start(world: &World, reference: &str, key: &str, args: &Value) -> TestResponse {
     let (workflow, version) = reference.split_once('@').unzip();
     let workflow = workflow.unwrap_or(reference);
     let version: Option<u64> = version.map(|version| version.parse().unwrap());
     let body = json!({"args": args, "default_agent": "mock", "version": version});
-    let ask = Ask::post(&format!("/api/v1/workflows/{workflow}/runs"), &body);
-    world.send(&ask.header("idempotency-key", key).bearer(world.alfa.admin())).await
+    let request = TestRequest::post(&format!("/api/v1/workflows/{workflow}/runs"), &body);
+    world.send(&request.header("idempotency-key", key).bearer(world.alfa.admin())).await
 }
 
-fn started(answer: &Answer) -> (Value, bool) {
-    let data = &answer.json()["data"];
+fn started(response: &TestResponse) -> (Value, bool) {
+    let data = &response.json()["data"];
     (data["run_id"].clone(), data["existed"].as_bool().unwrap())
 }
 
@@ -56,7 +58,7 @@ async fn a_key_is_scoped_to_a_workflow_and_its_version() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_conflict_says_what_differs() {
+async fn a_conflict_names_the_difference() {
     let world = World::new().await;
     register(&world, &order("orders", "Buy.")).await;
     let (run, _) = started(&start(&world, "orders", "k", &json!({"n": 1})).await);

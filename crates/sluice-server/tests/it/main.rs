@@ -1,5 +1,5 @@
-//! The server over real HTTP on loopback, on real stores: who may ask for what,
-//! what two organisations can see of each other, and what attackers try.
+//! The server over real HTTP on loopback, on real stores: permissions, isolation of
+//! organisations, and attacks.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -8,16 +8,16 @@ mod callbacks;
 mod client;
 mod console;
 mod contract;
-mod doors;
 mod escalation;
+mod fixture;
 mod flood;
 mod forecast;
 mod heartbeat;
 mod human_input;
+mod inbound_webhooks;
 mod keys;
 mod matrix;
 mod pages;
-mod place;
 mod providers;
 mod secrets;
 mod spelling;

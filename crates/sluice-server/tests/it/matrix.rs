@@ -1,8 +1,8 @@
-//! Every route by everybody: made from the table of routes, so that none is left
-//! out. What is denied is denied with its code, and changes nothing.
+//! Every route with every kind of caller, generated from the table of routes. A denied
+//! request has its error code, and changes nothing.
 
-use crate::client::Ask;
-use crate::place::rows;
+use crate::client::TestRequest;
+use crate::fixture::rows;
 use crate::world::{World, settings};
 use expect_test::expect_file;
 use serde_json::json;
@@ -13,114 +13,114 @@ use sluice_server::auth::permission::Role;
 use sluice_server::auth::secret;
 use std::fmt::Write as _;
 
-/// Who asks.
+/// A kind of caller.
 #[derive(Debug, Clone)]
-enum Who {
-    Nobody,
-    /// A secret in the header that lets nobody in, and what it is.
+enum TestCaller {
+    Anonymous,
+    /// A header with an invalid secret, and its description.
     Stranger(&'static str, String),
     Role(Role),
-    /// An admin at a console, whose page does not say that it is ours.
+    /// An admin with a session cookie, but without the CSRF token.
     Forged(String),
 }
 
-impl Who {
+impl TestCaller {
     fn name(&self) -> &'static str {
         match self {
-            Who::Nobody => "nobody",
-            Who::Stranger(name, _) => name,
-            Who::Role(role) => role.as_str(),
-            Who::Forged(_) => "forged",
+            TestCaller::Anonymous => "anonymous",
+            TestCaller::Stranger(name, _) => name,
+            TestCaller::Role(role) => role.as_str(),
+            TestCaller::Forged(_) => "forged",
         }
     }
 
-    /// The code of the refusal that a route must give them; none if they may.
+    /// The code with which a route must refuse the caller; `None` if it is allowed.
     fn refused(&self, route: &Route) -> Option<&'static str> {
         match (self, route.need) {
             (_, Need::Nothing) => None,
             (_, Need::Gateway) => Some("unauthenticated"),
-            (Who::Nobody | Who::Stranger(..), _) => Some("unauthenticated"),
-            (Who::Forged(_), _) => (route.method != "GET").then_some("csrf_refused"),
-            (Who::Role(_), Need::Token) => None,
-            (Who::Role(role), Need::Permission(permission)) => {
+            (TestCaller::Anonymous | TestCaller::Stranger(..), _) => Some("unauthenticated"),
+            (TestCaller::Forged(_), _) => (route.method != "GET").then_some("csrf_refused"),
+            (TestCaller::Role(_), Need::Token) => None,
+            (TestCaller::Role(role), Need::Permission(permission)) => {
                 (!role.permissions().has(permission)).then_some("forbidden")
             }
         }
     }
 
-    fn sign(&self, world: &World, ask: Ask) -> Ask {
+    fn sign(&self, world: &World, request: TestRequest) -> TestRequest {
         match self {
-            Who::Nobody => ask,
-            Who::Stranger(_, secret) => ask.bearer(secret),
-            Who::Role(role) => ask.bearer(world.alfa.token(*role)),
-            Who::Forged(session) => {
-                ask.header("cookie", &format!("{}={session}", cookie::name(&settings())))
+            TestCaller::Anonymous => request,
+            TestCaller::Stranger(_, secret) => request.bearer(secret),
+            TestCaller::Role(role) => request.bearer(world.alfa.token(*role)),
+            TestCaller::Forged(session) => {
+                request.header("cookie", &format!("{}={session}", cookie::name(&settings())))
             }
         }
     }
 }
 
-async fn everybody(world: &World) -> Vec<Who> {
-    let made = Ask::new("POST", "/api/v1/session").bearer(world.alfa.admin());
+async fn all_callers(world: &World) -> Vec<TestCaller> {
+    let made = TestRequest::new("POST", "/api/v1/session").bearer(world.alfa.admin());
     let made = world.send(&made).await;
     let cookie = made.header("set-cookie").unwrap().to_owned();
     let session = cookie.split([';', '=']).nth(1).unwrap().to_owned();
     let unknown = secret::make(&mut sluice_engine::world::SystemEntropy);
     let mut all = vec![
-        Who::Nobody,
-        Who::Stranger("unknown", unknown),
-        Who::Stranger("rubbish", "slk_'; drop table tokens".to_owned()),
-        Who::Stranger("expired", world.alfa.expired.clone()),
-        Who::Stranger("revoked", world.alfa.revoked.clone()),
-        Who::Stranger("session", session.clone()),
-        Who::Forged(session),
+        TestCaller::Anonymous,
+        TestCaller::Stranger("unknown", unknown),
+        TestCaller::Stranger("rubbish", "slk_'; drop table tokens".to_owned()),
+        TestCaller::Stranger("expired", world.alfa.expired.clone()),
+        TestCaller::Stranger("revoked", world.alfa.revoked.clone()),
+        TestCaller::Stranger("session", session.clone()),
+        TestCaller::Forged(session),
     ];
-    all.extend(Role::ALL.map(Who::Role));
+    all.extend(Role::ALL.map(TestCaller::Role));
     all
 }
 
-/// Asks for a route as somebody. Of what lasts, only the head is read.
-async fn ask(world: &World, route: &Route, who: &Who) -> (u16, String) {
-    let place = &world.alfa.place;
-    let mut ask = Ask::new(route.method.as_str(), &place.target(route));
+/// Calls a route as a caller. Of a stream only the head is read.
+async fn request(world: &World, route: &Route, caller: &TestCaller) -> (u16, String) {
+    let fixture = &world.alfa.fixture;
+    let mut request = TestRequest::new(route.method.as_str(), &fixture.target(route));
     if route.method != "GET" {
-        ask = ask.json(&place.body(route));
+        request = request.json(&fixture.body(route));
     }
-    let ask = who.sign(world, ask);
+    let request = caller.sign(world, request);
     if route.lasting {
-        let wire = world.begin(&ask).await;
+        let wire = world.begin(&request).await;
         if wire.status == 200 {
             return (200, String::new());
         }
     }
-    let answer = world.send(&ask).await;
-    (answer.status, answer.code())
+    let response = world.send(&request).await;
+    (response.status, response.code())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn everybody_gets_what_they_may_have_and_nothing_else() {
+async fn each_caller_reaches_exactly_the_permitted_routes() {
     let world = World::new().await;
-    let everybody = everybody(&world).await;
+    let everybody = all_callers(&world).await;
     let routes = api::routes();
     let before = world.alfa.everything().await;
     let mut told: Vec<Vec<&str>> = vec![vec!["+"; everybody.len()]; routes.len()];
     for (route, told) in routes.iter().zip(&mut told) {
         for (who, told) in everybody.iter().zip(told) {
             let Some(code) = who.refused(route) else { continue };
-            let (status, found) = ask(&world, route, who).await;
+            let (status, found) = request(&world, route, who).await;
             let wanted = if code == "unauthenticated" { 401 } else { 403 };
             assert_eq!((status, found.as_str()), (wanted, code), "{route:?} by {}", who.name());
             *told = "-";
         }
     }
     assert_eq!(before, world.alfa.everything().await, "what was denied changed something");
-    // What is allowed may well end things, so that it comes last.
+    // Allowed requests come last, because they may end or remove things.
     for route in &routes {
         for who in &everybody {
             if who.refused(route).is_some() {
                 continue;
             }
-            let (status, code) = ask(&world, route, who).await;
+            let (status, code) = request(&world, route, who).await;
             if has_own_secret(route) {
                 assert_eq!((status, code.as_str()), (401, "unauthenticated"), "{route:?}");
                 continue;
@@ -133,18 +133,18 @@ async fn everybody_gets_what_they_may_have_and_nothing_else() {
     world.stop().await;
 }
 
-/// Doors and gateways have secrets of their own, which no token stands for.
+/// Inbound webhooks and gateways have secrets of their own, which no token replaces.
 pub(crate) fn has_own_secret(route: &Route) -> bool {
     route.need == Need::Gateway || (route.need == Need::Nothing && route.method != "GET")
 }
 
-fn drawn(routes: &[Route], everybody: &[Who], told: &[Vec<&str>]) -> String {
+fn drawn(routes: &[Route], everybody: &[TestCaller], told: &[Vec<&str>]) -> String {
     let mut text = String::new();
     for (route, told) in routes.iter().zip(told) {
         let may = everybody.iter().zip(told).filter(|(_, told)| **told == "+");
         let may: Vec<&str> = may.map(|(who, _)| who.name()).collect();
         let may = match may.len() == everybody.len() {
-            true if has_own_secret(route) => "whoever has its own secret".to_owned(),
+            true if has_own_secret(route) => "its own secret".to_owned(),
             true => "everybody".to_owned(),
             false => may.join(" "),
         };
@@ -153,7 +153,7 @@ fn drawn(routes: &[Route], everybody: &[Who], told: &[Vec<&str>]) -> String {
     text
 }
 
-/// What changes several kinds at once needs for each what changing it alone does.
+/// A change of several kinds needs the permission of each kind.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_setup_needs_the_permission_of_everything_in_it() {
     let world = World::new().await;
@@ -166,15 +166,17 @@ async fn a_setup_needs_the_permission_of_everything_in_it() {
         put["body"] = body.clone();
         for role in Role::ALL {
             let token = world.alfa.token(role);
-            let alone = Ask::new("PUT", &path).json(&json!({"no such field": 1})).bearer(token);
+            let alone =
+                TestRequest::new("PUT", &path).json(&json!({"no such field": 1})).bearer(token);
             let may = world.send(&alone).await.status != 403;
             denied += usize::from(!may);
             for sent in [json!({"rows": [put]}), json!({"remove": [row]})] {
                 let mut sent = sent;
                 sent["dry_run"] = true.into();
-                let answer = world.send(&Ask::post("/api/v1/apply", &sent).bearer(token)).await;
-                let what = format!("{role:?}: {sent}: {}", answer.text());
-                assert_eq!(answer.code() != "forbidden", may, "{what}");
+                let response =
+                    world.send(&TestRequest::post("/api/v1/apply", &sent).bearer(token)).await;
+                let what = format!("{role:?}: {sent}: {}", response.text());
+                assert_eq!(response.code() != "forbidden", may, "{what}");
             }
         }
     }
@@ -186,15 +188,16 @@ async fn a_setup_needs_the_permission_of_everything_in_it() {
         let mut sent = sent;
         sent["dry_run"] = true.into();
         for role in [Role::Viewer, Role::Approver, Role::Operator] {
-            let ask = Ask::post("/api/v1/apply", &sent).bearer(world.alfa.token(role));
-            let refused = world.send(&ask).await.code() == "forbidden";
+            let request = TestRequest::post("/api/v1/apply", &sent).bearer(world.alfa.token(role));
+            let refused = world.send(&request).await.code() == "forbidden";
             assert_eq!(refused, role != least, "{role:?}: {sent}");
         }
     }
-    // Tokens are made where their rules are.
+    // Tokens have their own routes.
     let token = json!({"kind": "token", "name": "tok_1", "body": {"principal": "me"}});
-    let ask = Ask::post("/api/v1/apply", &json!({"rows": [token]})).bearer(world.alfa.admin());
-    assert_eq!(world.send(&ask).await.code(), "bad_request");
+    let request =
+        TestRequest::post("/api/v1/apply", &json!({"rows": [token]})).bearer(world.alfa.admin());
+    assert_eq!(world.send(&request).await.code(), "bad_request");
     assert_eq!(before, world.alfa.everything().await);
     world.stop().await;
 }

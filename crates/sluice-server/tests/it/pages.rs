@@ -1,22 +1,22 @@
-//! What pages of the console look through: the audit from its end, the sets of
-//! policies, how far everything is sealed.
+//! What the console's pages read: the audit from its end, the policy sets, and the newest
+//! seal.
 
-use crate::client::Ask;
+use crate::client::TestRequest;
 use crate::world::World;
 use serde_json::{Value, json};
 
-/// All pages of the audit from its end, each of about so many.
+/// All pages of the audit from its end, each of about this many facts.
 async fn backwards(world: &World, query: &str) -> Vec<Value> {
     let mut all = Vec::new();
-    let mut place = "now".to_owned();
+    let mut fixture = "now".to_owned();
     for _ in 0..200 {
-        let target = format!("/api/v1/audit?before={place}&{query}");
-        let answer = world.send(&Ask::get(&target).bearer(world.alfa.admin())).await;
-        assert_eq!(answer.status, 200, "{}", answer.text());
-        let page = answer.json();
+        let target = format!("/api/v1/audit?before={fixture}&{query}");
+        let response = world.send(&TestRequest::get(&target).bearer(world.alfa.admin())).await;
+        assert_eq!(response.status, 200, "{}", response.text());
+        let page = response.json();
         all.extend(page["data"].as_array().unwrap().iter().cloned());
         match page["meta"]["next_cursor"].as_str() {
-            Some(next) => place = next.to_owned(),
+            Some(next) => fixture = next.to_owned(),
             None => return all,
         }
     }
@@ -27,7 +27,8 @@ async fn backwards(world: &World, query: &str) -> Vec<Value> {
 async fn the_audit_is_paged_from_its_end_without_a_gap() {
     let world = World::new().await;
     let admin = world.alfa.admin();
-    let forwards = world.done(200, &Ask::get("/api/v1/audit?limit=500").bearer(admin)).await;
+    let forwards =
+        world.done(200, &TestRequest::get("/api/v1/audit?limit=500").bearer(admin)).await;
     let mut forwards: Vec<String> =
         forwards.as_array().unwrap().iter().map(Value::to_string).collect();
     let pages = backwards(&world, "limit=3").await;
@@ -37,29 +38,30 @@ async fn the_audit_is_paged_from_its_end_without_a_gap() {
     shown.sort();
     forwards.sort();
     assert_eq!(shown, forwards);
-    let run = &world.alfa.place.ended;
+    let run = &world.alfa.fixture.ended;
     let of_run = backwards(&world, &format!("limit=2&run={run}")).await;
     assert!(of_run.len() > 2 && of_run.iter().all(|one| one["resource_id"] == **run));
     let decided = backwards(&world, "limit=2&type=dispatch_decided").await;
     assert!(!decided.is_empty() && decided.iter().all(|one| one["type"] == "dispatch_decided"));
-    let nobody = backwards(&world, "actor=nobody%20at%20all").await;
-    assert_eq!(nobody, Vec::<Value>::new());
+    let unknown = backwards(&world, "actor=unknown").await;
+    assert_eq!(unknown, Vec::<Value>::new());
     for bad in ["before=then", "before=now&newest=true", "before=now&cursor=1.1", "before=1.x"] {
-        let answer = world.send(&Ask::get(&format!("/api/v1/audit?{bad}")).bearer(admin)).await;
-        assert_eq!(answer.code(), "bad_request", "{bad}");
+        let response =
+            world.send(&TestRequest::get(&format!("/api/v1/audit?{bad}")).bearer(admin)).await;
+        assert_eq!(response.code(), "bad_request", "{bad}");
     }
-    // A place beyond the end is the end.
+    // A position beyond the end means the end.
     let far = format!("/api/v1/audit?limit=1&before={}.{}", u64::MAX, u64::MAX);
-    let page = world.done(200, &Ask::get(&far).bearer(admin)).await;
+    let page = world.done(200, &TestRequest::get(&far).bearer(admin)).await;
     assert_eq!(page[0], pages[0]);
     world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sets_of_policies_are_told_as_they_are_read() {
+async fn policy_sets_are_shown_as_they_are_loaded() {
     let world = World::new().await;
     let admin = world.alfa.admin();
-    let sets = || Ask::get("/api/v1/policy-sets").bearer(admin);
+    let sets = || TestRequest::get("/api/v1/policy-sets").bearer(admin);
     let before = world.done(200, &sets()).await;
     assert_eq!(before["active"]["origin"], "stored");
     assert_eq!(before["active"]["files"][0]["name"], "alfa.cedar");
@@ -69,7 +71,7 @@ async fn sets_of_policies_are_told_as_they_are_read() {
         forbid (principal, action == Action::\"dispatch_step\", resource);\n\
         permit (principal, action, resource);";
     let shadow = json!({"text": text, "set": "shadow"});
-    let put = Ask::new("PUT", "/api/v1/policies/shadow%2Fdear.cedar").json(&shadow);
+    let put = TestRequest::new("PUT", "/api/v1/policies/shadow%2Fdear.cedar").json(&shadow);
     world.done(200, &put.bearer(admin)).await;
     let after = world.done(200, &sets()).await;
     assert_eq!(after["active"], before["active"]);
@@ -81,21 +83,21 @@ async fn sets_of_policies_are_told_as_they_are_read() {
     assert_eq!(file["policies"][0], expected);
     assert_eq!(file["policies"][1]["effect"], "permit");
     assert_eq!(file["policies"][1]["action"], Value::Null);
-    // The hash is the one that decisions name.
-    let tried = json!({"set": "active", "run": world.alfa.place.ended});
-    let tried = Ask::post("/api/v1/policies/test", &tried).bearer(admin);
+    // The hash is the one in decisions.
+    let tried = json!({"set": "active", "run": world.alfa.fixture.ended});
+    let tried = TestRequest::post("/api/v1/policies/test", &tried).bearer(admin);
     assert_eq!(world.done(200, &tried).await["differ"], 0);
     world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_asks_is_told_the_version_and_how_far_everything_is_sealed() {
+async fn a_session_shows_the_version_and_the_newest_seal_is_shown() {
     let world = World::new().await;
     let admin = world.alfa.admin();
-    let session = world.done(200, &Ask::get("/api/v1/session").bearer(admin)).await;
+    let session = world.done(200, &TestRequest::get("/api/v1/session").bearer(admin)).await;
     assert_eq!(session["version"], env!("CARGO_PKG_VERSION"));
-    let sealed = world.done(200, &Ask::get("/api/v1/audit/seal").bearer(admin)).await;
-    // Nobody seals here.
+    let sealed = world.done(200, &TestRequest::get("/api/v1/audit/seal").bearer(admin)).await;
+    // No sealer runs in this test.
     assert_eq!((&sealed["number"], &sealed["seal"]), (&json!(0), &Value::Null));
     world.stop().await;
 }

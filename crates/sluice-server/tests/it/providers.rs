@@ -1,17 +1,18 @@
-//! Rows of gateways and agents that could not work are refused, or warned about.
+//! Rows of gateways and agents that cannot work are refused or cause a warning.
 
-use crate::client::Ask;
+use crate::client::TestRequest;
 use crate::world::World;
 use serde_json::{Value, json};
 
 async fn put(world: &World, path: &str, row: &Value) -> (u16, Value) {
-    let ask = Ask::new("PUT", &format!("/api/v1/{path}")).json(row).bearer(world.alfa.admin());
-    let answer = world.send(&ask).await;
-    (answer.status, answer.json())
+    let request =
+        TestRequest::new("PUT", &format!("/api/v1/{path}")).json(row).bearer(world.alfa.admin());
+    let response = world.send(&request).await;
+    (response.status, response.json())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_provider_that_there_is_not_is_refused_with_a_suggestion() {
+async fn an_unknown_provider_is_refused_with_a_suggestion() {
     let world = World::new().await;
     let (status, said) = put(&world, "gateways/claude", &json!({"provider": "claude"})).await;
     assert_eq!((status, said["code"].as_str()), (422, Some("unknown_provider")), "{said}");
@@ -36,7 +37,7 @@ async fn a_native_agent_is_not_pinned_to_a_gateway_with_a_url() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_whose_work_no_gateway_could_do_is_warned_about() {
+async fn an_agent_without_a_suitable_gateway_causes_a_warning() {
     let world = World::new().await;
     let seer = json!({"capabilities": ["vision"]});
     let (status, said) = put(&world, "agents/seer", &seer).await;

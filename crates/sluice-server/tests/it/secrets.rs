@@ -1,12 +1,12 @@
-//! What rows may name as a secret when they come over HTTP.
+//! Which secrets rows may name when they are written over HTTP.
 
-use crate::client::Ask;
+use crate::client::TestRequest;
 use crate::world::World;
 use serde_json::{Value, json};
 use sluice_core::port::ledger::Change;
 use sluice_govern::registry::{Kind, Row};
 
-/// The rows that name secrets, each with this one.
+/// The rows that name secrets, each with this reference.
 fn rows(reference: &str) -> [(&'static str, &'static str, Value); 3] {
     let gateway =
         json!({"provider": "openai", "base_url": "http://127.0.0.1:1/v1", "key": reference});
@@ -30,17 +30,17 @@ async fn a_row_written_over_http_never_names_a_variable_or_a_file() {
                 let row = json!({"kind": kind, "name": "mine", "body": body});
                 let claimed = json!({"kind": kind, "name": "mine", "body": claims});
                 let asks = [
-                    Ask::new("PUT", &path).json(&body),
-                    Ask::new("PUT", &path).json(&claims),
-                    Ask::post("/api/v1/apply", &json!({"rows": [row]})),
-                    Ask::post("/api/v1/apply", &json!({"rows": [claimed]})),
-                    Ask::post("/api/v1/apply", &json!({"rows": [row], "dry_run": true})),
+                    TestRequest::new("PUT", &path).json(&body),
+                    TestRequest::new("PUT", &path).json(&claims),
+                    TestRequest::post("/api/v1/apply", &json!({"rows": [row]})),
+                    TestRequest::post("/api/v1/apply", &json!({"rows": [claimed]})),
+                    TestRequest::post("/api/v1/apply", &json!({"rows": [row], "dry_run": true})),
                 ];
-                for ask in asks {
-                    let answer = world.send(&ask.bearer(side.admin())).await;
-                    let told = (answer.status, answer.code());
-                    assert_eq!(told, (403, "secret_not_named".to_owned()), "{}", answer.text());
-                    assert!(answer.text().contains("secret:NAME"), "{}", answer.text());
+                for request in asks {
+                    let response = world.send(&request.bearer(side.admin())).await;
+                    let told = (response.status, response.code());
+                    assert_eq!(told, (403, "secret_not_named".to_owned()), "{}", response.text());
+                    assert!(response.text().contains("secret:NAME"), "{}", response.text());
                 }
             }
         }
@@ -55,14 +55,15 @@ async fn a_row_names_only_secrets_that_are_declared_for_its_organisation() {
     let world = World::new().await;
     for reference in ["secret:others", "secret:nothing"] {
         for (_, collection, body) in rows(reference) {
-            let ask = Ask::new("PUT", &format!("/api/v1/{collection}/mine")).json(&body);
-            let answer = world.send(&ask.bearer(world.alfa.admin())).await;
-            assert_eq!((answer.status, answer.code()), (422, "secret_unknown".to_owned()));
+            let request =
+                TestRequest::new("PUT", &format!("/api/v1/{collection}/mine")).json(&body);
+            let response = world.send(&request.bearer(world.alfa.admin())).await;
+            assert_eq!((response.status, response.code()), (422, "secret_unknown".to_owned()));
         }
     }
     for (_, collection, body) in rows("secret:hook") {
-        let ask = Ask::new("PUT", &format!("/api/v1/{collection}/mine")).json(&body);
-        world.done(200, &ask.bearer(world.alfa.admin())).await;
+        let request = TestRequest::new("PUT", &format!("/api/v1/{collection}/mine")).json(&body);
+        world.done(200, &request.bearer(world.alfa.admin())).await;
     }
     world.stop().await;
 }
@@ -79,7 +80,7 @@ async fn a_row_of_the_operator_cannot_be_pointed_at_another_host_over_http() {
     let change = Change { expect: None, put: vec![row], remove, node, entries };
     service.store.change(change).await.unwrap();
     let patch = |body: Value| {
-        Ask::new("PATCH", "/api/v1/gateways/own").json(&body).bearer(world.alfa.admin())
+        TestRequest::new("PATCH", "/api/v1/gateways/own").json(&body).bearer(world.alfa.admin())
     };
     for body in [
         json!({"base_url": "http://127.0.0.1:1/v1"}),
@@ -88,15 +89,19 @@ async fn a_row_of_the_operator_cannot_be_pointed_at_another_host_over_http() {
         json!({"key": "env:HOME"}),
         json!({"key": "env:PATH", "cost_rank": 3, "operator_secret": true}),
     ] {
-        let answer = world.send(&patch(body.clone())).await;
-        assert_eq!((answer.status, answer.code().as_str()), (403, "secret_not_named"), "{body}");
+        let response = world.send(&patch(body.clone())).await;
+        assert_eq!(
+            (response.status, response.code().as_str()),
+            (403, "secret_not_named"),
+            "{body}"
+        );
     }
-    // What commands keep may change, and the key stays the operator's.
+    // Maintained fields may change, and the key stays the operator's.
     world.done(200, &patch(json!({"paused": true}))).await;
     let rows = service.store.registry(None).await.unwrap().rows;
     let own = sluice_core::rows::find(&rows, Kind::Gateway, "own").unwrap();
     assert_eq!((&own.body["paused"], &own.body["operator_secret"]), (&json!(true), &json!(true)));
-    // A named secret takes its place, and it is not the operator's row any more.
+    // A declared secret replaces it, and the row is no longer the operator's.
     let named = json!({"key": "secret:hook", "base_url": "https://example.invalid/v1"});
     world.done(200, &patch(named)).await;
     let rows = service.store.registry(None).await.unwrap().rows;

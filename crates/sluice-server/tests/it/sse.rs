@@ -1,10 +1,10 @@
-//! A reader of event streams that trusts nothing.
+//! A strict reader of event streams.
 
-use crate::client::{Ask, Wire, find};
+use crate::client::{TestRequest, Wire, find};
 use crate::world::World;
 use serde_json::Value;
 
-/// What a stream said between two empty lines.
+/// The fields of an event, between two empty lines.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Frame {
     pub(crate) id: Option<String>,
@@ -14,21 +14,21 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// Reads one as a browser would: a line ends at CR, LF or both.
+    /// Parses a frame as a browser does: a line ends at CR, LF or both.
     fn parse(text: &str) -> Frame {
         let mut frame = Frame::default();
         for line in text.replace("\r\n", "\n").split(['\n', '\r']) {
             let (field, value) = line.split_once(':').unwrap_or((line, ""));
             let value = Some(value.strip_prefix(' ').unwrap_or(value).to_owned());
-            let place = match field {
+            let slot = match field {
                 "" => &mut frame.comment,
                 "id" => &mut frame.id,
                 "event" => &mut frame.event,
                 "data" => &mut frame.data,
                 other => panic!("a stream has no field `{other}`: {text}"),
             };
-            assert!(place.is_none(), "`{field}` comes twice: {text}");
-            *place = value;
+            assert!(slot.is_none(), "`{field}` comes twice: {text}");
+            *slot = value;
         }
         frame
     }
@@ -45,10 +45,10 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Opens one, which must be let in.
-    pub(crate) async fn open(world: &World, ask: &Ask) -> Stream {
-        let wire = world.begin(ask).await;
-        assert_eq!(wire.status, 200, "{} {}", ask.method, ask.target);
+    /// Opens a stream, which must be admitted.
+    pub(crate) async fn open(world: &World, request: &TestRequest) -> Stream {
+        let wire = world.begin(request).await;
+        assert_eq!(wire.status, 200, "{} {}", request.method, request.target);
         let is = |name: &str, value: &str| assert_eq!(wire.header(name), Some(value));
         is("content-type", "text/event-stream; charset=utf-8");
         is("cache-control", "no-cache, no-transform");
@@ -56,7 +56,7 @@ impl Stream {
         Stream { wire, text: Vec::new() }
     }
 
-    /// The next frame; none at the end.
+    /// The next frame; `None` at the end.
     pub(crate) async fn next(&mut self) -> Option<Frame> {
         loop {
             if let Some(end) = find(&self.text, b"\n\n") {

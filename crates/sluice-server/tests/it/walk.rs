@@ -1,6 +1,6 @@
-//! Two organisations: neither sees, touches or guesses anything of the other.
+//! Isolation: neither of two organisations sees, changes or guesses data of the other.
 
-use crate::client::Ask;
+use crate::client::TestRequest;
 use crate::matrix::has_own_secret;
 use crate::sse::Stream;
 use crate::world::World;
@@ -9,19 +9,22 @@ use sluice_server::api;
 use sluice_server::api::route::{Need, Route};
 use sluice_server::auth::permission::Role;
 
-/// What no answer to bravo may hold.
+/// What no response to bravo may contain.
 fn hidden(world: &World) -> Vec<String> {
-    let place = &world.alfa.place;
+    let fixture = &world.alfa.fixture;
     let mut all = vec![world.alfa.mark(), "SECRET-alfa".to_owned()];
-    all.extend([&place.ended, &place.waiting, &place.approval, &place.spare].map(Clone::clone));
+    all.extend(
+        [&fixture.ended, &fixture.waiting, &fixture.approval, &fixture.spare].map(Clone::clone),
+    );
     all.extend(world.alfa.tokens.values().flat_map(|(secret, id)| [secret.clone(), id.clone()]));
     all
 }
 
-/// Holds an answer against what it may not hold, except what was asked for by name.
-fn closed(hidden: &[String], asked: &str, answer: &str) {
+/// Checks that a response contains no data of the other organisation, except what the
+/// request itself names.
+fn closed(hidden: &[String], asked: &str, response: &str) {
     for one in hidden.iter().filter(|one| !asked.contains(one.as_str())) {
-        assert!(!answer.contains(one), "{asked} tells {one}: {answer}");
+        assert!(!response.contains(one), "{asked} tells {one}: {response}");
     }
 }
 
@@ -32,31 +35,32 @@ async fn no_route_reaches_into_another_organisation() {
     let hidden = hidden(&world);
     let before = alfa.everything().await;
     let mut routes = api::routes();
-    // A row of that name may be made at home, after which it is there.
+    // A row of that name may be created in the own organisation, and then exists.
     routes.sort_by_key(|route| route.method == "PUT");
     let mut walked = 0;
-    // What nobody needs a token for tells nothing of anybody, but doors.
+    // Routes without a token reveal no data, except that of inbound webhooks.
     let open = |route: &&Route| route.need != Need::Nothing || has_own_secret(route);
     for route in routes.iter().filter(|route| route.names().count() > 0).filter(open) {
-        let target = alfa.place.target(route);
+        let target = alfa.fixture.target(route);
         for role in Role::ALL {
-            let mut ask = Ask::new(route.method.as_str(), &target).bearer(bravo.token(role));
+            let mut request =
+                TestRequest::new(route.method.as_str(), &target).bearer(bravo.token(role));
             if route.method != "GET" {
-                ask = ask.json(&alfa.place.body(route));
+                request = request.json(&alfa.fixture.body(route));
             }
-            let answer = if route.lasting {
-                let wire = world.begin(&ask).await;
+            let response = if route.lasting {
+                let wire = world.begin(&request).await;
                 assert_eq!(wire.status, 404, "{route:?}");
-                wire.answer().await
+                wire.response().await
             } else {
-                world.send(&ask).await
+                world.send(&request).await
             };
-            closed(&hidden, &target, &answer.text());
-            // Everybody has a switch.
+            closed(&hidden, &target, &response.text());
+            // Every organisation has a switch.
             let own = route.method == "PUT" || target.contains("/switches/");
             let told = if has_own_secret(route) { 401 } else { 404 };
-            let fits = own || matches!(answer.status, 403) || answer.status == told;
-            assert!(fits && answer.status < 500, "{route:?}: {}", answer.text());
+            let fits = own || matches!(response.status, 403) || response.status == told;
+            assert!(fits && response.status < 500, "{route:?}: {}", response.text());
             walked += 1;
         }
     }
@@ -75,18 +79,19 @@ async fn no_list_shows_anything_of_another_organisation() {
         .iter()
         .filter(|route| route.method == "GET" && route.names().count() == 0 && !route.lasting);
     for route in listed {
-        let answer = world.send(&Ask::get(route.path).bearer(world.bravo.admin())).await;
-        // What the server counts is about everybody.
+        let response = world.send(&TestRequest::get(route.path).bearer(world.bravo.admin())).await;
+        // The metrics cover all organisations.
         let told = if route.path == "/metrics" { 403 } else { 200 };
-        assert_eq!(answer.status, told, "{route:?}: {}", answer.text());
-        closed(&hidden, route.path, &answer.text());
+        assert_eq!(response.status, told, "{route:?}: {}", response.text());
+        closed(&hidden, route.path, &response.text());
     }
-    // Whose it is comes from the token alone.
+    // Only the token selects the organisation.
     for sent in ["x-organisation", "x-sluice-organisation", "organisation", "x-tenant"] {
-        let ask = Ask::get("/api/v1/session").bearer(world.bravo.admin()).header(sent, "default");
-        assert_eq!(world.done(200, &ask).await["organisation"], "bravo", "{sent}");
+        let request =
+            TestRequest::get("/api/v1/session").bearer(world.bravo.admin()).header(sent, "default");
+        assert_eq!(world.done(200, &request).await["organisation"], "bravo", "{sent}");
     }
-    let asked = Ask::get("/api/v1/runs?organisation=default").bearer(world.bravo.admin());
+    let asked = TestRequest::get("/api/v1/runs?organisation=default").bearer(world.bravo.admin());
     assert_eq!(world.send(&asked).await.code(), "bad_request");
     world.stop().await;
 }
@@ -96,33 +101,35 @@ async fn cursors_keys_and_parents_of_another_organisation_lead_nowhere() {
     let world = World::new().await;
     let (alfa, bravo) = (&world.alfa, &world.bravo);
     let hidden = hidden(&world);
-    let page = world.send(&Ask::get("/api/v1/runs?limit=1").bearer(alfa.admin())).await.json();
+    let page =
+        world.send(&TestRequest::get("/api/v1/runs?limit=1").bearer(alfa.admin())).await.json();
     let cursor = page["meta"]["next_cursor"].as_str().unwrap();
-    for query in [format!("cursor={cursor}"), format!("parent={}", alfa.place.ended)] {
+    for query in [format!("cursor={cursor}"), format!("parent={}", alfa.fixture.ended)] {
         let target = format!("/api/v1/runs?{query}");
-        let answer = world.send(&Ask::get(&target).bearer(bravo.admin())).await;
-        assert_eq!(answer.status, 200);
-        closed(&hidden, &target, &answer.text());
+        let response = world.send(&TestRequest::get(&target).bearer(bravo.admin())).await;
+        assert_eq!(response.status, 200);
+        closed(&hidden, &target, &response.text());
     }
-    let run = &alfa.place.ended;
+    let run = &alfa.fixture.ended;
     let elide = json!({"run": run, "reason": "mine"});
     let asked = [
-        Ask::get(&format!("/api/v1/audit?run={run}")),
-        Ask::get(&format!("/api/v1/audit/verify?run={run}")),
-        Ask::post("/api/v1/elide", &elide),
-        Ask::post("/api/v1/policies/test", &json!({"set": "active", "run": run})),
+        TestRequest::get(&format!("/api/v1/audit?run={run}")),
+        TestRequest::get(&format!("/api/v1/audit/verify?run={run}")),
+        TestRequest::post("/api/v1/elide", &elide),
+        TestRequest::post("/api/v1/policies/test", &json!({"set": "active", "run": run})),
     ];
-    for ask in asked {
-        let answer = world.send(&ask.clone().bearer(bravo.admin())).await;
-        assert_eq!(answer.code(), "run_unknown", "{ask:?}: {}", answer.text());
-        closed(&hidden, run, &answer.text());
+    for request in asked {
+        let response = world.send(&request.clone().bearer(bravo.admin())).await;
+        assert_eq!(response.code(), "run_unknown", "{request:?}: {}", response.text());
+        closed(&hidden, run, &response.text());
     }
-    // The same key, workflow and arguments in two places are two runs.
+    // The same key, workflow and arguments in two organisations are two runs.
     let document = "name: keyed\nsteps: [{id: one, command: Say it.}]\n";
     let body = json!({"document": document, "default_agent": "mock", "idempotency_key": "k"});
     let mut runs = Vec::new();
     for side in [alfa, bravo] {
-        let made = world.done(202, &Ask::post("/api/v1/runs", &body).bearer(side.admin())).await;
+        let made =
+            world.done(202, &TestRequest::post("/api/v1/runs", &body).bearer(side.admin())).await;
         assert_eq!(made["existed"], false);
         runs.push(made["run_id"].clone());
     }
@@ -134,8 +141,9 @@ async fn cursors_keys_and_parents_of_another_organisation_lead_nowhere() {
 async fn ids_cannot_be_guessed_by_their_beginnings() {
     let world = World::new().await;
     let hidden = hidden(&world);
-    let place = &world.alfa.place;
-    let ids = [("runs", &place.ended), ("runs", &place.waiting), ("approvals", &place.approval)];
+    let fixture = &world.alfa.fixture;
+    let ids =
+        [("runs", &fixture.ended), ("runs", &fixture.waiting), ("approvals", &fixture.approval)];
     let digits = ids.iter().flat_map(|(kind, id)| {
         let bare = id.split_once('_').unwrap().1;
         (1..=bare.len()).map(move |length| (*kind, bare[..length].to_owned()))
@@ -144,11 +152,11 @@ async fn ids_cannot_be_guessed_by_their_beginnings() {
     let single = hexadecimal.flat_map(|c| [("runs", c.to_string()), ("approvals", c.to_string())]);
     for (kind, beginning) in digits.chain(single) {
         let target = format!("/api/v1/{kind}/{beginning}");
-        let answer = world.send(&Ask::get(&target).bearer(world.bravo.admin())).await;
-        assert!(matches!(answer.status, 200 | 400 | 404), "{target}: {}", answer.text());
-        closed(&hidden, &target, &answer.text());
+        let response = world.send(&TestRequest::get(&target).bearer(world.bravo.admin())).await;
+        assert!(matches!(response.status, 200 | 400 | 404), "{target}: {}", response.text());
+        closed(&hidden, &target, &response.text());
         let whole = beginning.len() == 32;
-        assert!(!whole || answer.status == 404, "{target}: {}", answer.text());
+        assert!(!whole || response.status == 404, "{target}: {}", response.text());
     }
     world.stop().await;
 }
@@ -157,7 +165,7 @@ async fn ids_cannot_be_guessed_by_their_beginnings() {
 async fn the_stream_of_all_runs_is_of_one_organisation() {
     let world = World::new().await;
     let (alfa, bravo) = (&world.alfa, &world.bravo);
-    let stream = |query: &str| Ask::get(&format!("/api/v1/events{query}"));
+    let stream = |query: &str| TestRequest::get(&format!("/api/v1/events{query}"));
     let mut of_alfa = Stream::open(&world, &stream("").bearer(alfa.admin())).await;
     let mut of_bravo = Stream::open(&world, &stream("").bearer(bravo.admin())).await;
     let document = |side: &str| format!("name: {side}-live\nsteps: [{{id: s, command: Go.}}]\n");
@@ -178,9 +186,9 @@ async fn the_stream_of_all_runs_is_of_one_organisation() {
             }
         }
     }
-    // A place in one journal is a place in the other, and nothing more.
-    let ask = stream(&format!("?cursor={}", cursor.unwrap())).bearer(bravo.admin());
-    let mut resumed = Stream::open(&world, &ask).await;
+    // A cursor of one organisation is only a position in the other.
+    let request = stream(&format!("?cursor={}", cursor.unwrap())).bearer(bravo.admin());
+    let mut resumed = Stream::open(&world, &request).await;
     let third = world.start(bravo, &document("bravo")).await;
     loop {
         let frame = resumed.next().await.unwrap();

@@ -1,8 +1,8 @@
-//! A server with two organisations, each with everything there can be.
+//! A server with two organisations that have data of every kind.
 
-use crate::client::{Answer, Ask, PATIENCE, Wire, begin};
+use crate::client::{PATIENCE, TestRequest, TestResponse, Wire, begin};
 use crate::contract;
-use crate::place::{Place, rows};
+use crate::fixture::{Fixture, rows};
 use serde_json::{Value, json};
 use sluice_bridge::mock::{MockAdapter, Script};
 use sluice_bridge::secret::hosts::Hosts;
@@ -26,9 +26,9 @@ use sluice_server::app::{App, Settings};
 use sluice_server::auth::identities::{hash, row};
 use sluice_server::auth::permission::Role;
 use sluice_server::auth::secret;
-use sluice_server::house::House;
-use sluice_server::refused::Done;
-use sluice_server::service::registry::{self, Asked, Mode};
+use sluice_server::organisation::Organisation;
+use sluice_server::refused::ServiceResult;
+use sluice_server::service::registry::{self, Mode, RowChange};
 use sluice_server::service::{RowOrigin, Service};
 use sluice_store::sqlite::SqliteStore;
 use std::collections::BTreeMap;
@@ -40,10 +40,10 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// What agents answer, unless a test says otherwise.
+/// What agents answer, unless a test sets another script.
 const SCRIPT: &str = "'*': {text: 'MARK-{name} was said', cost: 0.001}\n";
 
-/// A server.
+/// A running server.
 pub(crate) struct World {
     pub(crate) app: App,
     pub(crate) address: SocketAddr,
@@ -56,12 +56,12 @@ pub(crate) struct World {
 /// One of its organisations.
 pub(crate) struct Side {
     pub(crate) name: &'static str,
-    pub(crate) house: Arc<House>,
-    /// A token of each role, and their ids.
+    pub(crate) organisation: Arc<Organisation>,
+    /// A token of each role: its secret and its id.
     pub(crate) tokens: BTreeMap<Role, (String, String)>,
     pub(crate) expired: String,
     pub(crate) revoked: String,
-    pub(crate) place: Place,
+    pub(crate) fixture: Fixture,
 }
 
 impl Side {
@@ -74,15 +74,15 @@ impl Side {
     }
 
     pub(crate) fn service(&self) -> &Service {
-        self.house.service()
+        self.organisation.service()
     }
 
-    /// What only this organisation may see.
+    /// A text that only this organisation may see.
     pub(crate) fn mark(&self) -> String {
         format!("MARK-{}", self.name)
     }
 
-    /// Everything there is: rows, and runs with how far they are.
+    /// All rows, and all runs with their versions.
     pub(crate) async fn everything(&self) -> String {
         let store = &self.service().store;
         let rows = store.registry(None).await.unwrap();
@@ -94,13 +94,13 @@ impl Side {
         text
     }
 
-    /// Makes a token, past every check.
+    /// Creates a token, without any checks.
     pub(crate) async fn grant(&self, token: Token) -> (String, String) {
-        grant(self.service(), &self.house, token).await
+        grant(self.service(), &self.organisation, token).await
     }
 }
 
-/// A token of some roles, without a secret yet.
+/// A token with some roles, without a secret yet.
 pub(crate) fn token(principal: &str, roles: &[&str]) -> Token {
     Token {
         principal: principal.to_owned(),
@@ -115,18 +115,19 @@ pub(crate) fn token(principal: &str, roles: &[&str]) -> Token {
     }
 }
 
-async fn grant(service: &Service, house: &House, token: Token) -> (String, String) {
+async fn grant(service: &Service, organisation: &Organisation, token: Token) -> (String, String) {
     let mut entropy = SystemEntropy;
     let (secret, id) = (secret::make(&mut entropy), secret::id(&mut entropy));
     let token = row(&id, &Token { sha256: hash(&secret), ..token });
-    let wish =
-        |_: &[Row]| -> Done<Asked> { Ok(Asked { put: vec![token.clone()], remove: vec![] }) };
-    registry::change(service, "test", Mode::Write, &wish).await.unwrap();
-    house.refresh_now().await;
+    let edit = |_: &[Row]| -> ServiceResult<RowChange> {
+        Ok(RowChange { put: vec![token.clone()], remove: vec![] })
+    };
+    registry::change(service, "test", Mode::Write, &edit).await.unwrap();
+    organisation.refresh_now().await;
     (secret, id)
 }
 
-/// Settings under which nothing but what a test tries is refused.
+/// Settings under which rate limits refuse nothing.
 pub(crate) fn settings() -> Settings {
     Settings {
         rate_per_second: 1_000_000,
@@ -152,8 +153,8 @@ impl World {
         let bare = |name| side(&app, name, script, dir.path().join(name));
         let (alfa, bravo) = (bare("alfa").await, bare("bravo").await);
         let mut world = World { app, address, alfa, bravo, serving, dir };
-        world.alfa.place = world.furnish(&world.alfa).await;
-        world.bravo.place = world.furnish(&world.bravo).await;
+        world.alfa.fixture = world.populate(&world.alfa).await;
+        world.bravo.fixture = world.populate(&world.bravo).await;
         world
     }
 
@@ -162,31 +163,38 @@ impl World {
         self.dir.path().join(side.name)
     }
 
-    /// Asks, and checks the answer against the description.
-    pub(crate) async fn send(&self, ask: &Ask) -> Answer {
-        let answer = self.begin(ask).await.answer().await;
-        contract::check(ask, &answer);
-        answer
+    /// Sends a request, and checks the response against the description.
+    pub(crate) async fn send(&self, request: &TestRequest) -> TestResponse {
+        let response = self.begin(request).await.response().await;
+        contract::check(request, &response);
+        response
     }
 
-    /// Asks, and reads no more than the head of the answer.
-    pub(crate) async fn begin(&self, ask: &Ask) -> Wire {
-        begin(self.address, ask).await
+    /// Sends a request, and reads only the head of the response.
+    pub(crate) async fn begin(&self, request: &TestRequest) -> Wire {
+        begin(self.address, request).await
     }
 
-    /// Asks, and expects this status.
-    pub(crate) async fn done(&self, status: u16, ask: &Ask) -> Value {
-        let answer = self.send(ask).await;
-        assert_eq!(answer.status, status, "{} {}: {}", ask.method, ask.target, answer.text());
-        answer.json()["data"].clone()
+    /// Sends a request, and expects this status.
+    pub(crate) async fn done(&self, status: u16, request: &TestRequest) -> Value {
+        let response = self.send(request).await;
+        assert_eq!(
+            response.status,
+            status,
+            "{} {}: {}",
+            request.method,
+            request.target,
+            response.text()
+        );
+        response.json()["data"].clone()
     }
 
-    /// Waits until a run is in a status, by its own stream of events.
+    /// Waits until a run has a status.
     pub(crate) async fn until(&self, side: &Side, run: &str, status: &str) {
         let began = tokio::time::Instant::now();
         loop {
-            let ask = Ask::get(&format!("/api/v1/runs/{run}")).bearer(side.admin());
-            let shown = self.done(200, &ask).await;
+            let request = TestRequest::get(&format!("/api/v1/runs/{run}")).bearer(side.admin());
+            let shown = self.done(200, &request).await;
             if shown["status"] == status {
                 return;
             }
@@ -195,25 +203,25 @@ impl World {
         }
     }
 
-    /// Starts a document and answers its run.
+    /// Starts a document, and returns the id of its run.
     pub(crate) async fn start(&self, side: &Side, document: &str) -> String {
         let body = json!({"document": document, "default_agent": "mock"});
-        let ask = Ask::post("/api/v1/runs", &body).bearer(side.admin());
-        self.done(202, &ask).await["run_id"].as_str().unwrap().to_owned()
+        let request = TestRequest::post("/api/v1/runs", &body).bearer(side.admin());
+        self.done(202, &request).await["run_id"].as_str().unwrap().to_owned()
     }
 
-    /// Puts everything there can be into an organisation.
-    async fn furnish(&self, side: &Side) -> Place {
+    /// Creates data of every kind in an organisation.
+    async fn populate(&self, side: &Side) -> Fixture {
         let (name, mark) = (side.name, side.mark());
         let document = format!(
             "name: {name}-flow\nversion: 1\ndescription: {mark}\nargs: {{who: {{type: string}}}}\n\
              steps:\n  - {{id: {name}_hello, agent: mock, command: 'Say {mark}.'}}\n"
         );
-        let put = Ask::post("/api/v1/workflows", &json!({"document": document}));
+        let put = TestRequest::post("/api/v1/workflows", &json!({"document": document}));
         self.done(201, &put.bearer(side.admin())).await;
         let start = json!({"args": {"who": mark}, "default_agent": "mock"});
         let path = format!("/api/v1/workflows/{name}-flow/runs");
-        let started = self.done(202, &Ask::post(&path, &start).bearer(side.admin())).await;
+        let started = self.done(202, &TestRequest::post(&path, &start).bearer(side.admin())).await;
         let ended = started["run_id"].as_str().unwrap().to_owned();
         self.until(side, &ended, "completed").await;
         let waiting = format!(
@@ -222,25 +230,26 @@ impl World {
              approvers: [approver, admin], summary: 'May {mark} go on?'}}}}\n"
         );
         let waiting = self.start(side, &waiting).await;
-        let approval = self.question(side, &waiting).await;
+        let approval = self.open_approval(side, &waiting).await;
         let key = self.dir.path().join(format!("{name}.key"));
         std::fs::write(&key, format!("SECRET-{name}\n")).unwrap();
         let spare = side.grant(token("spare", &["viewer"])).await.1;
-        let place = Place { name, ended, waiting, approval, spare };
+        let fixture = Fixture { name, ended, waiting, approval, spare };
         for (kind, path, body) in rows(name, &mark) {
-            let ask = Ask::new("PUT", &path).json(&body).bearer(side.admin());
-            let answer = self.send(&ask).await;
-            assert_eq!(answer.status, 200, "{kind:?}: {}", answer.text());
+            let request = TestRequest::new("PUT", &path).json(&body).bearer(side.admin());
+            let response = self.send(&request).await;
+            assert_eq!(response.status, 200, "{kind:?}: {}", response.text());
         }
-        place
+        fixture
     }
 
-    /// Waits until a run asks, and answers the question's id.
-    pub(crate) async fn question(&self, side: &Side, run: &str) -> String {
+    /// Waits until a run requests an approval, and returns its id.
+    pub(crate) async fn open_approval(&self, side: &Side, run: &str) -> String {
         let began = tokio::time::Instant::now();
         loop {
-            let ask = Ask::get(&format!("/api/v1/runs/{run}/state")).bearer(side.admin());
-            let state = self.done(200, &ask).await;
+            let request =
+                TestRequest::get(&format!("/api/v1/runs/{run}/state")).bearer(side.admin());
+            let state = self.done(200, &request).await;
             let mut open = state["approvals"].as_array().unwrap().iter();
             if let Some(one) = open.rfind(|one| one["status"] == "pending") {
                 return one["approval_id"].as_str().unwrap().to_owned();
@@ -260,15 +269,15 @@ impl World {
     }
 }
 
-/// The key that an organisation's dispatches have their tokens of.
+/// The key that signs the dispatch tokens of an organisation.
 pub(crate) fn dispatch_key(name: &str) -> DispatchKey {
     DispatchKey::new([name.as_bytes()[0]; 32])
 }
 
-/// Somebody elsewhere: takes every step, and says nothing more.
-struct Away;
+/// A remote adapter that accepts every step and never sends a result.
+struct RemoteAdapter;
 
-impl Adapter for Away {
+impl Adapter for RemoteAdapter {
     fn provider(&self) -> &'static str {
         "away"
     }
@@ -290,8 +299,8 @@ impl Adapter for Away {
     }
 }
 
-/// The secrets of an organisation: one for its hooks and webhooks, and one that only
-/// the other organisation may name.
+/// The secrets of an organisation: one for its webhooks, and one that only the other
+/// organisation may name.
 fn secrets(organisation: &str, dir: &Path) -> Keyring {
     let declared = |name: &str, organisation: &str| Declared {
         name: name.to_owned(),
@@ -303,7 +312,7 @@ fn secrets(organisation: &str, dir: &Path) -> Keyring {
     Keyring::new(organisation, declared, vec![dir.to_owned()])
 }
 
-/// An organisation with tokens, and nothing else yet.
+/// An organisation with tokens and no other data.
 async fn side(app: &App, name: &'static str, script: &str, dir: PathBuf) -> Side {
     let store: Arc<dyn Store> =
         Arc::new(SqliteStore::open(&dir, Arc::new(SystemClock)).expect("a new store opens"));
@@ -315,7 +324,7 @@ async fn side(app: &App, name: &'static str, script: &str, dir: PathBuf) -> Side
         entropy: Arc::new(|| Box::new(SystemEntropy)),
         agents: Agents::new()
             .with("mock", Arc::clone(&mock) as _)
-            .with("away", Arc::new(Away))
+            .with("away", Arc::new(RemoteAdapter))
             .with_fallback(mock),
         policies: PolicySource::default(),
         sealer: None,
@@ -324,27 +333,27 @@ async fn side(app: &App, name: &'static str, script: &str, dir: PathBuf) -> Side
     };
     let config = Config { claims: Claims::All, ..Config::default() };
     let engine = Arc::new(Engine::open(ground, config).await.unwrap());
-    // The first organisation is that of the operator.
+    // The first organisation belongs to the operator.
     let called = if name == "alfa" { "default" } else { name };
     let secrets = secrets(called, &dir);
     let origin = RowOrigin::Server;
     let service = Service { store, engine, workspaces: None, origin, secrets };
-    let house = House::open(called, service.clone()).await.unwrap();
-    let house = app.add(house.with_dispatch_key(dispatch_key(name)));
+    let organisation = Organisation::open(called, service.clone()).await.unwrap();
+    let organisation = app.add(organisation.with_dispatch_key(dispatch_key(name)));
     let mut tokens = BTreeMap::new();
     for role in Role::ALL {
         let principal = format!("{name}-{}", role.as_str());
-        let made = grant(&service, &house, token(&principal, &[role.as_str()])).await;
+        let made = grant(&service, &organisation, token(&principal, &[role.as_str()])).await;
         tokens.insert(role, made);
     }
     let past = Some(SystemClock.now_ms() - 1);
     let expired = Token { expires_at_ms: past, ..token("late", &["admin"]) };
-    let expired = grant(&service, &house, expired).await.0;
-    let (revoked, id) = grant(&service, &house, token("gone", &["admin"])).await;
-    let wish = |_: &[Row]| -> Done<Asked> {
-        Ok(Asked { put: vec![], remove: vec![(Kind::Token, id.clone())] })
+    let expired = grant(&service, &organisation, expired).await.0;
+    let (revoked, id) = grant(&service, &organisation, token("gone", &["admin"])).await;
+    let edit = |_: &[Row]| -> ServiceResult<RowChange> {
+        Ok(RowChange { put: vec![], remove: vec![(Kind::Token, id.clone())] })
     };
-    registry::change(&service, "test", Mode::Write, &wish).await.unwrap();
-    house.refresh_now().await;
-    Side { name, house, tokens, expired, revoked, place: Place::default() }
+    registry::change(&service, "test", Mode::Write, &edit).await.unwrap();
+    organisation.refresh_now().await;
+    Side { name, organisation, tokens, expired, revoked, fixture: Fixture::default() }
 }

@@ -96,7 +96,7 @@ fn what_is_set_is_read_by_the_rules_of_a_file() {
         &["agents", "set", "scribe", "trust_level=0", "phase=prod", "colour=red"],
         expect![[r#"
             stderr:
-            error[bad_value]: this is no agent `scribe`
+            error[bad_value]: `scribe` is not a valid agent
              |
              = note: phase: `prod` is not a phase of an agent (use one of: poc, staging, production, sunset)
              = note: trust_level: 0 is not a whole number from 1 to 10
@@ -110,7 +110,7 @@ fn what_is_set_is_read_by_the_rules_of_a_file() {
         &["agents", "set", "scribe", "phase_since_ms=5"],
         expect![[r#"
         stderr:
-        error[unknown_field]: this is no agent `scribe`
+        error[unknown_field]: `scribe` is not a valid agent
          |
          = note: phase_since_ms: unknown field `phase_since_ms` (did you mean `phase`?)
          = help: correct the spelling, or remove the field. Notes for people belong in comments or `description`
@@ -122,10 +122,10 @@ fn what_is_set_is_read_by_the_rules_of_a_file() {
         &["agents", "set", "scribe", "gateway=nowhere"],
         expect![[r#"
         stderr:
-        error[unknown_row]: the row does not fit the others
+        error[unknown_row]: the row does not fit the other rows
          |
          = note: agent `scribe`, gateway: there is no gateway `nowhere`
-         = help: put the row there first
+         = help: create that row first
         exit 2
     "#]],
     );
@@ -134,7 +134,7 @@ fn what_is_set_is_read_by_the_rules_of_a_file() {
         &["agents", "set", "a b", "trust_level=5"],
         expect![[r#"
         stderr:
-        error[bad_name]: this is no agent `a b`
+        error[bad_name]: `a b` is not a valid agent
          |
          = note: `a b` is not an id (write `a_b`)
          = help: rename it, and every reference to it
@@ -241,7 +241,7 @@ fn what_others_name_is_not_removed() {
         &["agents", "remove", "scribe"],
         expect![[r#"
         stderr:
-        error[row_in_use]: other rows still need what would go
+        error[row_in_use]: other rows still refer to what would be removed
          |
          = note: deployment `pay`, roles.writer: there is no agent `scribe`
          = help: change those rows first, or in the same file
@@ -291,7 +291,7 @@ fn roles_and_prices_are_rows_like_any_other() {
         &["prices", "set", "general", price[0]],
         expect![[r#"
         stderr:
-        error[missing_field]: this is no price `general`
+        error[missing_field]: `general` is not a valid price
          |
          = note: `output_cents_per_mtok` is missing
          = help: add the field that the message names

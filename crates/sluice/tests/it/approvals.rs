@@ -118,7 +118,7 @@ fn a_question_ends_the_command_and_its_answer_lets_the_run_go_on() {
         stderr:
         error[approval_resolved]: the approval is approved already
          |
-         = help: `sluice approvals list` shows what is open
+         = help: `sluice approvals list` lists the open approvals
         exit 2
     "#]],
     );
@@ -173,7 +173,7 @@ fn a_question_ends_the_command_and_its_answer_lets_the_run_go_on() {
         stderr:
         error[approval_unknown]: there is no approval `apr_00`
          |
-         = help: `sluice approvals list` shows the open ones
+         = help: `sluice approvals list` lists the open approvals
         exit 2
     "#]],
     );
@@ -202,7 +202,7 @@ fn a_rejection_needs_a_reason_and_fails_the_run() {
         stderr:
         error[comment_missing]: a rejection needs a comment that says why
          |
-         = help: say why with `--reason TEXT`
+         = help: give a reason with `--reason TEXT`
         exit 2
     "#]],
     );
@@ -213,7 +213,7 @@ fn a_rejection_needs_a_reason_and_fails_the_run() {
             stderr:
             error[wrong_decision]: this approval takes approve or reject
              |
-             = help: `sluice approvals show` lists the answers
+             = help: `sluice approvals show` lists the allowed decisions
             exit 2
         "#]],
     );

@@ -310,7 +310,7 @@ fn what_cannot_be_erased_is_refused() {
         stderr:
         error[run_not_ended]: RUN-1 has not ended; it is paused
          |
-         = help: what it needs cannot be erased; `sluice runs cancel RUN-1` ends it
+         = help: only runs that ended can be erased; `sluice runs cancel RUN-1` ends it
         exit 2
     "#]],
     );
@@ -321,7 +321,7 @@ fn what_cannot_be_erased_is_refused() {
         stderr:
         error[event_unknown]: RUN-1 has no event 999; it has 8
          |
-         = help: `sluice runs export RUN-1` shows them
+         = help: `sluice runs export RUN-1` lists them
         exit 2
     "#]],
     );

@@ -48,7 +48,7 @@ fn a_budget_that_makes_no_sense_is_refused() {
         &["budgets", "set", "all", "scope=global", "amount_cents=-1"],
         expect![[r#"
         stderr:
-        error[missing_field]: this is no envelope `all`
+        error[missing_field]: `all` is not a valid envelope
          |
          = note: `period` is missing
          = note: amount_cents: an amount of money cannot be negative
@@ -62,10 +62,10 @@ fn a_budget_that_makes_no_sense_is_refused() {
         &["budgets", "set", "one", of[0], of[1], of[2], of[3]],
         expect![[r#"
         stderr:
-        error[unknown_row]: the row does not fit the others
+        error[unknown_row]: the row does not fit the other rows
          |
          = note: envelope `one`, of: there is no agent `nobody`
-         = help: put the row there first
+         = help: create that row first
         exit 2
     "#]],
     );

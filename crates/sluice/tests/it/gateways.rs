@@ -49,7 +49,7 @@ fn there_is_one_default_gateway() {
         &["gateways", "set", "other", "default=true"],
         expect![[r#"
         stderr:
-        error[conflicting_rows]: the row does not fit the others
+        error[conflicting_rows]: the row does not fit the other rows
          |
          = note: gateway `other`, default: `local` is the default gateway too
          = help: set `default: false` in one of them

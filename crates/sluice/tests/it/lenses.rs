@@ -40,9 +40,9 @@ fn a_version_never_changes_and_others_are_added() {
         &["apply", "-f", "setup.yaml"],
         expect![[r#"
         stderr:
-        error[version_taken]: version `1` of the lens `shout` is there already, with another content
+        error[version_taken]: version `1` of the lens `shout` exists already, with different content
          |
-         = help: a version never changes: write what is new under another id
+         = help: a version never changes: write the new content under another id
         exit 2
     "#]],
     );

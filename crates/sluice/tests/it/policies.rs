@@ -188,7 +188,7 @@ fn a_set_that_permits_no_step_is_refused() {
         error[policies_refused]: the policies cannot be used
          |
          = note: no policy permits dispatch_step: nothing could ever be done
-         = help: put the policies right; `sluice policies init` writes a set that works
+         = help: correct the policies; `sluice policies init` writes a set that works
         exit 2
     "#]],
     );

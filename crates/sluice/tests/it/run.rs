@@ -174,7 +174,7 @@ fn wrong_arguments_are_all_told() {
          = note: topic is required
          = note: words is a string, not an integer
          = note: topik is not an argument of this workflow; did you mean `topic`?
-         = help: give each with `--arg NAME=VALUE`; the document says what it takes
+         = help: give each with `--arg NAME=VALUE`; the document lists its arguments
         exit 2
     "#]],
     );

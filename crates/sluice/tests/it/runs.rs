@@ -143,7 +143,7 @@ fn runs_are_listed_and_shown() {
          |
          = note: RUN-1
          = note: RUN-2
-         = help: write more of the one that is meant
+         = help: give a longer prefix of the id
         exit 2
     "#]],
     );
@@ -154,7 +154,7 @@ fn runs_are_listed_and_shown() {
         stderr:
         error[run_unknown]: there is no run `run_ffff`
          |
-         = help: `sluice runs list` shows the runs there are
+         = help: `sluice runs list` lists the runs
         exit 2
     "#]],
     );
@@ -191,9 +191,9 @@ fn a_restart_carries_over_and_says_what_it_repeats() {
         &restart,
         &expect![[r#"
             stderr:
-            error[nothing_failed]: nothing in RUN-1 failed, so nothing would be done again
+            error[nothing_failed]: nothing in RUN-1 failed, so no step would be repeated
              |
-             = help: say where to begin with `--from STEP`
+             = help: name the first step to repeat with `--from STEP`
             exit 2
         "#]],
     );
@@ -424,7 +424,7 @@ fn a_branch_has_other_arguments_and_outputs() {
         &[&branch[..], &["--set", "two.y=1"]].concat(),
         &expect![[r#"
         stderr:
-        {"code":"bad_reference","message":"step `two` was not completed at this checkpoint","notes":[],"hint":"take a later checkpoint, or leave this `--set` out"}
+        {"code":"bad_reference","message":"step `two` was not completed at this checkpoint","notes":[],"hint":"choose a later checkpoint, or leave this `--set` out"}
         exit 2
     "#]],
     );

@@ -102,7 +102,7 @@ fn applying_again_leaves_what_somebody_disabled() {
         &["workflows", "remove", "hello@1"],
         expect![[r#"
         stderr:
-        error[row_in_use]: other rows still need what would go
+        error[row_in_use]: other rows still refer to what would be removed
          |
          = note: schedule `nightly`, workflow: there is no workflow `hello@1` in the registry
          = note: schedule `often`, workflow: there is no workflow `hello` in the registry
@@ -126,7 +126,7 @@ fn applying_again_leaves_what_somebody_disabled() {
         stderr:
         error[row_unknown]: there is no schedule `often`
          |
-         = help: `sluice schedules list` shows those there are
+         = help: `sluice schedules list` lists them
         exit 2
     "#]],
     );

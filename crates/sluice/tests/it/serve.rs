@@ -139,7 +139,7 @@ fn a_server_that_is_told_to_stop_ends_what_is_under_way() {
     }
     server.signal(Signal::TERM);
     stream.read_to_string(&mut told).unwrap();
-    assert!(told.contains("\n: the server stops; resume elsewhere\n"), "{told}");
+    assert!(told.contains("\n: the server is stopping; reconnect to resume\n"), "{told}");
     under_way.write_all(&body.as_bytes()[20..]).unwrap();
     let mut answer = String::new();
     under_way.read_to_string(&mut answer).unwrap();

@@ -253,7 +253,7 @@ fn teams_are_listed_shown_set_and_removed() {
         stderr:
         error[row_unknown]: there is no team `nigth`
          |
-         = help: `sluice teams list` shows those there are
+         = help: `sluice teams list` lists them
         exit 2
     "#]],
     );
@@ -267,7 +267,7 @@ fn what_makes_no_team_is_refused() {
         &["teams", "set", "night", "queue_policy.order=lane"],
         expect![[r#"
         stderr:
-        error[missing_field]: this is no team `night`
+        error[missing_field]: `night` is not a valid team
          |
          = note: `members` is missing
          = help: add the field that the message names
@@ -280,7 +280,7 @@ fn what_makes_no_team_is_refused() {
         &twice,
         expect![[r#"
         stderr:
-        error[duplicate_name]: this is no team `night`
+        error[duplicate_name]: `night` is not a valid team
          |
          = note: members[1]: the member `a` is declared twice
          = note: members[1].lanes: unknown field `lanes` (did you mean `lane`?)
@@ -293,7 +293,7 @@ fn what_makes_no_team_is_refused() {
         &["teams", "set", "bad name", "members=[]"],
         expect![[r#"
         stderr:
-        error[bad_name]: this is no team `bad name`
+        error[bad_name]: `bad name` is not a valid team
          |
          = note: `bad name` is not an id (write `bad_name`)
          = help: rename it, and every reference to it
@@ -310,7 +310,7 @@ fn a_team_that_a_registered_workflow_names_stays() {
         &["teams", "remove", "desk"],
         expect![[r#"
         stderr:
-        error[row_in_use]: other rows still need what would go
+        error[row_in_use]: other rows still refer to what would be removed
          |
          = note: workflow `note@1`, team: there is no team `desk`
          = help: change those rows first, or in the same file
@@ -323,7 +323,7 @@ fn a_team_that_a_registered_workflow_names_stays() {
         &["apply", "-f", "setup.yaml", "--prune"],
         expect![[r#"
         stderr:
-        error[row_in_use]: other rows still need what would go
+        error[row_in_use]: other rows still refer to what would be removed
          |
          = note: workflow `note@1`, team: there is no team `desk`
          = help: change those rows first, or in the same file

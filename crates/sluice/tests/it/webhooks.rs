@@ -73,7 +73,7 @@ fn webhooks_and_hooks_are_listed_changed_and_removed() {
         &["workflows", "remove", "credit-check@2"],
         expect![[r#"
         stderr:
-        error[row_in_use]: other rows still need what would go
+        error[row_in_use]: other rows still refer to what would be removed
          |
          = note: hook `orders`, workflow: there is no workflow `credit-check` in the registry
          = note: webhook `pager`, workflows.0: there is no workflow `credit-check` in the registry
@@ -112,7 +112,7 @@ fn a_literal_secret_is_refused_and_nowhere_repeated() {
         &["webhooks", "set", "pager", "secret=hunter2hunter2"],
         expect![[r#"
         stderr:
-        error[bad_value]: this is no webhook `pager`
+        error[bad_value]: `pager` is not a valid webhook
          |
          = note: secret: this is not a reference to a secret: write `secret:NAME`, or `env:NAME` or `file:PATH` as the operator; the secret itself does not belong here (the operator declares it under `[secrets.NAME]` in sluice.toml)
          = help: write a value that the message allows
@@ -124,7 +124,7 @@ fn a_literal_secret_is_refused_and_nowhere_repeated() {
         &["webhooks", "set", "pager", "events=[run.faild]"],
         expect![[r#"
         stderr:
-        error[bad_value]: this is no webhook `pager`
+        error[bad_value]: `pager` is not a valid webhook
          |
          = note: events[0]: there is no event `run.faild` (did you mean `run.failed`?)
          = help: write a value that the message allows
@@ -136,7 +136,7 @@ fn a_literal_secret_is_refused_and_nowhere_repeated() {
         &["hooks", "set", "orders", "workflow=nothing"],
         expect![[r#"
         stderr:
-        error[unknown_row]: the row does not fit the others
+        error[unknown_row]: the row does not fit the other rows
          |
          = note: hook `orders`, workflow: there is no workflow `nothing` in the registry
          = help: register it: `workflows: [FILE]` in the setup, or `sluice workflows put FILE`

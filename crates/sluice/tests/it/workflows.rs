@@ -145,7 +145,7 @@ fn a_version_that_says_its_number_never_changes() {
         &put,
         expect![[r#"
         stderr:
-        error[version_taken]: hello@7 is there already, with another text
+        error[version_taken]: hello@7 exists already, with different content
          |
          = help: a version never changes: raise `version` in the document
         exit 2

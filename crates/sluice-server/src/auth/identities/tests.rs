@@ -31,7 +31,7 @@ fn found(tokens: &[(&str, Token)], now_ms: u64) -> Option<Caller> {
 }
 
 #[test]
-fn a_token_says_who_asks_and_in_which_roles() {
+fn a_token_identifies_the_caller_and_its_roles() {
     let caller = found(&[("tok_1", token(&["approver"]))], 5).unwrap();
     assert_eq!((caller.name.as_str(), caller.token.as_str()), ("ada", "tok_1"));
     assert_eq!(caller.roles, ["approver", "finance"]);
@@ -39,19 +39,19 @@ fn a_token_says_who_asks_and_in_which_roles() {
 }
 
 #[test]
-fn an_unknown_secret_lets_nobody_in() {
+fn an_unknown_secret_is_refused() {
     assert_eq!(found(&[("tok_1", other('a', None, &["admin"]))], 5), None);
 }
 
 #[test]
-fn a_token_counts_until_it_expires() {
+fn a_token_is_valid_until_it_expires() {
     let expiring = Token { expires_at_ms: Some(10), ..token(&["admin"]) };
     assert!(found(&[("tok_1", expiring.clone())], 9).is_some());
     assert_eq!(found(&[("tok_1", expiring)], 10), None);
 }
 
 #[test]
-fn scopes_and_parents_only_take_away() {
+fn scopes_and_parents_only_remove_permissions() {
     let scopes = Some(vec!["workflow:read".to_owned(), "token:manage".to_owned()]);
     let child = Token { scopes, parent: Some("tok_0".to_owned()), ..token(&["admin"]) };
     let all = [("tok_0", other('a', None, &["viewer"])), ("tok_1", child)];
@@ -60,7 +60,7 @@ fn scopes_and_parents_only_take_away() {
 }
 
 #[test]
-fn a_token_falls_with_its_parent() {
+fn a_token_is_revoked_with_its_parent() {
     let child = Token { parent: Some("tok_0".to_owned()), ..token(&["viewer"]) };
     assert_eq!(found(&[("tok_1", child.clone())], 5), None);
     let parent = Token { expires_at_ms: Some(3), ..other('a', None, &["admin"]) };
@@ -68,14 +68,14 @@ fn a_token_falls_with_its_parent() {
 }
 
 #[test]
-fn tokens_that_are_each_others_parents_let_nobody_in() {
+fn tokens_with_a_cycle_of_parents_are_refused() {
     let one = Token { parent: Some("tok_2".to_owned()), ..token(&["admin"]) };
     let two = other('b', Some("tok_1"), &["admin"]);
     assert_eq!(found(&[("tok_1", one), ("tok_2", two)], 5), None);
 }
 
 #[test]
-fn unknown_roles_and_scopes_give_nothing() {
+fn unknown_roles_and_scopes_grant_nothing() {
     let scopes = Some(vec!["everything".to_owned()]);
     let odd = Token { scopes, ..token(&["admin", "root"]) };
     assert!(found(&[("tok_1", odd)], 5).unwrap().permissions.iter().next().is_none());

@@ -1,4 +1,4 @@
-//! What the audit shows: entries, and events that are facts of it.
+//! Facts: the entries of the audit, and events of journals that belong to it.
 
 use serde_json::{Value, json};
 use sluice_core::evidence::audit::{self, Written};
@@ -11,26 +11,26 @@ use sluice_core::run::id::RunId;
 /// A line of the audit.
 #[derive(Debug, Clone)]
 pub struct Fact {
-    /// When.
+    /// When it happened.
     pub at_ms: u64,
     /// `governance`, `execution`, `lifecycle`, …
     pub category: String,
-    /// What happened.
+    /// Type of the fact, such as `run_started`.
     pub what: String,
-    /// Who did it.
+    /// The principal that caused it.
     pub actor: Option<String>,
-    /// What sort of thing it happened to, and which one.
+    /// Type and id of the resource.
     pub resource: (String, String),
-    /// The event, by its place and hash.
+    /// Id and hash of the event.
     pub event: Option<(u64, Option<Hash>)>,
-    /// The step it is about.
+    /// Id of the step.
     pub step: Option<String>,
-    /// Everything else.
+    /// Further details.
     pub detail: Value,
 }
 
 impl Fact {
-    /// An entry as it stands there; none if it cannot be read.
+    /// The fact of an audit entry; `None` if the entry cannot be read.
     pub fn of_entry(row: &Recorded) -> Option<Fact> {
         if !row.is_authentic {
             tracing::error!(writer = %row.writer, seq = row.seq, "an audit entry is not authentic and is left out");
@@ -52,7 +52,7 @@ impl Fact {
         })
     }
 
-    /// The facts of a run in a frame, after an event.
+    /// The facts of a frame that come after an event.
     pub fn of_frame(run: RunId, frame: &Frame, after: u64) -> Vec<Fact> {
         let Ok(raw) = wire::raw(&frame.body) else { return Vec::new() };
         let (hashes, _) = frame.chain.as_chunks::<32>();
@@ -88,12 +88,12 @@ impl Fact {
         facts
     }
 
-    /// Whether it is of one of these categories; of any, if none is named.
+    /// Whether it belongs to one of these categories; true if there are none.
     pub fn is_of(&self, categories: &[String]) -> bool {
         categories.is_empty() || categories.contains(&self.category)
     }
 
-    /// For programs.
+    /// The fact as a JSON object.
     pub fn object(&self) -> Value {
         let (kind, id) = &self.resource;
         let (event, hash) = self.event.unzip();
@@ -112,12 +112,12 @@ impl Fact {
     }
 }
 
-/// What an event says. One whose payload was erased says nothing.
+/// The payload of an event; null if it was erased.
 fn read(event: &wire::RawEvent<'_>) -> Value {
     serde_json::from_str(event.payload).unwrap_or_default()
 }
 
-/// What follows from a decision, given what came of it.
+/// Facts that follow from a decision and the next event of its step.
 fn implied(
     event: &wire::RawEvent<'_>,
     payload: &Value,

@@ -1,6 +1,6 @@
-//! A run's packet: everything a stranger needs to check it offline.
+//! The packet of a run: everything that is needed to verify it offline.
 
-use crate::refused::{Done, Failure, NOT_SEALED, RUN_UNREADABLE, Refused};
+use crate::refused::{Failure, NOT_SEALED, RUN_UNREADABLE, Refused, ServiceResult};
 use crate::service::Service;
 use serde_json::Value;
 use sluice_core::canonical;
@@ -15,43 +15,43 @@ use sluice_govern::policy;
 use sluice_govern::registry::{PolicySet, policy_files};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Bytes of frames read at once.
+/// Bytes of frames per query.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
-/// Seals read at once; each may hold megabytes of leaves.
+/// Seals per query; each may hold megabytes of leaves.
 const PAGE: u64 = 16;
 
-/// Makes the packet of a run. Answers how many policy sets it lacks, too.
-pub async fn packet(service: &Service, run: RunId) -> Done<(Packet, usize)> {
+/// Builds the packet of a run. Also returns how many policy sets are missing from it.
+pub async fn packet(service: &Service, run: RunId) -> ServiceResult<(Packet, usize)> {
     service.engine.seal().await?;
     let store = &*service.store;
     let frames = frames(store, run).await?;
     let Some(row) = covering(store, run).await? else {
         let message = format!("no seal covers {run}");
-        let remedy = "what an older Sluice wrote has no hashes; a run goes under a seal with its \
-                      next event";
+        let remedy = "records of an older Sluice have no hashes; a run is sealed with its next \
+                      event";
         return Err(Refused::new(NOT_SEALED, message, remedy).into());
     };
     let values = values(store, &frames).await?;
     let packet =
         Packet::gather(run, &frames, &row, |hash| values.get(&hash).cloned()).map_err(broken)?;
-    // A packet that its reader would refuse is of no use to anybody.
+    // A packet that its reader would refuse is useless.
     let lacking = packet.verify(&[]).map_err(broken)?.len();
     Ok((packet, lacking))
 }
 
-/// What is stored makes no packet.
+/// The stored records do not make a valid packet.
 fn broken(error: impl std::fmt::Display) -> Failure {
-    let message = format!("the run makes no packet: {error}");
-    Refused::new(RUN_UNREADABLE, message, "`sluice audit verify` says what is broken").into()
+    let message = format!("no packet can be made of the run: {error}");
+    Refused::new(RUN_UNREADABLE, message, "`sluice audit verify` lists what is broken").into()
 }
 
 /// The newest seal.
-pub async fn newest(store: &dyn Store) -> Done<Option<SealRow>> {
+pub async fn newest(store: &dyn Store) -> ServiceResult<Option<SealRow>> {
     let Some((number, _)) = store.unsealed(1).await?.last else { return Ok(None) };
     Ok(store.seals(number, 1).await?.into_iter().next())
 }
 
-async fn frames(store: &dyn Store, run: RunId) -> Done<Vec<Frame>> {
+async fn frames(store: &dyn Store, run: RunId) -> ServiceResult<Vec<Frame>> {
     let mut frames: Vec<Frame> = Vec::new();
     loop {
         let after = frames.last().map_or(0, |last| last.first + u64::from(last.count) - 1);
@@ -64,7 +64,7 @@ async fn frames(store: &dyn Store, run: RunId) -> Done<Vec<Frame>> {
 }
 
 /// The newest seal that covers a run.
-async fn covering(store: &dyn Store, run: RunId) -> Done<Option<SealRow>> {
+async fn covering(store: &dyn Store, run: RunId) -> ServiceResult<Option<SealRow>> {
     let Some(newest) = newest(store).await? else { return Ok(None) };
     let covers = |row: &SealRow| {
         let leaves = leaf::decode(&row.leaves).unwrap_or_default();
@@ -83,8 +83,8 @@ async fn covering(store: &dyn Store, run: RunId) -> Done<Option<SealRow>> {
     Ok(None)
 }
 
-/// Everything that the events of a run refer to by hash, as far as it is here.
-async fn values(store: &dyn Store, frames: &[Frame]) -> Done<BTreeMap<Hash, String>> {
+/// Everything that the events of a run refer to by hash, as far as the store has it.
+async fn values(store: &dyn Store, frames: &[Frame]) -> ServiceResult<BTreeMap<Hash, String>> {
     let mut values = BTreeMap::new();
     let mut sets = BTreeSet::new();
     for frame in frames {
@@ -95,7 +95,7 @@ async fn values(store: &dyn Store, frames: &[Frame]) -> Done<BTreeMap<Hash, Stri
         }
         for event in wire::raw(&frame.body).map_err(broken)?.events {
             if event.kind == "governance.decided" {
-                sets.extend(named(event.payload));
+                sets.extend(referenced_sets(event.payload));
             }
         }
     }
@@ -103,17 +103,20 @@ async fn values(store: &dyn Store, frames: &[Frame]) -> Done<BTreeMap<Hash, Stri
     Ok(values)
 }
 
-/// The policy sets that a decision names.
-fn named(payload: &str) -> Vec<Hash> {
+/// The policy sets that a decision refers to.
+fn referenced_sets(payload: &str) -> Vec<Hash> {
     let decision: Value = serde_json::from_str(payload).unwrap_or_default();
     let named = [&decision["policyHash"], &decision["shadow"]["policyHash"]];
     named.into_iter().filter_map(|hash| Hash::parse(hash.as_str()?)).collect()
 }
 
-/// Policy sets by hash: the default one, and those of every epoch, newest first.
-async fn policies(store: &dyn Store, mut wanted: BTreeSet<Hash>) -> Done<BTreeMap<Hash, String>> {
+/// Policy sets by hash: the default set, and those of every epoch, newest first.
+async fn policies(
+    store: &dyn Store,
+    mut wanted: BTreeSet<Hash>,
+) -> ServiceResult<BTreeMap<Hash, String>> {
     let mut found = BTreeMap::new();
-    let mut take = |files: &[(String, String)], wanted: &mut BTreeSet<Hash>| {
+    let mut collect = |files: &[(String, String)], wanted: &mut BTreeSet<Hash>| {
         let text = canonical::to_string(&files);
         let hash = Hash::of(text.as_bytes());
         if wanted.remove(&hash) {
@@ -121,12 +124,12 @@ async fn policies(store: &dyn Store, mut wanted: BTreeSet<Hash>) -> Done<BTreeMa
         }
     };
     let (name, text) = policy::DEFAULT;
-    take(&[(name.to_owned(), text.to_owned())], &mut wanted);
+    collect(&[(name.to_owned(), text.to_owned())], &mut wanted);
     let mut at = None;
     while !wanted.is_empty() {
         let rows = store.registry(at).await?;
         for set in [PolicySet::Active, PolicySet::Shadow] {
-            take(&policy_files(&rows.rows, set).unwrap_or_default(), &mut wanted);
+            collect(&policy_files(&rows.rows, set).unwrap_or_default(), &mut wanted);
         }
         if rows.epoch == 0 {
             break;

@@ -1,6 +1,6 @@
-//! Everything that is stored, held against its hashes, MACs, chains and seals.
+//! Verifies everything in a store with its hashes, MACs, chains and seals.
 
-use crate::refused::{Done, Failure};
+use crate::refused::{Failure, ServiceResult};
 use serde_json::{Value, json};
 use sluice_core::evidence::verify::{Finding, Place, Report, Verifier, needs};
 use sluice_core::port::inspect::StoredRun;
@@ -12,12 +12,12 @@ use sluice_engine::examine::Examiner;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes of frames read at once.
+/// Bytes of frames per query.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
 
-/// Shows a verifier everything that a store holds. What cannot be read is a finding, and
-/// the rest is read all the same.
-pub async fn read(store: &dyn Store, verifier: Verifier) -> Done<Report> {
+/// Passes the whole content of a store to a verifier. A record that cannot be read is a
+/// finding, and does not stop the verification.
+pub async fn read(store: &dyn Store, verifier: Verifier) -> ServiceResult<Report> {
     let mut verifier = rows(store, verifier).await?;
     let (examiner, mut counts) = (Examiner::default(), Recount::default());
     for row in verifier.runs() {
@@ -28,8 +28,8 @@ pub async fn read(store: &dyn Store, verifier: Verifier) -> Done<Report> {
     Ok(verifier.finish())
 }
 
-/// The rows of one moment.
-async fn rows(store: &dyn Store, verifier: Verifier) -> Done<Verifier> {
+/// Passes the rows of one consistent snapshot to the verifier.
+async fn rows(store: &dyn Store, verifier: Verifier) -> ServiceResult<Verifier> {
     let shared = Arc::new(Mutex::new(Some(verifier)));
     let shown = Arc::clone(&shared);
     let each = move |row| {
@@ -40,10 +40,10 @@ async fn rows(store: &dyn Store, verifier: Verifier) -> Done<Verifier> {
     };
     store.inspect(Box::new(each)).await?;
     let verifier = shared.lock().unwrap_or_else(PoisonError::into_inner).take();
-    Ok(verifier.expect("it is taken once, here"))
+    Ok(verifier.expect("the verifier is taken only once"))
 }
 
-async fn journal(store: &dyn Store, run: RunId, verifier: &mut Verifier) -> Done<()> {
+async fn journal(store: &dyn Store, run: RunId, verifier: &mut Verifier) -> ServiceResult<()> {
     let mut after = 0;
     loop {
         let frames = match store.examine(run, after, PAGE_BYTES).await {
@@ -54,13 +54,13 @@ async fn journal(store: &dyn Store, run: RunId, verifier: &mut Verifier) -> Done
             read => read?,
         };
         let Some(last) = frames.last().map(|one| &one.frame) else { return Ok(()) };
-        // A frame that claims to end before it began must not be read for ever.
+        // A frame that claims to end before its start must not cause an endless loop.
         after = (last.first + u64::from(last.count)).saturating_sub(1).max(after + 1);
         for examined in &frames {
             let mut blobs = BTreeMap::new();
             for hash in needs(&examined.frame).unwrap_or_default() {
                 match store.blob(hash).await {
-                    // The verifier reports what is not there.
+                    // The verifier reports missing blobs.
                     Err(StoreError::Corrupt(_)) => {}
                     blob => blobs.extend(blob?.map(|body| (hash, body))),
                 }
@@ -76,7 +76,7 @@ async fn fold(
     examiner: &Examiner,
     counts: &mut Recount,
     verifier: &mut Verifier,
-) -> Done<()> {
+) -> ServiceResult<()> {
     match examiner.fold(store, row.run, row.version, counts).await {
         Ok(run) => verifier.folded(row, Ok(&run)),
         Err(LoadError::Store(error)) => return Err(Failure::Store(error)),
@@ -85,7 +85,7 @@ async fn fold(
     Ok(())
 }
 
-/// What was found, for programs.
+/// The report as a JSON object.
 pub fn object(report: &Report) -> Value {
     let findings: Vec<Value> = report.findings.iter().map(finding).collect();
     json!({

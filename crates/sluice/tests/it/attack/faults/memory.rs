@@ -25,6 +25,6 @@ fn a_server_without_room_for_its_threads_says_so() {
     for told in refused {
         assert!(told.contains("error[out_of_resources]"), "{told}");
         assert!(told.contains("address space"), "{told}");
-        assert!(!told.contains("put the policies right"), "{told}");
+        assert!(!told.contains("correct the policies"), "{told}");
     }
 }

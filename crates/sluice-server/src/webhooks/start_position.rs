@@ -1,14 +1,14 @@
-//! Where a webhook begins: with what happens after it was set, or turned on again.
+//! The start position of a webhook: the end of the feed when it is created or enabled.
 
 use sluice_core::port::deliveries::Ahead;
 use sluice_core::port::store::{Store, StoreError};
 use sluice_core::rows::find;
 use sluice_govern::registry::{Kind, Row};
 
-/// Makes places follow a change of rows: a new webhook begins at `end`, the end of
-/// the feed before the change; so does one that was off, which is not told what
-/// happened meanwhile; and one that is gone is forgotten.
-pub async fn follow(
+/// Updates positions after a change of rows: a new webhook starts at `end`, the end of the
+/// feed before the change; so does one that was disabled, which skips the events in
+/// between; and the deliveries of a removed webhook are deleted.
+pub async fn update(
     store: &dyn Store,
     before: &[Row],
     after: &[Row],
@@ -22,12 +22,12 @@ pub async fn follow(
     for row in after.iter().filter(|row| row.kind == Kind::Webhook) {
         let webhook = row.name.clone();
         let from = match find(before, Kind::Webhook, &row.name) {
-            // One of the same name may have been there long ago.
+            // A removed webhook may have had the same name.
             None => {
                 store.forget_deliveries(webhook.clone()).await?;
                 None
             }
-            Some(old) if !is_on(old) && is_on(row) => {
+            Some(old) if !is_enabled(old) && is_enabled(row) => {
                 store.delivering(webhook.clone()).await?.place
             }
             Some(_) => continue,
@@ -39,6 +39,6 @@ pub async fn follow(
     Ok(())
 }
 
-fn is_on(row: &Row) -> bool {
+fn is_enabled(row: &Row) -> bool {
     row.body.get("enabled").and_then(serde_json::Value::as_bool) != Some(false)
 }

@@ -1,8 +1,7 @@
-//! Doors through which somebody elsewhere starts runs: whether a request may pass,
-//! and what its run is given.
+//! Inbound webhooks: verifies signed requests and maps their bodies to arguments of a run.
 //!
-//! INVARIANT: nothing of a body is looked at before its signature is found right.
-//! A request starts one run at most: what comes again has the same key.
+//! INVARIANT: the body is not parsed before its signature is verified. A request starts at
+//! most one run: a repeated request has the same idempotency key.
 
 use crate::limits::HOOK_WINDOW_S;
 use crate::signature::is_signed;
@@ -13,24 +12,23 @@ use sluice_core::path::{Path, Segment};
 use sluice_core::port::store::Hash;
 use std::collections::BTreeMap;
 
-/// Why a request may not pass. Whoever sent it is told no more than that.
+/// Why a request is refused. The sender is not told more than that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotSigned {
-    /// There is no time that can be read.
-    #[error("the request does not say when it was signed")]
+    /// The timestamp is missing or not a number.
+    #[error("the request has no valid `Sluice-Timestamp` header")]
     NoTime,
-    /// It was signed too long ago, or in the future.
+    /// The request was signed too long ago, or in the future.
     #[error("the request was not signed within the last {HOOK_WINDOW_S} seconds")]
     NotNow,
-    /// The signature is not the right one.
-    #[error("the request is not signed with the hook's secret")]
+    /// The signature is not valid.
+    #[error("the request is not signed with the secret of the webhook")]
     Wrong,
 }
 
-/// Checks what can be checked of a request without the secret: when it was signed,
-/// and that something is given as a signature.
+/// Checks what needs no secret: the timestamp, and that there is a signature.
 pub fn plausible(timestamp: &str, signature: &str, now_ms: u64) -> Result<(), NotSigned> {
-    // Only plain digits: of two ways to write a time, one would pass as new.
+    // Only plain digits: two spellings of one time would be two different requests.
     if timestamp.is_empty() || !timestamp.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(NotSigned::NoTime);
     }
@@ -44,7 +42,7 @@ pub fn plausible(timestamp: &str, signature: &str, now_ms: u64) -> Result<(), No
     Ok(())
 }
 
-/// Checks a request's signature over its time and its body as it came.
+/// Verifies the signature over the timestamp and the unparsed body.
 pub fn verify(
     secret: &Secret,
     timestamp: &str,
@@ -56,8 +54,8 @@ pub fn verify(
     if is_signed(secret, timestamp, body, signature) { Ok(()) } else { Err(NotSigned::Wrong) }
 }
 
-/// The key under which a request's run is started. A request that is sent again
-/// has the same, and so starts nothing.
+/// The idempotency key of the run. A repeated request has the same key, so it starts no
+/// second run.
 pub fn key(hook: &str, timestamp: &str, body: &[u8]) -> String {
     let mut digest = Sha256::new();
     digest.update(timestamp.as_bytes());
@@ -66,25 +64,24 @@ pub fn key(hook: &str, timestamp: &str, body: &[u8]) -> String {
     format!("hook:{hook}:{}", Hash(digest.finalize().into()))
 }
 
-/// In whose name a hook starts runs.
+/// The principal that starts the runs of an inbound webhook.
 pub fn principal(hook: &str) -> String {
     format!("hook:{hook}")
 }
 
-/// What a run is given: arguments by name, each from its path in the body, `$` for
-/// all of it. What is not there is left out: whether it is needed is the
-/// workflow's to say.
+/// The arguments of the run: each is read from its path in the body, `$` for the whole
+/// body. A missing value is omitted; the workflow decides whether the argument is required.
 pub fn args(body: &Value, paths: &BTreeMap<String, String>) -> Map<String, Value> {
     let mut args = Map::new();
     for (name, path) in paths {
-        if let Some(value) = at(body, path) {
+        if let Some(value) = value_at(body, path) {
             args.insert(name.clone(), value.clone());
         }
     }
     args
 }
 
-fn at<'v>(body: &'v Value, path: &str) -> Option<&'v Value> {
+fn value_at<'v>(body: &'v Value, path: &str) -> Option<&'v Value> {
     if path == "$" {
         return Some(body);
     }

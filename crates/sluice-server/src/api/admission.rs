@@ -1,10 +1,11 @@
-//! What every request passes before its handler, and every answer after it.
+//! The steps that every request passes before its handler, and every response after it.
 //!
-//! In this order: an id, the route, who asks, the rate, the connection, the permission,
-//! the body, room, the time. A panic of a handler is an answer too.
+//! In this order: request id, route, authentication, rate limit, connection, permission,
+//! body, capacity, timeout. A panic of a handler becomes a response as well.
 //!
-//! INVARIANT: a client that sends its body slowly holds nothing that another one
-//! needs: its bytes are counted as they come, and its place is taken when they are there.
+//! INVARIANT: a client that sends its body slowly holds nothing that another client needs:
+//! its bytes are charged as they arrive, and request capacity is taken when the body is
+//! complete.
 
 use super::cookie;
 use super::gateways::sender;
@@ -12,13 +13,13 @@ use super::problem::{
     FORBIDDEN, METHOD_NOT_ALLOWED, NOT_FOUND, OVERLOADED, REQUEST_TIMEOUT, Rejection, STOPPING,
     TOO_MANY_REQUESTS, UNAUTHENTICATED,
 };
-use super::route::{Asking, Incoming, Need, Route, too_large};
+use super::route::{GatewayCaller, Incoming, Need, Route, too_large};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::auth::permission::Permission;
-use crate::house::House;
+use crate::capacity::{CapacityGuard, Holder, PoolFull};
 use crate::limits::URI_BYTES_MAX;
-use crate::places::{Full, Holder, Place};
+use crate::organisation::Organisation;
 use crate::refused::Refused;
 use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::Request;
@@ -33,22 +34,22 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The id of a request, in its answer.
+/// The response header with the id of the request.
 const REQUEST_ID: &str = "x-request-id";
 
-/// The connection that a request came on.
+/// The connection of a request.
 #[derive(Debug, Clone)]
 pub struct Peer(pub Arc<Connection>);
 
-/// A request by its route: what is common to all.
-pub async fn pass(
+/// Handles a request of a route.
+pub async fn handle(
     app: App,
     route: Arc<Route>,
     path: Vec<(&'static str, String)>,
     request: Request,
 ) -> Response {
     let (begun, request_id) = (Instant::now(), new_id(&app));
-    let passed = AssertUnwindSafe(through(&app, &route, path, request, &request_id));
+    let passed = AssertUnwindSafe(admit(&app, &route, path, request, &request_id));
     let response = match passed.catch_unwind().await {
         Ok(Ok(response)) => response,
         Ok(Err(rejection)) => rejection.into_response(&request_id),
@@ -62,15 +63,15 @@ pub async fn pass(
     finish(response, &request_id)
 }
 
-/// A request that no route is there for.
-pub fn nowhere(app: &App, methods: &[Method]) -> Response {
+/// The response to a request that matches no route.
+pub fn no_route(app: &App, methods: &[Method]) -> Response {
     let request_id = new_id(app);
     let refused = if methods.is_empty() {
-        Refused::new(NOT_FOUND, "there is nothing here", "/api/docs lists what there is")
+        Refused::new(NOT_FOUND, "no such resource", "see /api/docs for the list of routes")
     } else {
         let names: Vec<&str> = methods.iter().map(Method::as_str).collect();
         let remedy = format!("use one of: {}", names.join(", "));
-        Refused::new(METHOD_NOT_ALLOWED, "not by this method", remedy)
+        Refused::new(METHOD_NOT_ALLOWED, "method not allowed", remedy)
     };
     let mut response = Rejection::from(refused).into_response(&request_id);
     if !methods.is_empty() {
@@ -82,12 +83,12 @@ pub fn nowhere(app: &App, methods: &[Method]) -> Response {
     finish(response, &request_id)
 }
 
-/// An id for a request.
+/// A new request id.
 pub fn new_id(app: &App) -> String {
     format!("req_{:016x}", app.entropy().bits())
 }
 
-/// Headers of every answer.
+/// Adds the headers of every response.
 pub(super) fn finish(mut response: Response, request_id: &str) -> Response {
     let headers = response.headers_mut();
     if let Ok(id) = HeaderValue::from_str(request_id) {
@@ -108,7 +109,7 @@ pub(super) fn finish(mut response: Response, request_id: &str) -> Response {
     response
 }
 
-async fn through(
+async fn admit(
     app: &App,
     route: &Route,
     path: Vec<(&'static str, String)>,
@@ -118,29 +119,29 @@ async fn through(
     let (head, body) = request.into_parts();
     let length = head.uri.path_and_query().map_or(0, |uri| uri.as_str().len());
     if length > URI_BYTES_MAX {
-        return Err(super::ask::bad("the address is too long").into());
+        return Err(super::request::bad("the request URI is too long").into());
     }
     if app.stop().is_cancelled() && route.need != Need::Nothing {
-        let message = "this process is about to end";
+        let message = "this process is stopping";
         return Err(Rejection::later(STOPPING, message, Duration::from_secs(2)));
     }
     let peer = head.extensions.get::<Peer>().cloned();
     let from = peer.as_ref().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0.from());
-    let Client { who, gateway, holder } = client(app, route, &head, from).await?;
+    let Client { caller, gateway, holder } = client(app, route, &head, from).await?;
     if let (Some(peer), Some((organisation, name))) = (&peer, holder.owner())
         && !app.connections().sign_in(&peer.0, organisation, &name)
     {
-        return Err(full(app, "connections", Full::Share));
+        return Err(full(app, "connections", PoolFull::Share));
     }
     if let Some(check) = route.before_body {
         check(app, &path, from).await?;
     }
-    let (body, _memory) = whole(app, route, &holder, body).await?;
-    let _place = place(app, route, &holder)?;
-    let under_way = peer.as_ref().map(|peer| peer.0.begin());
+    let (body, _memory) = read_body(app, route, &holder, body).await?;
+    let _capacity = request_capacity(app, route, &holder)?;
+    let in_progress = peer.as_ref().map(|peer| peer.0.begin());
     let incoming = Incoming {
         app: app.clone(),
-        who,
+        caller,
         gateway,
         uri: head.uri,
         path,
@@ -156,13 +157,13 @@ async fn through(
         let patience = Duration::from_millis(app.settings().request_ms);
         tokio::time::timeout(patience, answering).await.map_err(|_| late())?
     };
-    Ok(until_sent(response, under_way))
+    Ok(until_sent(response, in_progress))
 }
 
-/// The client of a request, and what it is counted as.
+/// The client of a request, and the key that its capacity is charged to.
 struct Client {
-    who: Option<(Arc<House>, Caller)>,
-    gateway: Option<Asking>,
+    caller: Option<(Arc<Organisation>, Caller)>,
+    gateway: Option<GatewayCaller>,
     holder: Holder,
 }
 
@@ -174,43 +175,43 @@ async fn client(
     from: IpAddr,
 ) -> Result<Client, Rejection> {
     match route.need {
-        Need::Nothing => Ok(Client { who: None, gateway: None, holder: Holder::stranger(from) }),
+        Need::Nothing => Ok(Client { caller: None, gateway: None, holder: Holder::stranger(from) }),
         Need::Gateway => {
-            let asking = sender(app, &head.headers, from).await?;
-            let holder = Holder::gateway(asking.house.name(), &asking.name);
-            app.rates().gateway(asking.house.name(), &asking.name).map_err(|after| {
-                too_often(app, "gateway_rate", "this gateway sends too often", after)
+            let gateway = sender(app, &head.headers, from).await?;
+            let holder = Holder::gateway(gateway.organisation.name(), &gateway.name);
+            app.rates().gateway(gateway.organisation.name(), &gateway.name).map_err(|after| {
+                too_often(app, "gateway_rate", "this gateway sends too many requests", after)
             })?;
-            Ok(Client { who: None, gateway: Some(asking), holder })
+            Ok(Client { caller: None, gateway: Some(gateway), holder })
         }
         Need::Token | Need::Permission(_) => {
-            let (house, caller) = known(app, route, head, from).await?;
-            let holder = Holder::token(house.name(), &caller.counted_as);
-            app.rates().token(house.name(), &caller.counted_as).map_err(|after| {
-                too_often(app, "token_rate", "this token asks too often", after)
+            let (organisation, caller) = authenticate(app, route, head, from).await?;
+            let holder = Holder::token(organisation.name(), &caller.counted_as);
+            app.rates().token(organisation.name(), &caller.counted_as).map_err(|after| {
+                too_often(app, "token_rate", "this token sends too many requests", after)
             })?;
             if let Err(refused) = permitted(route.need, &caller) {
-                let told = (caller.name.as_str(), "permission_refused");
-                note(app, Some(&house), told, route, from).await;
+                let refusal = (caller.name.as_str(), "permission_refused");
+                audit_refusal(app, Some(&organisation), refusal, route, from).await;
                 return Err(refused.into());
             }
-            Ok(Client { who: Some((house, caller)), gateway: None, holder })
+            Ok(Client { caller: Some((organisation, caller)), gateway: None, holder })
         }
     }
 }
 
-/// Has a request answered. What needs much time of a processor runs on a thread of
-/// its own, when it is the client's turn.
+/// Executes the handler of a route. A handler that needs much processor time runs on a
+/// thread of its own when the client has a free slot.
 pub async fn perform(app: &App, route: &Route, holder: &Holder, incoming: Incoming) -> Response {
     if !route.is_heavy(incoming.body.len()) {
         return route.answer(incoming).await;
     }
-    let room = app.room();
-    let checks = if route.is_long() { &room.long_checks } else { &room.checks };
+    let capacity = app.capacity();
+    let checks = if route.is_long() { &capacity.long_checks } else { &capacity.checks };
     checks.run(holder, route.answer(incoming)).await
 }
 
-/// An answer, with what must be held until a stream in it has ended.
+/// A response that holds a value until its stream has ended.
 pub fn until_sent<T: Send + 'static>(response: Response, held: T) -> Response {
     if response.body().size_hint().exact().is_some() {
         return response;
@@ -223,49 +224,50 @@ pub fn until_sent<T: Send + 'static>(response: Response, held: T) -> Response {
     })
 }
 
-/// A refusal of a client that asks more often than it may.
+/// The refusal of a client that exceeds a rate limit.
 pub fn too_often(app: &App, what: &'static str, message: &str, after: Duration) -> Rejection {
     app.metrics().refused(what);
     Rejection::later(TOO_MANY_REQUESTS, message, after)
 }
 
-/// A refusal for lack of places.
-pub fn full(app: &App, what: &'static str, full: Full) -> Rejection {
+/// The refusal of a client for lack of capacity.
+pub fn full(app: &App, what: &'static str, full: PoolFull) -> Rejection {
     app.metrics().refused(what);
     let (code, message, seconds) = match full {
-        Full::All => (OVERLOADED, "too much is being asked at once", 1),
-        Full::Share => (TOO_MANY_REQUESTS, "this client has its share of what is there", 1),
+        PoolFull::All => (OVERLOADED, "the server is overloaded", 1),
+        PoolFull::Share => {
+            (TOO_MANY_REQUESTS, "this client already uses its share of the server's capacity", 1)
+        }
     };
     Rejection::later(code, message, Duration::from_secs(seconds))
 }
 
-/// Whoever asks; who has no token that counts is written down.
-async fn known(
+/// Authenticates the caller; an invalid token is audited.
+async fn authenticate(
     app: &App,
     route: &Route,
     head: &request::Parts,
     from: IpAddr,
-) -> Result<(Arc<House>, Caller), Rejection> {
+) -> Result<(Arc<Organisation>, Caller), Rejection> {
     let tried = bearer(&head.headers).is_some() || cookie::secret(app, &head.headers).is_some();
-    let found = who(app, head, from).await;
+    let found = caller_of(app, head, from).await;
     let denied = found.as_ref().is_err_and(|rejection| rejection.code() == UNAUTHENTICATED);
     if tried && denied {
-        note(app, app.houses().first(), ("", "sign_in_failed"), route, from).await;
+        audit_refusal(app, app.organisations().first(), ("", "sign_in_failed"), route, from).await;
     }
     found
 }
 
-/// Writes down that somebody asked for what they may not. Those who are nobody's
-/// are noted with the organisation of whoever operates the server. How often they
-/// may try is bounded before.
-async fn note(
+/// Audits a refused request. Requests without a valid token are recorded for the
+/// organisation of the server's operator; their number is bounded by a rate limit.
+async fn audit_refusal(
     app: &App,
-    house: Option<&Arc<House>>,
+    organisation: Option<&Arc<Organisation>>,
     (actor, what): (&str, &str),
     route: &Route,
     from: IpAddr,
 ) {
-    let Some(house) = house else { return };
+    let Some(organisation) = organisation else { return };
     let client = if actor.is_empty() { from.to_string() } else { actor.to_owned() };
     let entry = Entry {
         at_ms: app.now_ms(),
@@ -277,35 +279,39 @@ async fn note(
         event: None,
         detail: serde_json::json!({"from": from.to_string()}),
     };
-    if let Err(error) = house.refused(&client, entry).await {
-        tracing::warn!(%error, what, "what somebody tried could not be written down");
+    if let Err(error) = organisation.record_refusal(&client, entry).await {
+        tracing::warn!(%error, what, "a refused request could not be audited");
     }
 }
 
-/// Room for one more request. Looking at what needs no token is cheap, and must be
-/// answered also when there is none.
-fn place(app: &App, route: &Route, holder: &Holder) -> Result<Option<Place>, Rejection> {
+/// Capacity for one more request. Public GET routes are cheap, and must be answered even
+/// when the pool is full.
+fn request_capacity(
+    app: &App,
+    route: &Route,
+    holder: &Holder,
+) -> Result<Option<CapacityGuard>, Rejection> {
     if route.lasting || (route.need == Need::Nothing && route.method == Method::GET) {
         return Ok(None);
     }
-    let taken = app.room().requests.take(holder, 1);
+    let taken = app.capacity().requests.take(holder, 1);
     taken.map(Some).map_err(|why| full(app, "requests", why))
 }
 
 fn late() -> Rejection {
-    let message = "it took too long; whether it was done is not known";
+    let message = "the request timed out; it may or may not have taken effect";
     Rejection::later(REQUEST_TIMEOUT, message, Duration::from_secs(1))
 }
 
-/// Whoever asks: by a bearer token, else by the cookie of a session.
-async fn who(
+/// The caller: identified by a bearer token, else by a session cookie.
+async fn caller_of(
     app: &App,
     head: &request::Parts,
     from: IpAddr,
-) -> Result<(Arc<House>, Caller), Rejection> {
-    let nobody = || {
-        let remedy = "send `Authorization: Bearer TOKEN`; `sluice tokens create` makes one";
-        Refused::new(UNAUTHENTICATED, "no token that counts", remedy)
+) -> Result<(Arc<Organisation>, Caller), Rejection> {
+    let unauthenticated = || {
+        let remedy = "send `Authorization: Bearer TOKEN`; `sluice tokens create` creates one";
+        Refused::new(UNAUTHENTICATED, "the token is missing, invalid, expired or revoked", remedy)
     };
     let bearer = bearer(&head.headers);
     let secret = match (bearer, cookie::secret(app, &head.headers)) {
@@ -314,14 +320,14 @@ async fn who(
             cookie::own_page(head, secret)?;
             secret
         }
-        (None, None) => return Err(nobody().into()),
+        (None, None) => return Err(unauthenticated().into()),
     };
     let found = app.identify(secret, from).await.map_err(|after| {
-        too_often(app, "stranger_rate", "too many secrets that are none", after)
+        too_often(app, "stranger_rate", "too many failed sign-in attempts", after)
     })?;
-    // A secret in a cookie is one of a session, and one in a header is not.
+    // A session secret is valid only in a cookie, a token only in a header.
     let found = found.filter(|(_, caller)| caller.session == bearer.is_none());
-    Ok(found.ok_or_else(nobody)?)
+    Ok(found.ok_or_else(unauthenticated)?)
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
@@ -330,7 +336,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| secret.trim())
 }
 
-/// Refuses somebody who may not.
+/// Refuses a caller without the permission of a route.
 pub fn permitted(need: Need, caller: &Caller) -> Result<(), Refused> {
     match need {
         Need::Permission(permission) if !caller.may(permission) => Err(forbidden(permission)),
@@ -338,22 +344,22 @@ pub fn permitted(need: Need, caller: &Caller) -> Result<(), Refused> {
     }
 }
 
-/// A permission that is missing.
+/// The refusal for a missing permission.
 pub fn forbidden(permission: Permission) -> Refused {
     let message = format!("this needs the permission `{}`", permission.as_str());
-    let remedy = "use a token of a role that has it, or ask an admin for one";
+    let remedy = "use a token with a role that has this permission";
     Refused::new(FORBIDDEN, message, remedy)
 }
 
-/// The whole body, if it is not too long and comes in time. Its bytes are counted as
-/// they come and until the request is answered, so that bodies never need more memory
-/// than there may be.
-async fn whole(
+/// Reads the body, within its size and time limits. Its bytes are charged as they arrive
+/// and until the response is sent, so that all bodies together stay within their memory
+/// limit.
+async fn read_body(
     app: &App,
     route: &Route,
     holder: &Holder,
     body: Body,
-) -> Result<(Bytes, Option<Place>), Rejection> {
+) -> Result<(Bytes, Option<CapacityGuard>), Rejection> {
     if body.is_end_stream() {
         return Ok((Bytes::new(), None));
     }
@@ -361,20 +367,20 @@ async fn whole(
     let stranger = route.need == Need::Nothing;
     let patience_ms = if stranger { settings.head_ms } else { settings.request_ms };
     let bytes_max = route.body_bytes.unwrap_or(settings.body_bytes);
-    let reading = read(app, holder, body, bytes_max);
+    let reading = collect(app, holder, body, bytes_max);
     let read = tokio::time::timeout(Duration::from_millis(patience_ms), reading).await;
     let (body, memory) = read.map_err(|_| late())??;
     Ok((body, Some(memory)))
 }
 
-async fn read(
+async fn collect(
     app: &App,
     holder: &Holder,
     body: Body,
     bytes_max: usize,
-) -> Result<(Bytes, Place), Rejection> {
+) -> Result<(Bytes, CapacityGuard), Rejection> {
     let no_room = |why| full(app, "body_bytes", why);
-    let mut memory = app.room().body_bytes.take(holder, 0).map_err(no_room)?;
+    let mut memory = app.capacity().body_bytes.take(holder, 0).map_err(no_room)?;
     let mut body = Limited::new(body, bytes_max);
     let mut whole = Vec::new();
     while let Some(frame) = body.frame().await {
@@ -387,13 +393,13 @@ async fn read(
             Err(error) if error.is::<http_body_util::LengthLimitError>() => {
                 return Err(too_large(bytes_max).into());
             }
-            Err(_) => return Err(super::ask::bad("the body broke off").into()),
+            Err(_) => return Err(super::request::bad("the body is incomplete").into()),
         }
     }
     Ok((whole.into(), memory))
 }
 
-/// The values of a path that fits a route's.
+/// The parameters of a path that matches a route.
 pub fn matches(route: &Route, uri: &Uri) -> Option<Vec<(&'static str, String)>> {
     let mut values = Vec::new();
     let mut given = uri.path().split('/');
@@ -408,8 +414,8 @@ pub fn matches(route: &Route, uri: &Uri) -> Option<Vec<(&'static str, String)>> 
     given.next().is_none().then_some(values)
 }
 
-/// One part of a path. An empty one, one that is no text or one that holds a
-/// control character names nothing.
+/// Decodes one segment of a path; `None` if it is empty, not UTF-8, or contains a control
+/// character.
 fn decoded(part: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(part.len());
     let mut rest = part.bytes();

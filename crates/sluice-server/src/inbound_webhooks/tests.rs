@@ -42,7 +42,7 @@ fn a_forged_request_does_not_pass() {
     assert_eq!(check(&now, b"{} ", &right), Err(NotSigned::Wrong));
     assert_eq!(check(&now, b"{}", ""), Err(NotSigned::Wrong));
     assert_eq!(check(&now, b"{}", &sign(&other, &now, b"{}")), Err(NotSigned::Wrong));
-    // The time of an old request cannot be changed to make it new.
+    // The timestamp of an old request cannot be changed to make it recent.
     let later = (NOW_S + 1).to_string();
     assert_eq!(check(&later, b"{}", &right), Err(NotSigned::Wrong));
     for odd in ["", "now", "-1", "+1700000000", " 1700000000", "1.7e9", "99999999999999999999999"] {
@@ -52,7 +52,7 @@ fn a_forged_request_does_not_pass() {
 }
 
 #[test]
-fn what_is_sent_again_has_the_same_key_and_nothing_else_has() {
+fn only_a_repeated_request_has_the_same_key() {
     let first = key("orders", "1700000000", b"{}");
     assert_eq!(first, key("orders", "1700000000", b"{}"));
     assert_eq!(first.len(), "hook:orders:".len() + 64);

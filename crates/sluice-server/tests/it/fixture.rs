@@ -1,27 +1,26 @@
-//! What stands where in an organisation: the values of paths, and bodies that
-//! routes take.
+//! Ids, path parameters and bodies with which tests call every route of an organisation.
 
 use serde_json::{Value, json};
 use sluice_govern::registry::Kind;
 use sluice_server::api::route::Route;
 
-/// The ids of what an organisation has.
+/// The ids of an organisation's data.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Place {
-    /// The organisation.
+pub(crate) struct Fixture {
+    /// Name of the organisation.
     pub(crate) name: &'static str,
     /// A run that has ended.
     pub(crate) ended: String,
-    /// A run that waits for an answer.
+    /// A run that waits for an approval.
     pub(crate) waiting: String,
-    /// What it asks.
+    /// The approval it waits for.
     pub(crate) approval: String,
-    /// A token that nobody needs.
+    /// A token that no test uses.
     pub(crate) spare: String,
 }
 
-impl Place {
-    /// The address of a route in this organisation.
+impl Fixture {
+    /// The path of a route with the ids of this organisation.
     pub(crate) fn target(&self, route: &Route) -> String {
         let mut target = route.path.to_owned();
         for name in route.names() {
@@ -55,7 +54,7 @@ impl Place {
         }
     }
 
-    /// A body that a route takes.
+    /// A valid body for a route.
     pub(crate) fn body(&self, route: &Route) -> Value {
         let of = self.name;
         let document = format!("name: {of}-other\nsteps: [{{id: one, command: Say it.}}]\n");
@@ -89,7 +88,7 @@ fn axum_method(word: &str) -> axum::http::Method {
     word.parse().unwrap()
 }
 
-/// A row of every kind that has routes, in the order in which they can be put.
+/// A row of every kind that has routes, in an order in which they can be created.
 pub(crate) fn rows(name: &str, mark: &str) -> Vec<(Kind, String, Value)> {
     let secret = "secret:hook";
     let row = |kind, collection: &str, body| {

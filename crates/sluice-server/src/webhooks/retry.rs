@@ -1,27 +1,27 @@
-//! How patiently webhooks are sent: how often, after how long, and for how long.
+//! The retry schedule of webhook deliveries.
 
 use crate::limits::{
     DELIVERY_MS, DELIVERY_RETRY_MS, DELIVERY_RETRY_MS_MAX, DELIVERY_SLACK_MS, DELIVERY_TRIES,
 };
 
-/// How patiently webhooks are sent.
+/// Attempts, delays and timeouts of deliveries.
 #[derive(Debug, Clone)]
-pub struct Pace {
-    /// How often a delivery is tried.
+pub struct RetrySchedule {
+    /// Maximum number of attempts.
     pub tries: u32,
-    /// How long after the first try the second comes.
+    /// Delay before the second attempt.
     pub retry_ms: u64,
-    /// The longest wait between two tries.
+    /// Maximum delay between two attempts.
     pub retry_ms_max: u64,
     /// How long a receiver may take to answer.
     pub answer_ms: u64,
-    /// How long after that a delivery whose sender vanished is tried again.
+    /// How long after that a delivery is attempted again if its sender crashed.
     pub slack_ms: u64,
 }
 
-impl Default for Pace {
-    fn default() -> Pace {
-        Pace {
+impl Default for RetrySchedule {
+    fn default() -> RetrySchedule {
+        RetrySchedule {
             tries: DELIVERY_TRIES,
             retry_ms: DELIVERY_RETRY_MS,
             retry_ms_max: DELIVERY_RETRY_MS_MAX,
@@ -31,19 +31,18 @@ impl Default for Pace {
     }
 }
 
-impl Pace {
-    /// How long to wait after so many tries, a quarter more or less as chance has
-    /// it; none when it was the last. What the receiver asks for counts if it is
-    /// longer, within bounds.
-    pub fn wait_ms(&self, tries: u32, chance: u64, asked_ms: u64) -> Option<u64> {
+impl RetrySchedule {
+    /// The delay after this many attempts, with a jitter of a quarter; `None` after the last
+    /// attempt. A longer `Retry-After` of the receiver takes precedence, up to the maximum.
+    pub fn wait_ms(&self, tries: u32, chance: u64, retry_after_ms: u64) -> Option<u64> {
         if tries >= self.tries {
             return None;
         }
         let times = 3u64.saturating_pow(tries.saturating_sub(1));
         let plain = self.retry_ms.saturating_mul(times).min(self.retry_ms_max);
         let spread = plain / 2;
-        let shaken = plain - spread / 2 + chance % (spread + 1);
-        Some(shaken.max(asked_ms.min(self.retry_ms_max)))
+        let jittered = plain - spread / 2 + chance % (spread + 1);
+        Some(jittered.max(retry_after_ms.min(self.retry_ms_max)))
     }
 }
 
@@ -53,7 +52,7 @@ mod tests {
 
     #[test]
     fn waits_grow_and_end_within_two_hours() {
-        let pace = Pace::default();
+        let pace = RetrySchedule::default();
         let wait = |tries, chance| pace.wait_ms(tries, chance, 0);
         assert_eq!(wait(1, 0), Some(7_500));
         assert_eq!(wait(1, 5_000), Some(12_500));
@@ -69,8 +68,8 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_may_ask_for_more_time_but_not_for_ever() {
-        let pace = Pace::default();
+    fn a_retry_after_header_is_bounded() {
+        let pace = RetrySchedule::default();
         assert_eq!(pace.wait_ms(1, 0, 60_000), Some(60_000));
         assert_eq!(pace.wait_ms(1, 0, u64::MAX), Some(DELIVERY_RETRY_MS_MAX));
         assert_eq!(pace.wait_ms(1, 0, 1), Some(7_500));

@@ -1,11 +1,11 @@
-//! One webhook: along the feed, and what is for it into the store and out.
+//! The task of one webhook: reads the feed, stores deliveries, and sends them.
 
 use super::Post;
-use crate::house::House;
 use crate::limits::{
     DELIVERIES_AT_ONCE, DELIVERIES_WAITING_MAX, FRESH_BYTES_MAX, PLACES_UNNOTED_MAX,
     WEBHOOKS_LOOK_MS,
 };
+use crate::organisation::Organisation;
 use futures_util::future::join_all;
 use sluice_core::journal::envelope::Seen;
 use sluice_core::port::deliveries::{Ahead, Delivering, Delivery};
@@ -18,81 +18,88 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
-/// A webhook that is looked after.
-pub(super) struct Follow {
-    pub(super) house: Arc<House>,
+/// The task of one webhook.
+pub(super) struct WebhookTask {
+    pub(super) organisation: Arc<Organisation>,
     pub(super) post: Post,
     pub(super) name: String,
     pub(super) webhook: Webhook,
-    /// Events at hand for their first try, so that they need not be read again.
+    /// Events in memory for their first attempt, so that they need not be read again.
     fresh: BTreeMap<(RunId, u64), Arc<Seen>>,
     fresh_bytes: usize,
 }
 
-/// How a look at the feed ended.
-enum Went {
-    /// Somebody else moved the webhook: begin again from where it is.
-    Astray,
-    /// The engine is gone.
-    Home,
+/// Why reading the feed ended.
+enum FeedEnd {
+    /// Another process moved the webhook's position: continue from there.
+    Moved,
+    /// The engine has stopped.
+    Stopped,
 }
 
-impl Follow {
-    pub(super) fn new(house: Arc<House>, post: Post, name: &str, webhook: Webhook) -> Follow {
+impl WebhookTask {
+    pub(super) fn new(
+        organisation: Arc<Organisation>,
+        post: Post,
+        name: &str,
+        webhook: Webhook,
+    ) -> WebhookTask {
         let (fresh, fresh_bytes) = (BTreeMap::new(), 0);
-        Follow { house, post, name: name.to_owned(), webhook, fresh, fresh_bytes }
+        WebhookTask { organisation, post, name: name.to_owned(), webhook, fresh, fresh_bytes }
     }
 
-    /// Goes on until the engine is gone or nobody wants it any more.
+    /// Runs until the engine stops, or the task is aborted because the webhook was removed.
     pub(super) async fn run(mut self) {
         loop {
-            match self.go().await {
-                Ok(Went::Home) => return,
-                Ok(Went::Astray) => {}
+            match self.follow_feed().await {
+                Ok(FeedEnd::Stopped) => return,
+                Ok(FeedEnd::Moved) => {}
                 Err(error) => {
-                    let (organisation, webhook) = (self.house.name(), &self.name);
-                    tracing::warn!(%error, organisation, webhook, "a webhook cannot go on yet");
+                    let (organisation, webhook) = (self.organisation.name(), &self.name);
+                    tracing::warn!(%error, organisation, webhook, "a webhook cannot continue yet");
                 }
             }
             sleep(Duration::from_millis(WEBHOOKS_LOOK_MS)).await;
         }
     }
 
-    async fn go(&mut self) -> Result<Went, LoadError> {
-        let house = Arc::clone(&self.house);
-        let (store, engine) = (&house.service().store, &house.service().engine);
+    async fn follow_feed(&mut self) -> Result<FeedEnd, LoadError> {
+        let organisation = Arc::clone(&self.organisation);
+        let (store, engine) = (&organisation.service().store, &organisation.service().engine);
         let Some(mut noted) = store.delivering(self.name.clone()).await?.place else {
-            // Nobody said where it begins: here and now.
+            // Without a stored position it starts at the end of the feed.
             let (webhook, to) = (self.name.clone(), store.feed_end().await?);
             store.deliver(Ahead { webhook, from: None, to, put: Vec::new() }).await?;
-            return Ok(Went::Astray);
+            return Ok(FeedEnd::Moved);
         };
         let mut reader = engine.feed(Some(noted)).await?;
         loop {
             let at = store.delivering(self.name.clone()).await?;
             if at.place != Some(noted) {
-                return Ok(Went::Astray);
+                return Ok(FeedEnd::Moved);
             }
             if at.due_ms.is_some_and(|due_ms| due_ms <= self.post.clock.now_ms()) {
                 self.send_due().await?;
                 continue;
             }
-            let Some(batch) = self.next(&mut reader, &at).await? else { return Ok(Went::Home) };
-            let put = self.pick(&batch);
+            let Some(batch) = self.next(&mut reader, &at).await? else {
+                return Ok(FeedEnd::Stopped);
+            };
+            let put = self.deliveries_of(&batch);
             let (webhook, to) = (self.name.clone(), reader.place());
             if put.is_empty() && to - noted < PLACES_UNNOTED_MAX {
                 continue;
             }
             let ahead = Ahead { webhook, from: Some(noted), to, put };
             if !store.deliver(ahead).await? {
-                return Ok(Went::Astray);
+                return Ok(FeedEnd::Moved);
             }
             noted = to;
         }
     }
 
-    /// What comes next along the feed, if anything does before something is due.
-    /// While very much waits, nothing is read. None when the engine is gone.
+    /// The next frames of the feed; empty if a delivery becomes due first. Nothing is read while
+    /// the queue is full. `None` when the engine has stopped.
     async fn next(
         &self,
         reader: &mut FeedReader,
@@ -111,8 +118,8 @@ impl Follow {
         }
     }
 
-    /// Deliveries of what is for this webhook.
-    fn pick(&mut self, batch: &[Arc<Fed>]) -> Vec<Delivery> {
+    /// The deliveries of matching events.
+    fn deliveries_of(&mut self, batch: &[Arc<Fed>]) -> Vec<Delivery> {
         let now_ms = self.post.clock.now_ms();
         let mut put = Vec::new();
         for fed in batch {
@@ -142,26 +149,26 @@ impl Follow {
         put
     }
 
-    /// Sends a few of those that are due, and notes what became of them.
+    /// Sends some of the due deliveries, and stores the results.
     async fn send_due(&mut self) -> Result<(), LoadError> {
-        let house = Arc::clone(&self.house);
-        let store = &house.service().store;
+        let organisation = Arc::clone(&self.organisation);
+        let store = &organisation.service().store;
         let (now_ms, pace) = (self.post.clock.now_ms(), &self.post.pace);
         let until_ms = now_ms + pace.answer_ms + pace.slack_ms;
         let due = store.take_due(self.name.clone(), now_ms, until_ms, DELIVERIES_AT_ONCE).await?;
-        let at_hand = due.iter().map(|one| self.fresh.remove(&(one.run, one.event)));
-        let at_hand: Vec<Option<Arc<Seen>>> = at_hand.collect();
+        let cached = due.iter().map(|one| self.fresh.remove(&(one.run, one.event)));
+        let cached: Vec<Option<Arc<Seen>>> = cached.collect();
         if self.fresh.is_empty() {
             self.fresh_bytes = 0;
         }
-        // Signatures are made for the secret's hosts alone: with one for a host of its own
-        // an organisation could pass for Sluice at another.
-        let secrets = &house.service().secrets;
+        // A secret signs only for its own hosts: otherwise an organisation could use its own
+        // receiver to obtain signatures that another receiver trusts.
+        let secrets = &organisation.service().secrets;
         let Webhook { url, secret, operator_secret, .. } = &self.webhook;
         let secret = secrets.of_row(secret, *operator_secret).read_for(url);
         let secret = secret.as_ref().map_err(ToString::to_string);
         let this = &*self;
-        let sent = due.into_iter().zip(at_hand).map(|(one, seen)| {
+        let sent = due.into_iter().zip(cached).map(|(one, seen)| {
             let secret = secret.clone();
             async move { this.attempt(one, seen, secret).await }
         });
