@@ -1,11 +1,11 @@
-//! Suites for whoever writes an adapter or a gateway: what the engine relies on,
-//! case by case, tried on the real thing.
+//! Conformance suites for authors of adapters and gateways: what the engine relies on, tested
+//! case by case on the real implementation.
 //!
-//! `adapter` tries anything that implements the port, `gateway` anything elsewhere
-//! that speaks the bridge's protocol. Both answer with a report and never panic, so
-//! that one fault does not hide the others.
+//! `adapter` tests implementations of the port, `gateway` tests remote implementations of the
+//! bridge's protocol. Both return a report and never panic, so that one fault does not hide the
+//! others.
 //!
-//! INVARIANT: every case can fail: the tests have somebody broken for each.
+//! INVARIANT: every case can fail: the tests have a broken implementation for each.
 
 pub mod adapter;
 pub mod gateway;
@@ -16,32 +16,32 @@ mod watch;
 use crate::limits::CONFORMANCE_WHY_BYTES_MAX;
 use serde::Serialize;
 
-/// What became of a case.
+/// Result of a case.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "verdict", content = "why", rename_all = "snake_case")]
 pub enum Verdict {
-    /// It is so.
+    /// The implementation conforms.
     Passed,
-    /// It is not so, and why.
+    /// The implementation does not conform, with the reason.
     Failed(String),
-    /// It could not be tried, and why.
+    /// The case could not be tested, with the reason.
     Skipped(String),
 }
 
-/// One case.
+/// A case with its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Case {
-    /// What should be so, as a sentence.
+    /// Name of the case: the requirement as a sentence.
     pub case: &'static str,
-    /// Whether it is.
+    /// Result of the case.
     #[serde(flatten)]
     pub verdict: Verdict,
 }
 
-/// What a suite found.
+/// Results of a suite.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Report {
-    /// Every case, in the suite's order.
+    /// All cases, in the suite's order.
     pub cases: Vec<Case>,
 }
 
@@ -51,12 +51,12 @@ impl Report {
         self.failures().next().is_none()
     }
 
-    /// The cases that failed.
+    /// The failed cases.
     pub fn failures(&self) -> impl Iterator<Item = &Case> {
         self.cases.iter().filter(|case| matches!(case.verdict, Verdict::Failed(_)))
     }
 
-    /// How many cases passed, failed and were skipped.
+    /// Number of passed, failed and skipped cases.
     pub fn counts(&self) -> (usize, usize, usize) {
         let count = |like: fn(&Verdict) -> bool| {
             self.cases.iter().filter(|case| like(&case.verdict)).count()
@@ -69,14 +69,13 @@ impl Report {
     }
 }
 
-/// Why a case ends before its end.
+/// Why a case ends early.
 #[derive(Debug)]
 enum Stop {
     Failed(String),
     Skipped(String),
 }
 
-/// How a case ends.
 type Tried = Result<(), Stop>;
 
 fn failed<T>(why: impl Into<String>) -> Result<T, Stop> {
@@ -91,7 +90,7 @@ impl From<Tried> for Verdict {
     fn from(tried: Tried) -> Verdict {
         match tried {
             Ok(()) => Verdict::Passed,
-            // It may hold what somebody elsewhere said, at any length.
+            // It may repeat a remote text of any length.
             Err(Stop::Failed(mut why)) => {
                 why.truncate(why.floor_char_boundary(CONFORMANCE_WHY_BYTES_MAX));
                 Verdict::Failed(why)

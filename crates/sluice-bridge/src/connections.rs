@@ -1,14 +1,14 @@
-//! The connections of a server: how many there may be, and which one makes room.
+//! Limits the connections of a server and selects which one is closed to make room.
 //!
-//! A connection belongs to a stranger until a request on it has shown a valid token.
-//! When there is no room for a new connection, the server closes one that has no
-//! request under way: the oldest one of the address with the most strangers, else the
-//! oldest one of the token with the most connections. A request is under way from
-//! when its body was read until its answer was sent, so half a head, a slow body and
-//! an idle keep-alive never count as work.
+//! A connection is anonymous until a request on it has sent a valid token. When the limit is
+//! reached, the server closes a connection that has no request in flight: the oldest one of the
+//! address with the most anonymous connections, otherwise the oldest one of the token with the
+//! most connections. A request is in flight from when its body was read until its response was
+//! sent, so a partial head, a slow body and an idle keep-alive connection never protect a
+//! connection.
 //!
-//! INVARIANT: connections that only wait never keep a new one out, and the last tenth
-//! of the places is never held by signed-in connections alone.
+//! INVARIANT: idle connections never keep a new one out, and a tenth of the places is never
+//! held by signed-in connections.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -18,42 +18,43 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// How long the server waits before it looks again for a connection that may be closed.
+/// Poll interval while no connection can be closed.
 const LOOK_MS: u64 = 20;
-/// How long after an answer a connection makes no room: its bytes are on their way.
+/// Time after a response during which its connection is not closed: the bytes may still be in
+/// transit.
 const SENT_MS: u64 = 10;
-/// One in so many places is never held by signed-in connections.
+/// One place in this many is reserved for connections that are not signed in.
 const RESERVE: usize = 10;
 
-/// Most connections at once.
+/// Limits of concurrent connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// Of all clients.
+    /// For all clients together.
     pub all: usize,
-    /// Of one organisation.
+    /// For one organisation.
     pub organisation: usize,
-    /// Of one token.
+    /// For one token.
     pub token: usize,
-    /// How long a new connection has to send its request before it makes room.
+    /// Time that a new connection has to send its request before it may be closed.
     pub grace: Duration,
 }
 
-/// The token that a connection has shown, and its organisation.
+/// The token that a connection has sent, and its organisation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Owner {
     organisation: String,
     token: String,
 }
 
-/// One connection.
+/// One connection of the server.
 #[derive(Debug)]
 pub struct Connection {
     id: u64,
     from: IpAddr,
     owner: OnceLock<Owner>,
-    /// Requests that are under way.
+    /// Requests in flight.
     under_way: AtomicUsize,
-    /// When the last one ended, in milliseconds since the server was started.
+    /// When the last request ended, in milliseconds since `epoch`.
     used_at_ms: AtomicU64,
     admitted_at: Instant,
     epoch: Instant,
@@ -61,22 +62,22 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// The address at the other end.
+    /// Address of the client.
     pub fn from(&self) -> IpAddr {
         self.from
     }
 
-    /// Whether a request on it has shown a valid token.
+    /// Whether a request on it has sent a valid token.
     pub fn is_signed_in(&self) -> bool {
         self.owner.get().is_some()
     }
 
-    /// Completes when the connection must make room.
+    /// Completes when the connection must close to make room.
     pub async fn closed(&self) {
         self.closed.cancelled().await;
     }
 
-    /// How long no request was under way; none while one is.
+    /// Time since the last request ended; `None` while one is in flight.
     pub fn idle(&self) -> Option<Duration> {
         if self.is_busy() {
             return None;
@@ -85,7 +86,7 @@ impl Connection {
         Some(self.epoch.elapsed().saturating_sub(used_at))
     }
 
-    /// Counts a request as under way until the answer is dropped.
+    /// Marks a request as in flight until the returned guard is dropped.
     #[must_use]
     pub fn begin(self: &Arc<Connection>) -> UnderWay {
         self.under_way.fetch_add(1, Ordering::AcqRel);
@@ -102,7 +103,7 @@ impl Connection {
     }
 }
 
-/// A request that is under way on a connection.
+/// Guard of a request in flight.
 #[derive(Debug)]
 pub struct UnderWay(Arc<Connection>);
 
@@ -136,7 +137,7 @@ pub struct Connections {
 }
 
 impl Connections {
-    /// No connections yet.
+    /// Starts without connections.
     pub fn new(bounds: Bounds) -> Connections {
         Connections {
             bounds,
@@ -147,15 +148,15 @@ impl Connections {
         }
     }
 
-    /// Admits a new connection, and closes another one where there is no room.
-    /// Waits only while every connection is new or has a request under way.
+    /// Admits a new connection, and closes another one if the limit is reached. Waits only
+    /// while every connection is new or has a request in flight.
     pub async fn admit(self: &Arc<Connections>, from: IpAddr) -> Admitted {
         loop {
             if let Some(admitted) = self.try_admit(from) {
                 return admitted;
             }
             let look = Duration::from_millis(LOOK_MS);
-            // Nothing says when a request ends; a look now and then finds that.
+            // The end of a request is not signalled; polling finds it.
             let _ = tokio::time::timeout(look, self.ended.notified()).await;
         }
     }
@@ -183,16 +184,15 @@ impl Connections {
         Some(Admitted { connections: Arc::clone(self), connection })
     }
 
-    /// Closes a connection without a request under way, to release its file handle.
-    /// Whether there was one.
+    /// Closes an idle connection to free its file handle. Returns whether there was one.
     pub fn make_room(&self) -> bool {
         let mut open = self.held();
         self.displace(&mut open, Duration::ZERO)
     }
 
-    /// Notes that a request on a connection has shown a valid token. False when the
-    /// token or its organisation has as many connections as it may, all of them
-    /// with a request under way.
+    /// Records that a request on the connection has sent a valid token. Returns false when
+    /// the token or its organisation is at its limit and all of its connections have a
+    /// request in flight.
     #[must_use]
     pub fn sign_in(&self, connection: &Connection, organisation: &str, token: &str) -> bool {
         if connection.is_signed_in() {
@@ -213,7 +213,7 @@ impl Connections {
             return false;
         }
         let Some(moved) = open.leave_strangers(connection) else {
-            // It was closed meanwhile, or another request on it was faster.
+            // It was closed in the meantime, or signed in by a concurrent request.
             return true;
         };
         *open.organisations.entry(owner.organisation.clone()).or_default() += 1;
@@ -223,13 +223,13 @@ impl Connections {
         true
     }
 
-    /// How many connections are open: of strangers, and signed in.
+    /// Number of open connections: anonymous, and signed in.
     pub fn count(&self) -> (usize, usize) {
         let open = self.held();
         (open.strangers_count, open.signed_count)
     }
 
-    /// How many connections were closed to make room.
+    /// Number of connections that were closed to make room.
     pub fn displaced(&self) -> u64 {
         self.displaced.load(Ordering::Relaxed)
     }
@@ -244,14 +244,14 @@ impl Connections {
                 return true;
             }
         }
-        // A stranger that is too new to be closed will be old enough soon: no user
-        // makes room for it.
+        // An anonymous connection that is too new to be closed will soon be old enough:
+        // do not close a signed-in one for it.
         let new = |all: &ByAge| all.values().any(|one| !one.is_busy());
         !open.strangers.values().any(new) && self.displace_signed(open, None)
     }
 
-    /// Closes an idle connection of the token with the most, of any organisation or
-    /// of this one.
+    /// Closes an idle connection of the token with the most connections, of the given
+    /// organisation or of any.
     fn displace_signed(&self, open: &mut Open, organisation: Option<&str>) -> bool {
         let fits = |owner: &Owner| organisation.is_none_or(|one| owner.organisation == one);
         let mut owners: Vec<(usize, &Owner)> = open
@@ -335,7 +335,7 @@ impl Open {
     }
 }
 
-/// A connection that was admitted. Dropping it releases its place.
+/// An admitted connection. Dropping it frees its place.
 #[derive(Debug)]
 pub struct Admitted {
     connections: Arc<Connections>,
@@ -343,7 +343,6 @@ pub struct Admitted {
 }
 
 impl Admitted {
-    /// The connection.
     pub fn connection(&self) -> &Arc<Connection> {
         &self.connection
     }
@@ -356,8 +355,8 @@ impl Drop for Admitted {
     }
 }
 
-/// Whether a system call failed because no file handle or process was left: what
-/// waits for a while may succeed.
+/// Whether a system call failed because the process ran out of file handles or processes, so
+/// that a retry may succeed.
 pub fn is_exhausted(error: &std::io::Error) -> bool {
     use rustix::io::Errno;
     matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE | Errno::AGAIN))

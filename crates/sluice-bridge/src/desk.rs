@@ -1,4 +1,4 @@
-//! The engine's end of a call, for tests.
+//! A fake of the engine's `Call`, for tests.
 
 use sluice_core::port::Later;
 use sluice_core::port::adapter::{
@@ -10,26 +10,26 @@ use std::future::{pending, ready};
 use std::sync::Mutex;
 use tokio::sync::Notify;
 
-/// What the engine does with a process that is reported.
+/// How the fake engine responds to a reported process.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Journal {
-    /// Takes it.
+    /// Accepts it.
     #[default]
     Works,
-    /// Never gets to it.
+    /// Never responds.
     Stalls,
-    /// Is gone.
+    /// Is closed.
     Closed,
 }
 
-/// Keeps what was emitted, and cancels when told to.
+/// Records emissions and requested tools; can be cancelled.
 #[derive(Default)]
 pub(crate) struct Desk {
     journal: Journal,
     emitted: Mutex<Vec<Emission>>,
     changed: Notify,
     cancel: Notify,
-    /// Tools that may not be called.
+    /// Tools that are denied.
     denied: Vec<String>,
     asked: Mutex<Vec<ToolUse>>,
 }
@@ -39,13 +39,13 @@ impl Desk {
         Desk { journal, ..Desk::default() }
     }
 
-    /// One that lets every tool be called but these.
+    /// A fake that allows every tool except these.
     pub(crate) fn denying(denied: &[&str]) -> Desk {
         let denied = denied.iter().map(|tool| (*tool).to_owned()).collect();
         Desk { denied, ..Desk::default() }
     }
 
-    /// The tools that were asked about.
+    /// The requested tools.
     pub(crate) fn asked(&self) -> Vec<ToolUse> {
         self.asked.lock().unwrap().clone()
     }
@@ -73,7 +73,7 @@ impl Desk {
         self.emitted().into_iter().find_map(process)
     }
 
-    /// Completes when the text that came so far holds `part`.
+    /// Completes when the text so far contains `part`.
     pub(crate) async fn hears(&self, part: &str) {
         while !self.text().contains(part) {
             self.changed.notified().await;
@@ -97,7 +97,7 @@ impl Call for Desk {
         let denied = self.denied.contains(&wanted.tool);
         self.asked.lock().unwrap().push(wanted);
         Box::pin(ready(Ok(if denied {
-            ToolVerdict::Denied("a rule says no".to_owned())
+            ToolVerdict::Denied("a policy denies it".to_owned())
         } else {
             ToolVerdict::Allowed
         })))
@@ -108,7 +108,7 @@ impl Call for Desk {
     }
 }
 
-/// A request for a step's first dispatch.
+/// A request of a step's first dispatch.
 pub(crate) fn request(step: &str, message: &str) -> Request {
     Request {
         run: RunId(1),
@@ -142,11 +142,11 @@ pub(crate) fn request(step: &str, message: &str) -> Request {
 pub(crate) async fn answer(adapter: &dyn Adapter, request: &Request, call: &dyn Call) -> Answer {
     match adapter.execute(request, call).await {
         Execution::Done(answer) => *answer,
-        Execution::Accepted => panic!("the result was to come at once"),
+        Execution::Accepted => panic!("expected a synchronous result"),
     }
 }
 
-/// The code and message of an answer that is an error.
+/// The code and message of a failed answer.
 pub(crate) fn error(answer: &Answer) -> (CallErrorCode, &str) {
     let error = answer.error.as_ref().expect("an error was answered");
     (error.code, &error.message)

@@ -1,4 +1,4 @@
-//! Who speaks to a gateway, made from its row and kept while the row stays as it is.
+//! Creates the adapter of a gateway from its row, and caches it until the row changes.
 
 use crate::http::HttpAdapter;
 use crate::mcp::adapter::McpAdapter;
@@ -15,57 +15,57 @@ use sluice_govern::registry::Gateway;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How a provider is reached.
+/// How to reach a provider.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Connection {
-    /// Which one: `openai`, `anthropic`, `google`, `http`, `mcp`.
+    /// Provider: `openai`, `anthropic`, `google`, `http` or `mcp`.
     pub provider: String,
-    /// Where its API is, if not where it is known to be.
+    /// Base URL of its API, if not the provider's default.
     pub base_url: Option<String>,
-    /// The key that it is shown.
+    /// Key that Sluice sends to the provider.
     pub key: Option<NamedSecret>,
-    /// Servers of tools that its models may be offered.
+    /// Names of the tool servers that its models may use.
     pub tool_servers: Vec<String>,
 }
 
-/// How results come back from elsewhere.
+/// How remote workers return results.
 #[derive(Debug, Clone)]
 pub struct Callbacks {
-    /// Where they are sent.
+    /// URL for results.
     pub url: String,
-    /// Where it is asked whether a tool may be called, if it can be.
+    /// URL for tool requests, if tools are supported.
     pub tool_url: Option<String>,
-    /// Where parts of answers are sent.
+    /// URL for parts of answers, if they are accepted.
     pub parts_url: Option<String>,
-    /// Makes the tokens that they must show.
+    /// Creates the dispatch tokens that authorise callbacks.
     pub key: DispatchKey,
 }
 
-/// What adapters are made with.
+/// What adapters are created with.
 #[derive(Debug, Clone)]
 pub struct Kit {
-    /// Carries requests.
+    /// Sends requests.
     pub wire: Arc<dyn Wire>,
-    /// Servers of tools, by the operator's names.
+    /// Tool servers, by the operator's names.
     pub tool_servers: BTreeMap<String, Arc<dyn ToolServer>>,
-    /// The secrets that rows may name.
+    /// Secrets that rows may reference.
     pub secrets: Keyring,
-    /// How results come back; none where nobody could bring any.
+    /// How remote results come back; `None` if this process has no callback address.
     pub callbacks: Option<Callbacks>,
 }
 
 impl Kit {
-    /// Who speaks to a provider; none if nobody here can.
+    /// Creates the adapter of a provider; `None` if the provider is unknown.
     pub fn adapter(&self, gateway: &str, connection: &Connection) -> Option<Arc<dyn Adapter>> {
-        // A recording asks for no key, and whoever replays one may have none.
+        // A replay sends no key and may run where none is configured.
         let keyless =
             (!self.wire.is_live()).then(|| Connection { key: None, ..connection.clone() });
         let bare = self.bare(gateway, keyless.as_ref().unwrap_or(connection))?;
-        // Whoever is shown a key may repeat it.
+        // A provider may repeat the key it received.
         Some(Arc::new(Scrubbed::new(bare, known::process())))
     }
 
-    /// Who sends a step to the URL that its command names.
+    /// Adapter for steps that name a URL in their command.
     pub fn http(&self) -> Arc<dyn Adapter> {
         let adapter = HttpAdapter::by_command(Arc::clone(&self.wire));
         Arc::new(Scrubbed::new(Arc::new(adapter), known::process()))
@@ -87,24 +87,23 @@ impl Kit {
         }
     }
 
-    /// The servers of tools that a connection names and the operator has.
+    /// The connection's tool servers that the operator has configured.
     pub fn servers(&self, connection: &Connection) -> Vec<Arc<dyn ToolServer>> {
         let named = connection.tool_servers.iter();
         named.filter_map(|name| self.tool_servers.get(name)).cloned().collect()
     }
 }
 
-/// By gateway, the row an adapter was made for, and the adapter if there is one.
+/// By gateway: the row that an adapter was created from, and the adapter, if any.
 type Made = BTreeMap<String, (Gateway, Option<Arc<dyn Adapter>>)>;
 
-/// Adapters by gateway.
+/// Cache of adapters, by gateway.
 pub struct Directory {
     kit: Kit,
     made: Mutex<Made>,
 }
 
 impl Directory {
-    /// One that makes adapters with these means.
     pub fn new(kit: Kit) -> Directory {
         Directory { kit, made: Mutex::default() }
     }

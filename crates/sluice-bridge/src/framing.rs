@@ -1,65 +1,66 @@
-//! Where HTTP/1 requests end: refused where two readers could disagree.
+//! Rejects HTTP/1 requests whose end is ambiguous (request smuggling).
 //!
-//! A proxy in front of the server and the server itself must agree where a request
-//! ends; otherwise a client hides one request in the body of another. The HTTP library
-//! takes `Transfer-Encoding` where `Content-Length` stands beside it, and a line that ends
-//! without a carriage return. This wrapper reads along, and makes the library refuse
-//! such a head with status 400: it spoils the byte that shows it and ends the stream there.
+//! A proxy in front of the server and the server itself must agree where a request ends;
+//! otherwise a client can hide one request in the body of another. The HTTP library accepts a
+//! head with both `Transfer-Encoding` and `Content-Length`, and a line that ends without a
+//! carriage return. This wrapper parses the stream alongside the library and makes the library
+//! answer such a head with status 400: it replaces the offending byte with an invalid one and
+//! ends the head after it.
 //!
-//! INVARIANT: a head is handed on only if every line of it ends with CR LF and at most
-//! one of both headers says where the body ends.
+//! INVARIANT: a head is passed on only if every line ends with CR LF and it has at most one of
+//! the two headers.
 
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Longest beginning of a line that is looked at: what follows is no header of ours.
+/// Prefix of a line that is examined. The headers of interest are shorter.
 const LINE_BYTES_MAX: usize = 256;
-/// What ends a head that is refused. The byte before it cannot stand there.
+/// Ends a rejected head. The NUL byte before it makes the head invalid.
 const END: &[u8] = b"\r\n\r\n";
 
-/// A stream of HTTP/1 requests, or of HTTP/2, which has no such doubts.
+/// A connection with HTTP/1 requests, or with HTTP/2, which has explicit framing.
 #[derive(Debug)]
 pub struct Strict<S> {
     stream: S,
     requests: Requests,
-    /// How much of `END` is handed on, once something was refused.
+    /// Set when a head was rejected: number of bytes of `END` that were passed on.
     refused: Option<usize>,
 }
 
 impl<S> Strict<S> {
-    /// Reads along with a stream from its beginning.
+    /// Wraps a stream at its beginning.
     pub fn new(stream: S) -> Strict<S> {
         Strict { stream, requests: Requests::default(), refused: None }
     }
 }
 
-/// What the next byte belongs to.
+/// The part of a request that the next byte belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Part {
     #[default]
     Head,
     Body(u64),
     ChunkSize(u64),
-    /// The rest of the line that says how long a chunk is.
+    /// Rest of the line with the chunk's size.
     ChunkLine(u64),
     Chunk(u64),
-    /// What is left of the end of a chunk's data.
+    /// Bytes left of the line end after a chunk.
     ChunkEnd(u8),
     Trailer,
-    /// Nothing that is looked at: another protocol, or what the library refuses.
+    /// Not examined: another protocol, or a request that the library rejects itself.
     Any,
 }
 
-/// The requests of a stream, as far as they were read.
+/// Parser state.
 #[derive(Debug, Default)]
 struct Requests {
     part: Part,
     line: Vec<u8>,
-    /// The line has no more bytes than are in `line`.
+    /// Whether `line` holds the complete line.
     whole: bool,
-    /// The byte before was a carriage return.
+    /// Whether the previous byte was a carriage return.
     after_cr: bool,
     begun: bool,
     length: Option<u64>,
@@ -67,7 +68,7 @@ struct Requests {
 }
 
 impl Requests {
-    /// Reads bytes; answers with the place of the first one that is refused.
+    /// Parses bytes. Returns the index of the first rejected one.
     fn read(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         while let Some(byte) = bytes.get(at) {
@@ -96,7 +97,7 @@ impl Requests {
         None
     }
 
-    /// So much of a body or chunk is left.
+    /// Consumes body or chunk bytes; `rest` are left.
     fn took(&mut self, rest: u64) {
         self.part = match (self.part, rest) {
             (Part::Body(_), 0) => Part::Head,
@@ -111,7 +112,7 @@ impl Requests {
         self.part = match digit {
             Some(digit) => match size.checked_mul(16).and_then(|size| size.checked_add(digit)) {
                 Some(size) => Part::ChunkSize(size),
-                // The library refuses it.
+                // The library rejects the overflow.
                 None => Part::Any,
             },
             None => Part::ChunkLine(size),
@@ -129,13 +130,13 @@ impl Requests {
         self.after_cr = false;
     }
 
-    /// A byte of a head or a trailer; false if it is refused.
+    /// Parses a byte of a head or a trailer; false if it is rejected.
     fn line_byte(&mut self, byte: u8) -> bool {
         if byte == b'\n' {
             return self.after_cr && self.line_ends();
         }
         if self.after_cr {
-            // The library refuses a carriage return within a line.
+            // The library rejects a carriage return within a line.
             self.part = Part::Any;
             return true;
         }
@@ -156,7 +157,7 @@ impl Requests {
         match (self.part, line.is_empty()) {
             (Part::Trailer, true) => self.next_request(Part::Head),
             (Part::Trailer, false) => {}
-            // Empty lines before a request are passed over.
+            // Empty lines before a request are skipped.
             (_, true) if !self.begun => {}
             (_, true) => return self.head_ends(),
             (_, false) if !self.begun => {
@@ -180,7 +181,7 @@ impl Requests {
             let length = std::str::from_utf8(value).ok().filter(|_| whole);
             match length.and_then(|length| length.parse().ok()) {
                 Some(length) => self.length = Some(length),
-                // The library refuses it.
+                // The library rejects it.
                 None => self.part = Part::Any,
             }
         }
@@ -261,7 +262,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Strict<S> {
 mod tests {
     use super::*;
 
-    /// What is refused, read in pieces of each size: the place must always be the same.
+    /// Index of the rejected byte. Parsed in pieces of every size: the index must always be
+    /// the same.
     fn refused(bytes: &str) -> Option<usize> {
         let by = |size: usize| {
             let mut requests = Requests::default();
@@ -298,7 +300,7 @@ mod tests {
         let all = requests.concat();
         assert_eq!(refused(&all.repeat(2)), None);
         let bare = format!("{all}GET / HTTP/1.1\n");
-        assert_eq!(refused(&bare), Some(bare.len() - 1), "it is read to its end");
+        assert_eq!(refused(&bare), Some(bare.len() - 1), "the parser reached the end");
     }
 
     #[test]

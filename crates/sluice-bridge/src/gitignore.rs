@@ -7,7 +7,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-/// The file that Git reads.
+/// Name of the file that Git reads.
 pub const FILE: &str = ".gitignore";
 /// Ignores every file, this one included.
 const EVERYTHING: &str = "*\n";
@@ -23,8 +23,8 @@ pub fn write(dir: &Path) -> io::Result<()> {
         return Ok(());
     }
     let text = if dir.join(".git").exists() { OWN } else { EVERYTHING };
-    // A crash while the file is written must not leave an empty one, which would
-    // never be completed: the file gets its name when it is whole.
+    // A crash must not leave an empty file, which would never be completed: the file gets
+    // its name only when it is complete.
     let unfinished = dir.join(format!("{FILE}.{}.tmp", std::process::id()));
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);

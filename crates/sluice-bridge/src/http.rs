@@ -1,8 +1,8 @@
-//! Somebody elsewhere who does work when it is sent as JSON: the dispatch's body
-//! goes out, the result comes back as the answer, or later by callback.
+//! Adapter for remote HTTP endpoints: the dispatch's body is sent as JSON, and the result comes
+//! back as the response, or later by callback.
 //!
-//! A request is sent once: unlike a bridge, whoever is there need not know the same
-//! dispatch again. Retrying is the core's business.
+//! A request is sent once: unlike a bridge, an endpoint need not recognise a repeated dispatch.
+//! The core decides about retries.
 
 use crate::directory::{Callbacks, Connection};
 use crate::limits::{CONNECT_MS, HEALTH_MS, SYNC_MARGIN_MS};
@@ -20,7 +20,7 @@ use sluice_core::port::adapter::{
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Sends work somewhere.
+/// Sends dispatches to an HTTP endpoint.
 #[derive(Debug)]
 pub struct HttpAdapter {
     gateway: String,
@@ -30,25 +30,25 @@ pub struct HttpAdapter {
     wire: Arc<dyn Wire>,
 }
 
-/// Where work is sent.
+/// Destination of the requests.
 #[derive(Debug)]
 enum Target {
-    /// To the URL of a gateway.
+    /// URL of a gateway.
     Gateway(String),
-    /// To the URL in the first line of the step's command.
+    /// URL in the first line of the step's command.
     Command,
 }
 
 impl HttpAdapter {
-    /// To the URL that each step names in the first line of its command. The lines
-    /// after it are the instruction. The result must be the answer: without a gateway
-    /// a callback could not be authenticated.
+    /// Sends each step to the URL in the first line of its command. The following lines are
+    /// the instruction. The result must be the response: without a gateway a callback could
+    /// not be authenticated.
     pub fn by_command(wire: Arc<dyn Wire>) -> HttpAdapter {
         let (gateway, target) = (String::new(), Target::Command);
         HttpAdapter { gateway, target, key: None, callbacks: None, wire }
     }
 
-    /// To where a connection points; none if it does not say where.
+    /// Sends to the connection's base URL; `None` if it has none.
     pub fn new(
         gateway: &str,
         connection: &Connection,
@@ -101,13 +101,12 @@ impl HttpAdapter {
     }
 }
 
-/// The URL in the first line of a command, and the request with the other lines as its
-/// instruction.
+/// Splits a command into the URL in its first line and the instruction in the following ones.
 fn addressed(request: &Request) -> Result<(Url, Request), String> {
     let (first, rest) = request.message.split_once('\n').unwrap_or((&request.message, ""));
     let first = first.trim();
     let invalid = |why: &str| {
-        // What stands before an `@` may be a password.
+        // Text before an `@` may be a password.
         let shown = first.rsplit_once('@').map_or(first, |(_, host)| host);
         let shown = sluice_core::visible::brief(shown);
         format!(
@@ -120,7 +119,7 @@ fn addressed(request: &Request) -> Result<(Url, Request), String> {
         return Err(invalid("does not begin with http:// or https://"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        // Not shown: it may be a password.
+        // The URL is not shown, because it contains the password.
         let message = "the URL of an `http` step must not hold a user or password; \
                        register a gateway with provider `http` and a `key`";
         return Err(message.to_owned());
@@ -137,11 +136,10 @@ impl Adapter for HttpAdapter {
         Capabilities { streaming: false, tools: false, structured_output: true, cancel: true }
     }
 
-    /// Whether the server accepts connections: there is no request that would not
-    /// start work.
+    /// Only checks that the server accepts connections: every request would start work.
     fn health(&self) -> Later<'_, Health> {
         Box::pin(async move {
-            // Each step has a URL of its own: there is nothing to ask before.
+            // Each step has its own URL: there is nothing to check in advance.
             let Target::Gateway(url) = &self.target else { return Health::Healthy };
             let patience = Duration::from_millis(HEALTH_MS);
             match self.wire.reach(url, patience).await {

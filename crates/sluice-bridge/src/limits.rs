@@ -1,356 +1,350 @@
-//! Every bound of the bridge, in one place.
+//! All limits of the bridge.
 //!
-//! INVARIANT: passing a bound is a clear error, never a hang, a panic or memory
-//! that grows with what a stranger sent.
+//! INVARIANT: exceeding a limit is a clear error, never a hang, a panic or memory that grows
+//! with what a remote peer sends.
 
 use sluice_core::money::Money;
 
-/// Most that one scripted answer may cost: a million dollars. More is a slip
-/// of the keyboard.
+/// Limit of one scripted answer's cost: a million dollars. A larger amount is a typing error.
 pub const MOCK_COST_MAX: Money = Money::from_micro_cents(1_000_000 * 100_000_000);
-/// Most tokens of one kind in one scripted answer.
+/// Limit of one scripted answer's token counts.
 pub const MOCK_TOKENS_MAX: u64 = 1_000_000_000;
 
-/// Longest standard output of a command, in bytes.
+/// Limit of a command's standard output, in bytes.
 pub const STDOUT_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Longest standard error of a command, in bytes.
+/// Limit of a command's standard error, in bytes.
 pub const STDERR_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Longest line of standard error that is logged in one piece, in bytes.
+/// Limit of one logged line of standard error, in bytes; longer lines are split.
 pub const LOG_LINE_BYTES_MAX: usize = 8 * 1024;
-/// How much of the end of standard error is told when a command fails, in bytes.
+/// Bytes of the end of standard error that a failed command's error shows.
 pub const STDERR_TAIL_BYTES_MAX: usize = 2 * 1024;
-/// Bytes read from a command at once.
+/// Size of one read from a command, in bytes.
 pub const READ_BYTES_MAX: usize = 16 * 1024;
-/// Longest argument or environment variable that Linux hands to a process, its
-/// name and the closing zero counted.
+/// Linux's limit of one argument or environment variable, name and closing zero included.
 pub const ARGUMENT_BYTES_MAX: usize = 128 * 1024;
-/// How long a command waits before it is started again, when the machine has no file
-/// handle or process left; then twice as long each time.
+/// First wait before a command is started again when the machine has no file handle or process
+/// left; each wait doubles.
 pub const SPAWN_RETRY_MS: u64 = 10;
-/// Longest such wait.
+/// Limit of one such wait.
 pub const SPAWN_RETRY_MS_MAX: u64 = 500;
-/// How long a command waits altogether, unless its step ends before.
+/// Limit of all such waits of one command.
 pub const SPAWN_WAIT_MS_MAX: u64 = 10 * 60 * 1000;
-/// How long a new connection has to send its request before it makes room for another.
+/// Time that a new connection has to send its request before it may be closed to make room.
 pub const CONNECTION_GRACE_MS: u64 = 100;
 
-/// Longest word list, in bytes.
+/// Limit of a word list, in bytes.
 pub const WORD_LIST_BYTES_MAX: usize = 1024 * 1024;
-/// Most phrases in a word list.
+/// Limit of phrases in a word list.
 pub const PHRASES_MAX: usize = 10_000;
-/// Longest answer of a moderator that is read, in bytes.
+/// Limit of a moderator's response, in bytes.
 pub const VERDICT_BYTES_MAX: usize = 64 * 1024;
-/// How long a moderator elsewhere may take to answer.
+/// Time limit of a remote moderator's response.
 pub const MODERATOR_ANSWER_MS: u64 = 10_000;
 
-/// Most entries on the list of what may be called beside the public network.
+/// Limit of entries in the allow list of non-public destinations.
 pub const ALLOWED_MAX: usize = 1_000;
-/// Most addresses of one name that are looked at.
+/// Limit of the addresses of one host name that are used.
 pub const ADDRESSES_MAX: usize = 16;
-/// How often one is sent on before it is an error.
+/// Limit of redirects that one request follows.
 pub const REDIRECTS_MAX: usize = 5;
-/// How long somebody elsewhere may take to be reached.
+/// Time limit of opening an outbound connection.
 pub const CONNECT_MS: u64 = 3_000;
-/// Longest body that is sent to somebody elsewhere, in bytes.
+/// Limit of an outbound request's body, in bytes.
 pub const REQUEST_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// Most ports to which connections are kept for the next call.
+/// Limit of connection pools, one for each port.
 pub const PORTS_MAX: usize = 32;
-/// Most idle connections to one host.
+/// Limit of idle connections to one host.
 pub const POOL_IDLE_MAX: usize = 4;
-/// How long a connection stays open for the next call.
+/// Time that an idle connection stays open.
 pub const POOL_IDLE_MS: u64 = 30_000;
 
-/// Longest secret, in bytes.
+/// Limit of a secret, in bytes.
 pub const SECRET_BYTES_MAX: usize = 64 * 1024;
-/// Shortest secret that is looked for in texts, in bytes: shorter ones would take
-/// words out of them.
+/// Secrets shorter than this are not redacted, in bytes: they would match ordinary words.
 pub const SCRUBBED_BYTES_MIN: usize = 8;
-/// Longest secret that is also looked for as base64 and in hexadecimal, in bytes.
+/// Secrets up to this length are also redacted in their base64 and hexadecimal forms, in bytes.
 pub const ENCODED_BYTES_MAX: usize = 4096;
-/// Most secrets that are known at once; more are not read.
+/// Limit of known secrets; further ones are not read.
 pub const SECRETS_MAX: usize = 4_000;
-/// Most bytes of all known secrets together.
+/// Limit of all known secrets together, in bytes.
 pub const SECRETS_BYTES_MAX: usize = 1024 * 1024;
-/// How many values of one variable or file stay known after it was changed.
+/// Number of former values of one variable or file that are still redacted.
 pub const SECRET_VALUES_MAX: usize = 16;
 
-/// How long a cancelled command may take to end by itself.
+/// Time that a cancelled command has to end by itself.
 pub const GRACE_MS: u64 = 2_000;
-/// How long an ended command's pipes may be silent before they are given up: a
-/// process that left the group can hold them open for ever.
+/// Time that an ended command's pipes may be silent before they are closed: a process that left
+/// the group can hold them open for ever.
 pub const SILENCE_MS: u64 = 500;
-/// How long a killed survivor of an earlier life may take to be gone.
+/// Time that a killed survivor of an earlier process has to disappear.
 pub const SURVIVOR_WAIT_MS: u64 = 5_000;
-/// How often that is looked at.
+/// Poll interval of that wait.
 pub const SURVIVOR_LOOK_MS: u64 = 10;
 
-/// Longest message of a server of tools, in bytes.
+/// Limit of one MCP message, in bytes.
 pub const MCP_MESSAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// How long a server of tools may take to start and to greet.
+/// Time limit of starting and initialising a tool server.
 pub const MCP_START_MS: u64 = 30_000;
-/// How long a server of tools may take to say what it has.
+/// Time limit of listing a server's tools.
 pub const MCP_LIST_MS: u64 = 30_000;
-/// How long a tool may take, unless its step ends sooner.
+/// Time limit of a tool call; the step's own limit may be shorter.
 pub const MCP_CALL_MS: u64 = 600_000;
-/// How long a server of tools may take to hear something that it need not answer.
+/// Time limit of sending a notification.
 pub const MCP_NOTE_MS: u64 = 5_000;
-/// Most calls of one server of tools at once.
+/// Limit of concurrent calls to one tool server.
 pub const MCP_CALLS_MAX: usize = 256;
-/// Most messages that wait to be written to a server of tools.
+/// Limit of messages queued for a tool server.
 pub const MCP_QUEUE_MAX: usize = 64;
-/// Most pages of a list of tools.
+/// Limit of pages of a tool list.
 pub const MCP_PAGES_MAX: usize = 100;
-/// Most tools of one server.
+/// Limit of one server's tools.
 pub const MCP_TOOLS_MAX: usize = 1_000;
-/// Longest name of a tool, in bytes.
+/// Limit of a tool's name, in bytes.
 pub const MCP_NAME_BYTES_MAX: usize = 128;
-/// Most that is kept of a tool's description, in bytes.
+/// Limit of a tool's description, in bytes; the rest is cut off.
 pub const MCP_DESCRIPTION_BYTES_MAX: usize = 16 * 1024;
-/// How long a list of tools is believed where nobody tells of changes.
+/// Time that a tool list is cached if the server does not announce changes.
 pub const MCP_LIST_AGE_MS: u64 = 300_000;
-/// How much of a server's standard error is logged in one life of it, in bytes.
+/// Bytes of a server process's standard error that are logged.
 pub const MCP_STDERR_BYTES_MAX: usize = 1024 * 1024;
-/// Most that is kept of a tool's answer, in bytes.
+/// Limit of a tool's answer, in bytes; the rest is cut off.
 pub const TOOL_TEXT_BYTES_MAX: usize = 1024 * 1024;
 
-/// Longest recording of what providers were asked and answered, in bytes.
+/// Limit of a recording, in bytes.
 pub const RECORDING_BYTES_MAX: usize = 256 * 1024 * 1024;
-/// Most differences that are told of one request, and most requests that are told of.
+/// Limit of reported differences in one request, and of reported requests.
 pub const DIFFERENCES_MAX: usize = 20;
-/// How much of a value is shown where a replay differs, in characters.
+/// Characters of a value that a reported difference shows.
 pub const DIFFERENCE_CHARS_MAX: usize = 120;
 
-/// Longest id of a step, or name of a workflow or an agent, in bytes.
+/// Limit of a step id, or the name of a workflow or agent, in bytes.
 pub const STEP_BYTES_MAX: usize = 1024;
-/// Longest name of a provider or a model, in bytes.
+/// Limit of the name of a provider or model, in bytes.
 pub const NAME_BYTES_MAX: usize = 256;
-/// Longest reference to a conversation, in bytes.
+/// Limit of a session reference, in bytes.
 pub const SESSION_BYTES_MAX: usize = 16 * 1024;
-/// Longest URL that a result is sent to, in bytes.
+/// Limit of a callback URL, in bytes.
 pub const URL_BYTES_MAX: usize = 4 * 1024;
-/// Longest token of a dispatch, in bytes.
+/// Limit of a dispatch token, in bytes.
 pub const TOKEN_BYTES_MAX: usize = 1024;
-/// Most tools that a dispatch names.
+/// Limit of a dispatch's tools.
 pub const TOOLS_MAX: usize = 10_000;
-/// Most environment variables of a dispatch.
+/// Limit of a dispatch's environment variables.
 pub const ENV_MAX: usize = 10_000;
-/// Longest that a dispatch may take: thirty days.
+/// Limit of a dispatch's timeout: thirty days.
 pub const TIMEOUT_MS_MAX: u64 = 30 * 24 * 3_600_000;
-/// Longest message of an error that is kept, in bytes.
+/// Limit of an error message, in bytes; the rest is cut off.
 pub const ERROR_BYTES_MAX: usize = 16 * 1024;
-/// Longest result, in bytes.
+/// Limit of a result's body, in bytes.
 pub const CALLBACK_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Longest dispatch, in bytes.
+/// Limit of a dispatch's body, in bytes.
 pub const DISPATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Longest file of a spool that is read, in bytes: a dispatch or a result, and
-/// what is written around it.
+/// Limit of a spool file, in bytes: a dispatch or a result with its record.
 pub const SPOOL_FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
-/// Most changes that wait for the spool's writer.
+/// Limit of changes queued for the spool's writer.
 pub const SPOOL_QUEUE_MAX: usize = 256;
-/// Most changes that share a sync of the spool's directory.
+/// Limit of changes that share one sync of the spool's directory.
 pub const SPOOL_BATCH_MAX: usize = 64;
-/// Most dispatches that a bridge knows, those it only remembers counted.
+/// Limit of the dispatches that a bridge knows, ended ones included.
 pub const KNOWN_MAX: usize = 400_000;
-/// Most dispatches that a bridge works on at once.
+/// Limit of running dispatches.
 pub const RUNNING_MAX: usize = 2_048;
-/// Most connections to a bridge.
+/// Limit of connections to a bridge.
 pub const CONNECTIONS_MAX: usize = 8_192;
-/// How long somebody may take to say what they want of a bridge. Longer than a
-/// client keeps a connection for its next call, so that none is closed under it.
+/// Time limit of a request's head. Longer than a client pools an idle connection, so that the
+/// bridge does not close one that is about to be used.
 pub const HEAD_MS: u64 = POOL_IDLE_MS + 5_000;
-/// How long somebody may take to read what a bridge sends them.
+/// Time limit of a blocked write to a client.
 pub const SLOW_READER_MS: u64 = 30_000;
-/// How long the body of a request to a bridge may take.
+/// Time limit of a request's body.
 pub const BODY_MS: u64 = 60_000;
-/// Longest request to stop a dispatch, in bytes.
+/// Limit of a cancel request, in bytes.
 pub const CANCEL_BYTES_MAX: usize = 16 * 1024;
-/// How long work that was called off may take to end by itself.
+/// Time that cancelled work has to end by itself.
 pub const CANCEL_GRACE_MS: u64 = 3_000;
-/// How long work may go on when a bridge stops.
+/// Time that running work has to finish when a bridge stops.
 pub const DRAIN_MS: u64 = 10_000;
-/// How long a delivered result is remembered.
+/// Time that a delivered result stays in the spool.
 pub const TOMBSTONE_MS: u64 = 24 * 3_600_000;
-/// How long a result that nobody takes is remembered.
+/// Time that a result given up stays in the spool.
 pub const GIVEN_UP_KEPT_MS: u64 = 7 * 24 * 3_600_000;
-/// How often a bridge forgets what it need not remember.
+/// Interval of removing expired records.
 pub const TIDY_MS: u64 = 600_000;
-/// How long that counts.
+/// Time that the adapters' health is cached.
 pub const HEALTH_KEPT_MS: u64 = 5_000;
 
-/// Most deliveries under way at once.
+/// Limit of concurrent deliveries.
 pub const DELIVERIES_MAX: usize = 64;
-/// How long a delivery is tried.
+/// Age at which a result is no longer delivered.
 pub const DELIVERY_MS: u64 = 24 * 3_600_000;
-/// How long one try of a delivery may take.
+/// Time limit of one delivery attempt.
 pub const DELIVERY_TRY_MS: u64 = 30_000;
-/// Most parts of an answer in one batch.
+/// Limit of parts in one batch.
 pub const PARTS_MAX: usize = 1_000;
-/// Most parts of an answer of one dispatch.
+/// Limit of one dispatch's parts.
 pub const PARTS_NUMBER_MAX: u64 = 1_000_000;
-/// Most text in one batch of parts, in bytes.
+/// Limit of the text in one batch of parts, in bytes.
 pub const PARTS_BATCH_BYTES_MAX: usize = 256 * 1024;
-/// Longest body of a batch of parts that an engine reads, in bytes: every byte of text
-/// may have to be escaped.
+/// Limit of a batch's body, in bytes: escaping may lengthen every byte of text.
 pub const PARTS_BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Most text that waits to be delivered for one dispatch, in bytes. Past that the rest is
-/// left out: the result has the whole text.
+/// Limit of one dispatch's queued text, in bytes. Beyond it parts are dropped: the result has
+/// the whole text.
 pub const PARTS_WAITING_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// How long parts are gathered before they are sent.
+/// Time that parts are collected before a batch is sent.
 pub const PARTS_EVERY_MS: u64 = 250;
-/// How long one try to deliver parts may take.
+/// Time limit of one attempt to send a batch.
 pub const PARTS_TRY_MS: u64 = 10_000;
-/// How long a finished dispatch waits for its last parts before they go with the result.
+/// Time that an ended dispatch waits for its last parts before they are stored with the result.
 pub const PARTS_FLUSH_MS: u64 = 2_000;
-/// Longest answer to a delivery that is read, in bytes.
+/// Limit of the response to a delivery, in bytes.
 pub const DELIVERY_ANSWER_BYTES_MAX: usize = 64 * 1024;
-/// How long whoever waits for a result may take to take it.
+/// Time that a waiting connection has to receive a result before it is delivered by callback.
 pub const HAND_OVER_MS: u64 = 10_000;
 
-/// How often a bridge says that it is there.
+/// Interval of heartbeats.
 pub const HEARTBEAT_MS: u64 = 15_000;
-/// How long saying so may take.
+/// Time limit of one heartbeat.
 pub const HEARTBEAT_TRY_MS: u64 = 10_000;
-/// Longest answer to it that is read, in bytes.
+/// Limit of the response to a heartbeat, in bytes.
 pub const HEARTBEAT_ANSWER_BYTES_MAX: usize = 64 * 1024;
 
-/// How long the engine may take to answer about a tool.
+/// Time limit of the engine's response to a tool request.
 pub const TOOL_ASK_MS: u64 = 10_000;
-/// How long is waited before it is asked again.
+/// Pause between tool requests.
 pub const TOOL_PAUSE_MS: u64 = 1_000;
-/// How often it is asked when it does not answer.
+/// Number of failed tool requests after which the call is denied.
 pub const TOOL_TRIES: u32 = 3;
-/// Longest answer about a tool, in bytes.
+/// Limit of the response to a tool request, in bytes.
 pub const TOOL_ANSWER_BYTES_MAX: usize = 64 * 1024;
 
-/// Most events that wait for somebody who follows everything.
+/// Queue length of a subscriber of all events.
 pub const EVENTS_ALL_MAX: usize = 4_096;
-/// Most events that wait for somebody who follows one dispatch.
+/// Queue length of a subscriber of one dispatch.
 pub const EVENTS_ONE_MAX: usize = 256;
-/// Most who follow events at once.
+/// Limit of event subscribers.
 pub const EVENT_READERS_MAX: usize = 4_096;
-/// How often somebody is told that nothing happens.
+/// Interval of keep-alive messages in an idle event stream.
 pub const EVENTS_BEAT_MS: u64 = 15_000;
 
-/// The waits before a dispatch that may not have arrived is sent again.
+/// Pauses before a dispatch that may not have arrived is sent again.
 pub const REMOTE_PAUSES_MS: [u64; 3] = [1_000, 4_000, 16_000];
-/// The longest that a result is waited for on one connection.
+/// Timeout up to which a result is awaited on the connection of its dispatch.
 pub const SYNC_TIMEOUT_MS_MAX: u64 = 270_000;
-/// How much longer than its time a result may take to come.
+/// Additional time for a result to arrive after its timeout.
 pub const SYNC_MARGIN_MS: u64 = 15_000;
-/// How long a bridge may take to say that it has a dispatch.
+/// Time limit of a bridge's response to a dispatch.
 pub const DISPATCH_TRY_MS: u64 = 30_000;
-/// How often a bridge is asked to stop a dispatch.
+/// Number of attempts to cancel a dispatch.
 pub const RECALL_TRIES: u32 = 3;
-/// How long a bridge may take to stop what was called off, and say what it cost.
+/// Time that a bridge has to stop a cancelled dispatch and report its cost.
 pub const REMOTE_GRACE_MS: u64 = 5_000;
-/// How long a bridge may take to say how it is.
+/// Time limit of a bridge's response to a health check.
 pub const HEALTH_TRY_MS: u64 = 5_000;
-/// Longest answer to that, in bytes.
+/// Limit of that response, in bytes.
 pub const HEALTH_ANSWER_BYTES_MAX: usize = 64 * 1024;
-/// How long a bridge may take to begin telling of a dispatch.
+/// Time limit of opening a bridge's event stream.
 pub const FOLLOW_OPEN_MS: u64 = 1_000;
-/// How long what was told may come after the result.
+/// Time that events may arrive after the result.
 pub const FOLLOW_DRAIN_MS: u64 = 1_000;
-/// The most that is told of a dispatch, in bytes.
+/// Limit of one dispatch's event stream, in bytes.
 pub const FOLLOW_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Longest event of it, in bytes.
+/// Limit of one of its events, in bytes.
 pub const FOLLOW_EVENT_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// How much of what somebody says went wrong is repeated, in bytes.
+/// Bytes of a remote error's title that a message repeats.
 pub const TITLE_BYTES_MAX: usize = 200;
-/// How much of an answer with an error status is recorded, in bytes.
+/// Bytes of an error response that are recorded.
 pub const REFUSAL_BYTES_MAX: usize = 64 * 1024;
-/// Longest line of a stream of events, in bytes: a picture may stand in one.
+/// Limit of one line of an event stream, in bytes: a line may hold an image.
 pub const EVENT_LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Longest event of a stream, in bytes.
+/// Limit of one event of a stream, in bytes.
 pub const EVENT_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Longest answer of a provider for one turn as it is sent, in bytes.
+/// Limit of a provider's response for one turn, in bytes.
 pub const TURN_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Longest text of one turn of a model, in bytes.
+/// Limit of one turn's text, in bytes.
 pub const TURN_TEXT_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Longest arguments of all calls of one turn together, in bytes.
+/// Limit of the arguments of all tool calls of one turn together, in bytes.
 pub const ARGUMENTS_BYTES_MAX: usize = 1024 * 1024;
-/// Most that is taken over into the next turn beside text and calls, in bytes:
-/// what a model thought, in its provider's own words.
+/// Limit of provider-specific content that the next turn repeats, in bytes: a model's
+/// reasoning, for example.
 pub const ECHO_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Most pieces (texts, calls, thoughts) of one turn of a model.
+/// Limit of pieces (texts, calls, reasoning) in one turn.
 pub const TURN_PIECES_MAX: usize = 1_024;
-/// Longest time for one dispatch to a model.
+/// Limit of one dispatch's timeout: thirty days.
 pub const DISPATCH_MS_MAX: u64 = 30 * 24 * 60 * 60 * 1_000;
-/// How often a model is asked within one dispatch.
+/// Limit of a dispatch's turns.
 pub const TURNS_MAX: u32 = 16;
-/// Most calls of tools within one dispatch.
+/// Limit of a dispatch's tool calls.
 pub const TOOL_CALLS_MAX: usize = 64;
-/// Most tools that a model is offered.
+/// Limit of the tools offered to a model.
 pub const TOOLS_OFFERED_MAX: usize = 128;
-/// Longest name of a tool that every provider takes.
+/// Limit of a tool name that every provider accepts, in bytes.
 pub const TOOL_NAME_BYTES_MAX: usize = 64;
-/// Longest name of a call that is kept as its model gave it, in bytes.
+/// Limit of a call id that is kept as the model wrote it, in bytes.
 pub const CALL_ID_BYTES_MAX: usize = 128;
-/// Longest answer of a tool that a model is shown, in bytes.
+/// Limit of a tool's answer as a model sees it, in bytes.
 pub const TOOL_RESULT_BYTES_MAX: usize = 64 * 1024;
-/// How long a server of tools may take to say which it has.
+/// Time limit of listing a server's tools for a model.
 pub const TOOL_LIST_MS: u64 = 10_000;
-/// How long a tool may take to answer.
+/// Time limit of a tool call by a model.
 pub const TOOL_CALL_MS: u64 = 120_000;
-/// Longest answer of a model whose provider wants to be told one, in tokens.
+/// Output limit for providers that require one, in tokens.
 pub const OUTPUT_TOKENS_DEFAULT: u64 = 4_096;
-/// Shortest answer that is worth asking for when little money is left, in tokens.
+/// Smallest output limit that is still worth a request when little budget is left, in tokens.
 pub const OUTPUT_TOKENS_LEAST: u64 = 64;
-/// How much of a provider's complaint is read, in bytes.
+/// Bytes of a provider's error response that are read.
 pub const COMPLAINT_READ_BYTES_MAX: usize = 64 * 1024;
-/// How long it may take to be read.
+/// Time limit of reading it.
 pub const COMPLAINT_MS: u64 = 2_000;
-/// How much of it is shown, in bytes.
+/// Bytes of it that a message shows.
 pub const COMPLAINT_BYTES_MAX: usize = 4 * 1024;
-/// Longest time a provider may ask us to wait.
+/// Limit of a provider's `Retry-After`.
 pub const RETRY_AFTER_MS_MAX: u64 = 24 * 60 * 60 * 1_000;
-/// How long the end of an answer may take that has said all it says, so that its
-/// connection can be used again.
+/// Time to read the end of a complete response, so that its connection can be reused.
 pub const LAST_BYTES_MS: u64 = 50;
-/// How long a provider may take to say that it is there.
+/// Time limit of a provider's health check.
 pub const HEALTH_MS: u64 = 5_000;
-/// Longest conversation that is kept, in bytes.
+/// Limit of a stored conversation, in bytes.
 pub const CONVERSATION_BYTES_MAX: usize = 256 * 1024;
-/// Longest text of a conversation that is kept, in bytes.
+/// Limit of one message of a stored conversation, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
-/// Largest artefact that is kept, in bytes.
+/// Limit of a stored artefact, in bytes.
 pub const ARTEFACT_BYTES_MAX: usize = 1024 * 1024;
-/// Largest file that is a part of a stream, in bytes. A larger one comes with the answer.
+/// Limit of a file that is streamed as a part, in bytes. A larger one comes with the answer.
 pub const MEDIA_PART_BYTES_MAX: usize = 256 * 1024;
-/// Longest address of a part of a stream, in bytes: that of the largest file in base64.
+/// Limit of a streamed file's URL, in bytes: the largest file in base64.
 pub const MEDIA_URL_BYTES_MAX: usize = 512 * 1024;
-/// Most artefacts of one dispatch that are told of.
+/// Limit of one dispatch's artefacts.
 pub const ARTEFACTS_MAX: usize = 64;
 
-/// How long a call of a suite may take that should be answered soon.
+/// Time limit of a call in a conformance suite.
 pub const CONFORMANCE_CALL_MS: u64 = 30_000;
-/// How long a call may take to end that was cancelled, dropped or abandoned.
+/// Time that a cancelled, dropped or abandoned call has to end.
 pub const CONFORMANCE_STOP_MS: u64 = 1_000;
-/// How long a call is left alone before it is cancelled or dropped.
+/// Delay before a call is cancelled or dropped.
 pub const CONFORMANCE_BEGIN_MS: u64 = 200;
-/// How long work may take to be seen from outside.
+/// Time that started work has to become visible from outside.
 pub const CONFORMANCE_SEEN_MS: u64 = 5_000;
-/// How long a call is given that takes longer.
+/// Timeout of a call that is meant to exceed it.
 pub const CONFORMANCE_TIMEOUT_MS: u64 = 300;
-/// How often it is looked at whether something has ended.
+/// Poll interval of the suites.
 pub const CONFORMANCE_LOOK_MS: u64 = 5;
-/// How many calls are made at once.
+/// Number of concurrent calls in a case.
 pub const CONFORMANCE_AT_ONCE: usize = 8;
-/// How long a long message is, in bytes.
+/// Size of a long message, in bytes.
 pub const CONFORMANCE_MESSAGE_BYTES: usize = 1024 * 1024;
-/// How long a gateway may take to answer a request.
+/// Time limit of a gateway's response.
 pub const CONFORMANCE_ANSWER_MS: u64 = 10_000;
-/// How long a result may take to come.
+/// Time limit of a result.
 pub const CONFORMANCE_RESULT_MS: u64 = 15_000;
-/// How long it is watched that nothing more comes.
+/// Time that a case waits to see that nothing more arrives.
 pub const CONFORMANCE_QUIET_MS: u64 = 600;
-/// How long a dispatch is given that is sent twice.
+/// Timeout of a dispatch that is sent twice.
 pub const CONFORMANCE_ONCE_MS: u64 = 1_000;
-/// Most results that are kept.
+/// Limit of stored results.
 pub const CONFORMANCE_RESULTS_MAX: usize = 10_000;
-/// Longest account of why a case failed, in bytes.
+/// Limit of a failed case's explanation, in bytes.
 pub const CONFORMANCE_WHY_BYTES_MAX: usize = 2_048;
 
-/// Longest file with the definitions of tools that were accepted, in bytes.
+/// Limit of the file of accepted tool definitions, in bytes.
 pub const PINS_BYTES_MAX: usize = 64 * 1024 * 1024;

@@ -1,12 +1,12 @@
-//! Servers of tools that speak the Model Context Protocol, and who asks them.
+//! Client for tool servers that speak the Model Context Protocol (MCP).
 //!
-//! A server is a process of this machine (`stdio`) or somewhere else (`http`).
-//! It is started and greeted when it is first needed, and again when it has died
-//! or has forgotten us; any number of calls go over one connection. What it says
-//! is a stranger's: bounded, never obeyed, and without the secrets it was given.
+//! A server is a local process (`stdio`) or a remote one (`http`). It is started and
+//! initialised when it is first needed, and again when it has died or lost the session;
+//! concurrent calls share one connection. Its messages are untrusted: bounded, never obeyed,
+//! and redacted.
 //!
-//! INVARIANT: every question ends, with an answer or with a trouble that names the
-//! server. A call that may have been heard is never made twice.
+//! INVARIANT: every request ends, with an answer or with an error that names the server. A call
+//! that the server may have received is never repeated.
 
 pub mod adapter;
 mod content;
@@ -42,18 +42,18 @@ use stdio::Command;
 use tokio::sync::Mutex;
 use trouble::Trouble;
 
-/// How a server of tools is reached.
+/// How a tool server is reached.
 #[derive(Debug, Clone)]
 enum Way {
     Process(Command),
     Elsewhere(Address),
 }
 
-/// A server of tools.
+/// Client of one tool server.
 pub struct McpServer {
     name: String,
     way: Way,
-    /// Full names of the tools that the operator says only read.
+    /// Qualified names of the tools that the operator declares read-only.
     read_only: Vec<String>,
     held: Mutex<Held>,
 }
@@ -61,18 +61,18 @@ pub struct McpServer {
 #[derive(Default)]
 struct Held {
     session: Option<Arc<Session>>,
-    /// When it could not be reached last, and why: whoever waited meanwhile is
-    /// told the same and does not try again.
+    /// When the last connection attempt failed, and why: callers that waited for that
+    /// attempt get the same error and do not try again.
     failed: Option<(Instant, Trouble)>,
 }
 
 impl McpServer {
-    /// A process, started when it is first needed. The command names a program.
+    /// A local process, started when it is first needed.
     pub fn process(name: &str, command: Command) -> McpServer {
         McpServer::new(name, Way::Process(command))
     }
 
-    /// One at an address. The operator names it, and so opens it.
+    /// A remote server. The operator configured its URL, so the URL is allowed.
     pub fn elsewhere(
         name: &str,
         url: &str,
@@ -85,7 +85,7 @@ impl McpServer {
         Ok(McpServer::over(name, Address { url: url.to_owned(), key, wire }))
     }
 
-    /// The same, with somebody else to carry what is asked.
+    /// A remote server that is reached through the given `Wire`.
     pub fn over(name: &str, address: Address) -> McpServer {
         McpServer::new(name, Way::Elsewhere(address))
     }
@@ -94,15 +94,14 @@ impl McpServer {
         McpServer { name: name.to_owned(), way, read_only: Vec::new(), held: Mutex::default() }
     }
 
-    /// With the tools, by their own names, that the operator says only read; `*` stands
-    /// for all of them.
+    /// Declares tools read-only, by their names within the server; `*` means all of them.
     #[must_use]
     pub fn with_read_only(mut self, tools: &[String]) -> McpServer {
         self.read_only = tools.iter().map(|tool| format!("{}.{tool}", self.name)).collect();
         self
     }
 
-    /// A server that was greeted and is there, as far as is known.
+    /// Returns the live session, or initialises a new one.
     async fn session(&self) -> Result<Arc<Session>, Trouble> {
         let began = Instant::now();
         let mut held = self.held.lock().await;
@@ -139,7 +138,7 @@ impl McpServer {
         }
     }
 
-    /// Lets go of a session that is over, unless somebody has made another.
+    /// Drops an ended session, unless it was already replaced.
     async fn forget(&self, over: &Arc<Session>) {
         let mut held = self.held.lock().await;
         if held.session.as_ref().is_some_and(|session| Arc::ptr_eq(session, over)) {
@@ -172,7 +171,7 @@ impl McpServer {
         let patience = Duration::from_millis(MCP_CALL_MS);
         let session = self.session().await?;
         match session.ask("tools/call", &params, patience, place).await {
-            // Nothing was done: once more, on a new connection.
+            // The server did not execute it: repeat once, on a new connection.
             Err(Trouble::Unsent(_)) => {
                 self.forget(&session).await;
                 let session = self.session().await?;
@@ -183,7 +182,7 @@ impl McpServer {
     }
 
     fn trouble(&self, trouble: &Trouble) -> ToolTrouble {
-        let told = format!("the server of tools `{}` {trouble}", self.name);
+        let told = format!("the tool server `{}` {trouble}", self.name);
         ToolTrouble(known::process().scrub().text(&told).into_owned())
     }
 }
@@ -226,7 +225,8 @@ impl ToolServer for McpServer {
             let result = self.make(tool, input, place).await;
             let mut result = result.map_err(|trouble| self.trouble(&trouble))?;
             known::process().scrub().value(&mut result);
-            let broken = || Trouble::Lost("answered with no result of a tool".to_owned());
+            let broken =
+                || Trouble::Lost("answered with something that is not a tool result".to_owned());
             content::read(&result).ok_or_else(|| self.trouble(&broken()))
         })
     }

@@ -1,8 +1,7 @@
-//! Pictures, sound and other files in answers: handed on as parts while an answer is
-//! written, and with the answer as its `media`.
+//! Images, audio and other files in answers: streamed as parts while an answer is written, and
+//! listed in the answer's `media`.
 //!
-//! A file is named by its address. One that came in base64 has a `data:` address, as far
-//! as it is small enough to be kept.
+//! A file is referred to by URL. A file in base64 gets a `data:` URL if it is small enough.
 
 use crate::limits::{ARTEFACT_BYTES_MAX, MEDIA_PART_BYTES_MAX, URL_BYTES_MAX};
 use serde_json::{Value, json};
@@ -11,23 +10,23 @@ use sluice_core::port::adapter::{Artefact, Content, Emission};
 /// A file of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
-    /// What it is.
+    /// MIME type.
     pub mime: String,
-    /// Where it is, or what it is in base64.
+    /// Data or URL.
     pub content: FileContent,
 }
 
-/// What a file is.
+/// Content of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileContent {
-    /// It is this, in base64.
+    /// Inline data in base64.
     Base64(String),
-    /// It is at an address.
+    /// URL of the file.
     Url(String),
 }
 
 impl File {
-    /// How many bytes it has; 0 if it is at an address.
+    /// Size in bytes; 0 for a URL.
     fn bytes(&self) -> usize {
         match &self.content {
             FileContent::Base64(data) => decoded_len(data),
@@ -35,7 +34,7 @@ impl File {
         }
     }
 
-    /// Its address; none if it is too large to be kept.
+    /// URL of the file; `None` if it is too large to be stored.
     fn url(&self) -> Option<String> {
         match &self.content {
             FileContent::Base64(_) if self.bytes() > ARTEFACT_BYTES_MAX => None,
@@ -45,8 +44,8 @@ impl File {
         }
     }
 
-    /// What is handed on of it while the answer is written; none if it is too large for
-    /// that, and comes with the answer alone.
+    /// The part that is streamed; `None` if the file is too large for that and comes only
+    /// with the answer.
     pub fn emission(&self) -> Option<Emission> {
         if self.bytes() > MEDIA_PART_BYTES_MAX {
             return None;
@@ -54,7 +53,7 @@ impl File {
         Some(Emission::Media { url: self.url()?, mime: self.mime.clone() })
     }
 
-    /// As it is kept with the step: its content, or that it was too large.
+    /// Artefact of the step: the content, or a note that it was too large.
     pub fn artefact(&self) -> Value {
         let fits = self.url().is_some();
         let content = match &self.content {
@@ -70,12 +69,12 @@ impl File {
     }
 }
 
-/// How many bytes base64 stands for.
+/// Number of bytes that base64 text decodes to.
 pub(crate) fn decoded_len(data: &str) -> usize {
     data.trim_end_matches('=').len() * 3 / 4
 }
 
-/// The `media` of an answer with these files: one is an object, several are a list.
+/// The `media` of an answer: an object for one file, a list for several.
 pub fn envelope<'f>(files: impl IntoIterator<Item = &'f File>) -> Option<Value> {
     let mut all: Vec<Value> = files.into_iter().filter_map(File::media).collect();
     match all.len() {

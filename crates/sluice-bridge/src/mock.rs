@@ -1,8 +1,7 @@
 //! The scripted adapter, for tests, demonstrations and dry runs.
 //!
-//! A script says for each step what happens at its first, second, … dispatch.
-//! Which one it is comes with the request, so the adapter keeps no state and
-//! answers the same after a crash.
+//! A script defines for each step what happens at its first, second, … dispatch. The request
+//! has the dispatch number, so the adapter needs no state and answers the same after a crash.
 
 mod behaviour;
 mod read;
@@ -20,39 +19,39 @@ use sluice_core::port::adapter::{
 };
 use std::future::ready;
 
-/// The entry for every step that has none of its own.
+/// Entry for all steps without their own.
 const ANY: &str = "*";
 
-/// What happens at each step.
+/// Scripted behaviour of steps.
 #[derive(Debug, Clone, Default)]
 pub struct Script {
-    /// By step, instance or `*`; never empty lists.
+    /// By step, instance or `*`; the lists are never empty.
     entries: IndexMap<String, Vec<Behaviour>>,
 }
 
 impl Script {
-    /// Reads a script, YAML or JSON. All problems are told, with their places.
+    /// Parses a script, YAML or JSON. Reports all problems with their positions.
     pub fn parse(text: &str) -> Result<Script, Vec<Diagnostic>> {
         Ok(Script { entries: read::script(text)? })
     }
 
-    /// Whether it has an entry for this step or instance itself, `*` aside.
+    /// Whether the script has an entry for the step or instance, except `*`.
     pub fn names(&self, step: &str) -> bool {
         self.own(step).is_some()
     }
 
-    /// The steps and instances it has entries for, as written, `*` aside.
+    /// The steps and instances with entries, except `*`.
     pub fn steps(&self) -> impl Iterator<Item = &str> {
         self.entries.keys().map(String::as_str).filter(|key| *key != ANY)
     }
 
     fn own(&self, step: &str) -> Option<&Vec<Behaviour>> {
-        // `*` is no step's id, but a caller might ask all the same.
+        // A caller might pass `*`, although it is not a step id.
         let step = Some(step).filter(|step| *step != ANY)?;
         self.entries.get(step).or_else(|| self.entries.get(base(step)?))
     }
 
-    /// Most that any answer for a step costs.
+    /// Highest cost of an answer for the step.
     fn dearest(&self, step: &str) -> Money {
         let list = self.own(step).or_else(|| self.entries.get(ANY));
         list.into_iter().flatten().map(Behaviour::cost).max().unwrap_or_default()
@@ -65,20 +64,19 @@ impl Script {
     }
 }
 
-/// The step that an instance belongs to: `step` of `step[3]`.
+/// The step of an instance: `step` for `step[3]`.
 fn base(step: &str) -> Option<&str> {
     let (base, _) = step.strip_suffix(']')?.rsplit_once('[')?;
     Some(base)
 }
 
-/// Does what a script says.
+/// Adapter that follows a script.
 #[derive(Debug, Clone)]
 pub struct MockAdapter {
     script: Script,
 }
 
 impl MockAdapter {
-    /// An adapter that follows `script`.
     pub fn new(script: Script) -> MockAdapter {
         MockAdapter { script }
     }
@@ -97,7 +95,7 @@ impl Adapter for MockAdapter {
         Box::pin(ready(Health::Healthy))
     }
 
-    /// The script knows what each answer costs.
+    /// The script has the cost of each answer.
     fn quote(&self, step: &str) -> Quote {
         Quote::AtMost(self.script.dearest(step))
     }
@@ -123,7 +121,7 @@ fn done<'a>(answer: Answer) -> Later<'a, Execution> {
 fn unscripted(step: &str) -> Answer {
     let shown = base(step).unwrap_or(step);
     let message = format!(
-        "the mock script says nothing about step `{step}`; \
+        "the mock script has no entry for step `{step}`; \
          add `{shown}: {{text: \"…\"}}` to it, or `\"*\": {{text: \"…\"}}` for all other steps"
     );
     Answer::failed(CallErrorCode::InvalidRequest, message)

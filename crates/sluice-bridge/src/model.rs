@@ -1,15 +1,15 @@
-//! Models: one adapter for all providers, and a dialect for each.
+//! Adapter for language models: one adapter for all providers, with a dialect for each.
 //!
-//! `dialect` is what a provider's words are, `openai`, `anthropic` and `google` are
-//! three of them; `schema` writes schemas as they want them. `sse` reads their
-//! streams, `turn` asks once, `converse` asks until the model has answered, with
-//! `offer` as its tools. `draft` is a turn as far as it has come, `progress` the
-//! dispatch, `capture` what is kept of it, `failure` what went wrong.
+//! `dialect` is the interface of a provider's API, implemented by `openai`, `anthropic` and
+//! `google`; `schema` adapts JSON Schemas to their restrictions. `sse` parses event streams,
+//! `turn` makes one request, `converse` repeats turns until the model has answered, `offer`
+//! selects its tools. `draft` is the partial answer of a turn, `progress` the state of the
+//! dispatch, `capture` the stored conversation, `failure` the classification of errors.
 //!
-//! Nothing is tried again here: the run decides that, and what it costs.
+//! The adapter does not retry: the run decides about retries and their cost.
 //!
-//! INVARIANT: a call that is no longer wanted, or takes too long, is dropped at once,
-//! and its connection with it. No error holds the key.
+//! INVARIANT: a cancelled or timed-out call is dropped at once, with its connection. No error
+//! contains the key.
 
 mod anthropic;
 mod capture;
@@ -53,7 +53,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// Speaks to the models of one gateway.
+/// Adapter for the models of one gateway.
 #[derive(Debug)]
 pub struct ModelAdapter {
     dialect: Box<dyn Dialect>,
@@ -63,7 +63,7 @@ pub struct ModelAdapter {
     toolbox: Toolbox,
 }
 
-/// A dispatch that is being done.
+/// A dispatch in progress.
 struct Job<'a> {
     request: &'a Request,
     call: &'a dyn Call,
@@ -73,7 +73,7 @@ struct Job<'a> {
 }
 
 impl ModelAdapter {
-    /// Who speaks to a provider of models; none if it is no such provider.
+    /// Adapter for a model provider; `None` if the provider is unknown.
     pub fn of(kit: &Kit, connection: &Connection) -> Option<ModelAdapter> {
         let base = connection.base_url.as_deref();
         let dialect: Box<dyn Dialect> = match connection.provider.as_str() {
@@ -92,7 +92,7 @@ impl ModelAdapter {
         })
     }
 
-    /// Where a provider of models is known to be.
+    /// Default base URL of a model provider.
     pub fn home(provider: &str) -> Option<&'static str> {
         match provider {
             "openai" => Some(openai::HOME),
@@ -106,7 +106,7 @@ impl ModelAdapter {
         self.base_url.as_deref().unwrap_or(self.dialect.home())
     }
 
-    /// The key, read anew each time: it may be changed while we run.
+    /// Reads the key anew each time, because it may change while the process runs.
     fn key(&self) -> Result<Option<Secret>, CallError> {
         let key = self.key.as_ref().map(|key| key.read_for(self.base())).transpose();
         key.map_err(|why| error(CallErrorCode::Auth, format!("the provider's key: {why}")))
@@ -149,14 +149,14 @@ impl ModelAdapter {
             Ok(()) => {
                 answer.outputs = self.outputs(&progress.draft.text, job.shape);
                 answer.media = media::envelope(&progress.capture.media);
-                // A picture alone is an answer without text.
+                // An image or audio alone is an answer without text.
                 let silent = progress.draft.text.is_empty() && answer.media.is_some();
                 answer.text = (!silent).then_some(progress.draft.text);
             }
             Err(mut trouble) => {
                 trouble.message = scrubbed(job.key, &trouble.message);
-                // The journal records what the last turn answered before it failed. It
-                // records nothing of a cancelled call.
+                // The journal records the text that the last turn produced
+                // before it failed, but nothing of a cancelled call.
                 let kept = trouble.code != CallErrorCode::Cancelled;
                 answer.text = Some(progress.draft.text).filter(|text| kept && !text.is_empty());
                 answer.error = Some(trouble);
@@ -167,7 +167,7 @@ impl ModelAdapter {
         answer
     }
 
-    /// The object that was asked for, or the likeliest one in what came instead.
+    /// Parses the requested object, or finds the most likely one in the text.
     fn outputs(&self, text: &str, shape: Shape<'_>) -> Option<Map<String, Value>> {
         if matches!(shape, Shape::Text) {
             return None;
@@ -202,8 +202,8 @@ impl ModelAdapter {
                 401 | 403 | 500.. => Health::Degraded,
                 _ => Health::Healthy,
             },
-            // What the guard does not let through is for the operator to open: a
-            // dispatch says how.
+            // A destination that the outbound guard refuses is a configuration
+            // error; the error of a dispatch says how to allow it.
             Err(OutboundError::Refused(_)) => Health::Degraded,
             Err(_) => Health::Offline,
         }
@@ -236,7 +236,7 @@ fn shape(request: &Request) -> Shape<'_> {
     }
 }
 
-/// A message without the key: a provider may repeat what it was sent.
+/// Redacts the key, which a provider may repeat.
 fn scrubbed(key: Option<&Secret>, message: &str) -> String {
     match Scrub::new(key) {
         Ok(scrub) => scrub.text(message).into_owned(),

@@ -1,5 +1,4 @@
-//! Who judges what goes into a step and what comes out: a list of phrases, or
-//! somebody elsewhere.
+//! Moderators for the inputs and outputs of steps: a word list, or a remote service.
 
 pub mod http;
 pub mod word_list;

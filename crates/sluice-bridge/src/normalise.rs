@@ -1,15 +1,13 @@
-//! The JSON object in an answer that was meant to be one.
+//! Finds the JSON object in an answer that should be one.
 //!
-//! Models put prose around what was asked for, or a fence. Every object of the
-//! text is looked at, and the likeliest is taken: one that stands alone in a
-//! fence before a bare one, one with content before `{}`, and of equals the
-//! last, because thoughts and examples come before the answer.
+//! Models add prose or a code fence to the requested object. All objects of the text are
+//! considered, and the most likely one is returned: a fenced one before a bare one, a non-empty
+//! one before `{}`, and otherwise the last, because reasoning and examples precede the answer.
 //!
-//! A part is never taken for the whole: what stands inside a list or another
-//! object is no answer, and neither are the finished parts of one that breaks
-//! off. Nothing is repaired and nothing is evaluated.
+//! A part is never returned instead of the whole: an object inside a list or another object is
+//! ignored, and so are the complete parts of a truncated one. Nothing is repaired or evaluated.
 //!
-//! INVARIANT: time is linear in the text, whatever the text is.
+//! INVARIANT: the time is linear in the length of the text.
 
 mod scan;
 
@@ -20,10 +18,10 @@ use scan::Found;
 use serde_json::{Map, Value};
 use sluice_core::limits::DOCUMENT_DEPTH_MAX;
 
-/// The longest opening line of a fence that is recognised, in bytes.
+/// Limit of a fence's opening line, in bytes.
 const FENCE_BYTES_MAX: usize = 64;
 
-/// The object in a text, if there is one.
+/// The most likely object in a text, if there is one.
 pub fn object_in(text: &str) -> Option<Map<String, Value>> {
     let mut best: Option<(Rank, Map<String, Value>)> = None;
     for found in scan::values(text) {
@@ -38,7 +36,7 @@ pub fn object_in(text: &str) -> Option<Map<String, Value>> {
     best.map(|(_, object)| object)
 }
 
-/// The object that a text is, but for space around it.
+/// Parses a text that is an object, ignoring white space around it.
 pub fn object_of(text: &str) -> Option<Map<String, Value>> {
     let trimmed = text.trim_ascii();
     if !trimmed.starts_with('{') {
@@ -49,7 +47,7 @@ pub fn object_of(text: &str) -> Option<Map<String, Value>> {
     whole.then(|| object(trimmed, &found)).flatten()
 }
 
-/// How likely an object is the answer, the likelier the greater.
+/// Likelihood that an object is the answer.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
     fenced: bool,
@@ -63,7 +61,7 @@ fn object(text: &str, found: &Found) -> Option<Map<String, Value>> {
     serde_json::from_str(&text[found.range.clone()]).ok()
 }
 
-/// Whether a fence opens right before and closes right after.
+/// Whether a fence opens directly before and closes directly after.
 fn is_fenced(text: &str, found: &Found) -> bool {
     let after = text[found.range.end..].trim_ascii_start();
     if !after.starts_with("```") {

@@ -1,13 +1,13 @@
-//! The one way out: every request to somebody elsewhere goes through here.
+//! The only HTTP client of Sluice: every outgoing request passes its checks.
 //!
-//! Webhooks, moderators, agents over HTTP: a URL may come from someone who can
-//! reach less than this machine can, so each is judged before anything is sent.
-//! `address` knows what is closed, `allow` what the operator opens, `resolve` makes
-//! sure that what was judged is what is called, `redirect` where one is sent on to.
+//! Webhooks, moderators, providers: a URL may come from a person with less network access than
+//! this machine has, so every destination is checked before anything is sent (SSRF protection).
+//! `address` classifies addresses, `allow` is the operator's allow list, `resolve` ensures that
+//! the checked addresses are the ones that are connected to, `redirect` follows redirects.
 //!
-//! INVARIANT: no connection is made to a closed address, at the first hop or any
-//! later one. Redirects, the answer's length and the time for all of it are bounded.
-//! No proxy is taken from the environment.
+//! INVARIANT: no connection is made to a closed address, at the first hop or any later one.
+//! Redirects, the response's length and the total time are bounded. Proxy variables of the
+//! environment are ignored.
 
 pub mod address;
 pub mod allow;
@@ -35,36 +35,36 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 
-/// Whether one goes where an answer sends on to.
+/// Whether redirects are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Redirects {
-    /// Yes; each place is judged anew.
+    /// Follow; every destination is checked.
     Follow,
-    /// No: the answer is handed out as it is.
+    /// Return the redirect response.
     Keep,
 }
 
-/// What is asked.
+/// An outgoing HTTP request.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// How.
+    /// HTTP method.
     pub method: Method,
-    /// Where.
+    /// Destination.
     pub url: String,
-    /// What is said beside it. To another origin only what content it is goes along.
+    /// Headers. On a redirect to another origin only content headers are kept.
     pub headers: HeaderMap,
-    /// What is sent.
+    /// Request body.
     pub body: Vec<u8>,
-    /// How long everything may take, the answer's last byte included.
+    /// Time limit of the whole exchange, up to the last byte of the response.
     pub patience: Duration,
-    /// The longest answer that is taken.
+    /// Limit of the response's body, in bytes.
     pub answer_bytes_max: usize,
-    /// Whether one goes where the answer sends on to.
+    /// Whether redirects are followed.
     pub redirects: Redirects,
 }
 
 impl Request {
-    /// A body for somebody. The answer counts, wherever it would send on to.
+    /// A POST request that does not follow redirects.
     pub fn post(url: &str, body: Vec<u8>, patience: Duration, answer_bytes_max: usize) -> Request {
         Request {
             method: Method::POST,
@@ -77,7 +77,7 @@ impl Request {
         }
     }
 
-    /// The same, saying this too.
+    /// Adds a header.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Request {
         self.headers.insert(name, value);
@@ -85,23 +85,23 @@ impl Request {
     }
 }
 
-/// What came back.
+/// A complete response.
 #[derive(Debug)]
 pub struct Answer {
-    /// The status.
+    /// HTTP status.
     pub status: u16,
-    /// What was said beside it.
+    /// Response headers.
     pub headers: HeaderMap,
-    /// What was sent.
+    /// Response body.
     pub body: Vec<u8>,
 }
 
-/// An answer that is still coming.
+/// A response whose body is still arriving.
 #[derive(Debug)]
 pub struct Reply {
-    /// The status.
+    /// HTTP status.
     pub status: u16,
-    /// What was said beside it.
+    /// Response headers.
     pub headers: HeaderMap,
     response: Response,
     until: Instant,
@@ -110,7 +110,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// The next part of it; none at its end.
+    /// Next part of the body; `None` at its end.
     pub async fn chunk(&mut self) -> Result<Option<Vec<u8>>, OutboundError> {
         let chunk = timeout_at(self.until, self.response.chunk()).await;
         let Some(chunk) = chunk.map_err(|_| OutboundError::Late)?.map_err(told)? else {
@@ -124,33 +124,32 @@ impl Reply {
     }
 }
 
-/// The client.
+/// The guarded client.
 #[derive(Debug)]
 pub struct Outbound {
     allow: Arc<AllowList>,
     names: Arc<dyn Names>,
-    /// One client a port: looking up a name does not say which port is meant.
+    /// One client per port, because name resolution does not know the port.
     clients: Mutex<BTreeMap<u16, Client>>,
 }
 
 impl Outbound {
-    /// A client that calls what is public, and what this list opens.
+    /// A client for public addresses and those that the list allows.
     pub fn new(allow: AllowList) -> Outbound {
         Outbound::with_names(allow, Arc::new(SystemNames))
     }
 
-    /// The same, asking somebody else for addresses.
+    /// A client with another name resolver.
     pub fn with_names(allow: AllowList, names: Arc<dyn Names>) -> Outbound {
         Outbound { allow: Arc::new(allow), names, clients: Mutex::default() }
     }
 
-    /// Whether a URL can be called at all, as far as it can be said without
-    /// looking up its host.
+    /// Checks a URL as far as possible without resolving its host.
     pub fn check(&self, url: &str) -> Result<(), Refusal> {
         self.judge(&parse(url)?).map(|_| ())
     }
 
-    /// Asks, and reads the whole answer.
+    /// Sends a request and reads the whole response.
     pub async fn send(&self, request: &Request) -> Result<Answer, OutboundError> {
         let mut reply = self.open(request).await?;
         let mut body = Vec::new();
@@ -160,7 +159,7 @@ impl Outbound {
         Ok(Answer { status: reply.status, headers: reply.headers, body })
     }
 
-    /// Asks, and answers as soon as it is known what comes back.
+    /// Sends a request and returns when the response's head has arrived.
     pub async fn open(&self, request: &Request) -> Result<Reply, OutboundError> {
         if request.body.len() > REQUEST_BYTES_MAX {
             return Err(Refusal::LongRequest.into());
@@ -191,7 +190,7 @@ impl Outbound {
         Err(Refusal::Redirects.into())
     }
 
-    /// Whether something takes connections where a URL points to. Nothing is sent.
+    /// Whether a server accepts connections at a URL. Nothing is sent.
     pub async fn reach(&self, url: &str, patience: Duration) -> Result<(), OutboundError> {
         let url = parse(url)?;
         let guard = self.judge(&url)?;
@@ -221,7 +220,7 @@ impl Outbound {
         response.map_err(told)
     }
 
-    /// Judges a URL: an address at once, a name when it is looked up.
+    /// Checks a URL: an address now, a name when it is resolved.
     fn judge(&self, url: &Url) -> Result<Guard, Refusal> {
         let port = url.port_or_known_default().ok_or(Refusal::NoUrl)?;
         let (allow, names) = (Arc::clone(&self.allow), Arc::clone(&self.names));
@@ -242,7 +241,7 @@ impl Outbound {
         }
         let port = guard.port;
         let client = build(guard).map_err(|error| Refusal::NoClient(error.to_string()))?;
-        // Past the bound, connections are not kept for the next call.
+        // Beyond the limit, connections are not pooled.
         if clients.len() < PORTS_MAX {
             clients.insert(port, client.clone());
         }
@@ -251,7 +250,7 @@ impl Outbound {
 }
 
 fn build(guard: Guard) -> reqwest::Result<Client> {
-    // Whoever was first is as good.
+    // Fails if another component installed one first, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder()
         .redirect(reqwest::redirect::Policy::none())
@@ -265,7 +264,7 @@ fn build(guard: Guard) -> reqwest::Result<Client> {
         .build()
 }
 
-/// Reads a URL that may be called: HTTP, with a host, and nobody's name in it.
+/// Parses a URL and checks that it is HTTP, with a host and without user or password.
 fn parse(url: &str) -> Result<Url, Refusal> {
     let url = Url::parse(url).map_err(|_| Refusal::NoUrl)?;
     if !matches!(url.scheme(), "http" | "https") {

@@ -1,8 +1,7 @@
-//! A connection whose other end must say what it wants, and take what it is sent.
+//! Time limits of a connection: for its first bytes, and for reading responses.
 //!
-//! INVARIANT: a client that reads nothing holds no connection, and no place of a
-//! stream, longer than the patience there is with it; nor does one that does not
-//! even say which HTTP it speaks.
+//! INVARIANT: a client that does not read its response, or does not send enough to tell HTTP/1
+//! from HTTP/2, holds a connection no longer than the limits allow.
 
 use std::io;
 use std::pin::Pin;
@@ -11,29 +10,29 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-/// What HTTP/2 begins with. Until a client has said something else, or all of
-/// it, nobody reads the head of a request, and so nobody bounds its time.
+/// Connection preface of HTTP/2. Until the client has sent it, or something else, the HTTP
+/// library does not read a head and so does not apply its own time limit.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// A stream that fails when nothing of it was taken for too long.
+/// A stream that fails when the client sends or reads too slowly.
 #[derive(Debug)]
 pub struct Patient<S> {
     stream: S,
     patience: Duration,
-    /// How much of the preface came so far, and until when the rest must.
+    /// Bytes of the preface received so far, and the deadline for the rest.
     greeting: Option<(usize, Pin<Box<Sleep>>)>,
-    /// Runs while something waits to be taken.
+    /// Runs while a write is blocked.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Patient<S> {
-    /// Patient for `head` with a greeting, and for `patience` with what is sent.
+    /// `head` limits the first bytes, `patience` each blocked write.
     pub fn new(stream: S, head: Duration, patience: Duration) -> Patient<S> {
         let greeting = Some((0, Box::pin(tokio::time::sleep(head))));
         Patient { stream, patience, greeting, waiting: None }
     }
 
-    /// Looks at what came first.
+    /// Compares the first bytes with the preface.
     fn heard(&mut self, bytes: &[u8]) {
         let Some((known, _)) = &mut self.greeting else { return };
         let rest = &PREFACE[*known..];
@@ -44,7 +43,7 @@ impl<S> Patient<S> {
         }
     }
 
-    /// What came of writing, or an error when it waited for too long.
+    /// Passes the result of a write on, or fails when writes were blocked for too long.
     fn taken<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -57,7 +56,10 @@ impl<S> Patient<S> {
         let patience = self.patience;
         let waiting = self.waiting.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
         ready!(waiting.as_mut().poll(cx));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "nothing is read there")))
+        Poll::Ready(Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            "the client does not read its response",
+        )))
     }
 }
 
@@ -75,7 +77,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
         }
         let Some((_, patience)) = &mut self.greeting else { return Poll::Pending };
         ready!(patience.as_mut().poll(cx));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "nothing is asked")))
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client sent no request")))
     }
 }
 

@@ -1,12 +1,11 @@
-//! Definitions of tools, kept as they were when they were accepted.
+//! Pins tool definitions: a tool is offered to models only with the definition that was
+//! accepted.
 //!
-//! The description and the input schema of a tool are a stranger's text that models
-//! read. What a server says when a tool is first seen is kept in a file of the data
-//! directory; a tool whose definition is another one later is not offered to models
-//! until the operator accepts the new one.
+//! Description and input schema of a tool are untrusted text that models read. The first
+//! definition of a tool is stored in a file of the data directory; if the server changes it
+//! later, the tool is not offered until the operator accepts the new definition.
 //!
-//! Tool servers belong to the machine and are shared by all organisations, and so
-//! does the file.
+//! Tool servers belong to the machine and are shared by all organisations, and so is the file.
 
 use crate::limits::PINS_BYTES_MAX;
 use crate::tools::{Structured, Tool, ToolAnswer, ToolServer, ToolTrouble};
@@ -22,19 +21,19 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The name of the file in its directory.
+/// Name of the file in its directory.
 pub const FILE: &str = "tools.json";
-/// Held while the file is changed.
+/// Lock file, locked while the file is changed.
 const LOCK: &str = "tools.lock";
 
-/// What a server says of a tool.
+/// Definition of a tool, as its server sent it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Definition {
-    /// SHA-256 of the rest.
+    /// SHA-256 of description and schema.
     pub digest: String,
-    /// What it does, in its server's words.
+    /// Description, as the server wrote it.
     pub description: String,
-    /// What it takes: a JSON Schema.
+    /// JSON Schema of the arguments.
     pub input_schema: Value,
 }
 
@@ -47,32 +46,32 @@ impl Definition {
     }
 }
 
-/// What is kept of a tool.
+/// Stored state of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Pin {
-    /// The definition that models are shown.
+    /// The definition that models see.
     pub accepted: Definition,
-    /// Another one that its server has now, and that is not accepted.
+    /// A newer definition that is not accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed: Option<Definition>,
 }
 
-/// Tools by their full names.
+/// Pins by qualified tool name.
 pub type Pins = BTreeMap<String, Pin>;
 
-/// The file with the definitions.
+/// File of the pinned definitions.
 #[derive(Debug)]
 pub struct PinFile {
     dir: PathBuf,
 }
 
 impl PinFile {
-    /// The file in a directory; both are made when the first tool is seen.
+    /// The file in `dir`; the file is created when the first tool is seen.
     pub fn new(dir: &Path) -> PinFile {
         PinFile { dir: dir.to_owned() }
     }
 
-    /// What is kept; nothing where there is no file.
+    /// Reads the pins; empty if there is no file.
     pub fn read(&self) -> io::Result<Pins> {
         let path = self.dir.join(FILE);
         let bytes = match fs::read(&path) {
@@ -82,8 +81,8 @@ impl PinFile {
         serde_json::from_slice(&bytes).map_err(io::Error::other)
     }
 
-    /// Accepts the definitions that tools have now, of all whose name fits. Answers
-    /// the names of those that changed.
+    /// Accepts the current definitions of all tools whose name `fits` selects. Returns the
+    /// names of the tools that were changed.
     pub fn accept(&self, fits: &dyn Fn(&str) -> bool) -> io::Result<Vec<String>> {
         self.change(&mut |pins| {
             let changed = pins.iter_mut().filter(|(name, _)| fits(name));
@@ -95,8 +94,8 @@ impl PinFile {
         })
     }
 
-    /// Which of these tools are as they were accepted. A tool that is not known is
-    /// accepted by being seen.
+    /// Whether each tool has its accepted definition. The first definition of an unknown
+    /// tool is accepted.
     fn seen(&self, tools: &[Tool]) -> io::Result<Vec<bool>> {
         let now: Vec<Definition> = tools.iter().map(Definition::of).collect();
         let known = self.read()?;
@@ -125,7 +124,7 @@ impl PinFile {
         })
     }
 
-    /// Changes the file, which appears whole. Processes that do so take turns.
+    /// Changes the file atomically. Processes take turns.
     fn change<T>(&self, change: &mut dyn FnMut(&mut Pins) -> T) -> io::Result<T> {
         let lock = private(&self.dir.join(LOCK))?;
         lock.lock()?;
@@ -133,7 +132,7 @@ impl PinFile {
         let changed = change(&mut pins);
         let bytes = serde_json::to_vec_pretty(&pins).map_err(io::Error::other)?;
         if bytes.len() > PINS_BYTES_MAX {
-            return Err(io::Error::other(format!("it would have over {PINS_BYTES_MAX} bytes")));
+            return Err(io::Error::other(format!("the file would exceed {PINS_BYTES_MAX} bytes")));
         }
         let unfinished = self.dir.join(format!("{FILE}.tmp"));
         let mut file = private(&unfinished)?;
@@ -147,7 +146,7 @@ fn private(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
-/// A server of tools that offers only those that are as they were accepted.
+/// A tool server that offers only tools with their accepted definition.
 #[derive(Debug)]
 pub struct Pinned {
     server: Arc<dyn ToolServer>,
@@ -155,7 +154,7 @@ pub struct Pinned {
 }
 
 impl Pinned {
-    /// Holds a server to the definitions in a file.
+    /// Restricts a server to the definitions in a file.
     pub fn new(server: Arc<dyn ToolServer>, file: Arc<PinFile>) -> Pinned {
         Pinned { server, file }
     }
@@ -167,7 +166,9 @@ impl Pinned {
         let seen = seen.await.map_err(io::Error::other).and_then(|seen| seen);
         let same = seen.map_err(|error| {
             let name = self.server.name();
-            ToolTrouble(format!("what is accepted of `{name}` cannot be told: {FILE}: {error}"))
+            ToolTrouble(format!(
+                "cannot check the accepted definitions of `{name}`: {FILE}: {error}"
+            ))
         })?;
         if same.iter().all(|same| *same) {
             return Ok(tools);
@@ -252,7 +253,7 @@ mod tests {
         assert_eq!(file.seen(&[mail]).unwrap(), [false], "what was accepted before is not now");
     }
 
-    /// A server whose words can be changed.
+    /// A server whose tool descriptions can be changed.
     #[derive(Debug)]
     struct Fickle(std::sync::Mutex<&'static str>);
 

@@ -1,12 +1,11 @@
-//! What engines and bridges say to each other: the bodies of a dispatch, of a
-//! cancel and of a result, as they go over the wire.
+//! Protocol between engines and bridges: the bodies of dispatches, cancellations and results.
 //!
-//! Both ends use these types, so both read what either writes. A field that is not
-//! known here is passed over: the other end may be newer.
+//! Both sides use these types, so that each can read what the other writes. Unknown fields are
+//! ignored, because the other side may be newer.
 //!
-//! INVARIANT: what is read is bounded, every length and every number.
-//! INVARIANT: figures that nobody can believe do not refuse a result: it is kept,
-//! and the core refuses the figures.
+//! INVARIANT: everything that is read is bounded, every length and every number.
+//! INVARIANT: implausible figures do not reject a result: it is accepted, and the core rejects
+//! the figures.
 
 pub mod callback;
 pub mod dispatch;
@@ -22,51 +21,52 @@ use sha2::{Digest as _, Sha256};
 use sluice_core::run::id::RunId;
 use std::fmt;
 
-/// Where dispatches are taken.
+/// Path for dispatches.
 pub const DISPATCH_PATH: &str = "/api/v2/dispatch";
-/// The same, as it was called first.
+/// Former path for dispatches.
 pub const DISPATCH_PATH_OLD: &str = "/api/workflow/dispatch";
-/// Where dispatches are taken whose result is waited for.
+/// Path for synchronous dispatches.
 pub const SYNC_PATH: &str = "/api/v2/dispatch/sync";
-/// Where dispatches are called off.
+/// Path for cancellations.
 pub const CANCEL_PATH: &str = "/api/v2/cancel";
-/// Where a bridge says how it is.
+/// Path for health checks.
 pub const HEALTH_PATH: &str = "/api/v2/health";
-/// Where a bridge tells what goes on.
+/// Path of the event stream.
 pub const EVENTS_PATH: &str = "/api/v2/events";
-/// The header in which a gateway shows its token.
+/// Header with the gateway's token.
 pub const GATEWAY_TOKEN: &str = "x-gateway-token";
-/// The header in which a dispatch's token is shown.
+/// Header with the dispatch's token.
 pub const DISPATCH_TOKEN: &str = "x-dispatch-token";
 
-/// A body that is not taken: lower case, no full stop, and nothing of the body.
+/// A malformed body. The message is lower case, without full stop, and does not repeat the
+/// body.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadBody(pub String);
 
 impl BadBody {
     fn of(error: &serde_json::Error) -> BadBody {
-        // The message of the reader names fields and places; a text that was
-        // sent stands in it only as far as a word that is none.
+        // The parser's message names fields and positions; of the body it contains at
+        // most an invalid token.
         let message: String = error.to_string().chars().take(200).collect();
-        BadBody(format!("the body cannot be read: {message}"))
+        BadBody(format!("the body is not valid: {message}"))
     }
 }
 
-/// Asks for a dispatch to be stopped.
+/// Body of a cancellation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CancelBody {
-    /// The run.
+    /// Run of the step.
     #[serde(with = "run_id")]
     pub run_id: RunId,
-    /// The step; `step[3]` for an instance.
+    /// Step id; `step[3]` for an instance.
     pub step_id: String,
-    /// Which dispatch of it.
+    /// Number of the step's dispatch.
     pub dispatch_no: u32,
 }
 
 impl CancelBody {
-    /// Reads one.
+    /// Parses a body.
     pub fn read(bytes: &[u8]) -> Result<CancelBody, BadBody> {
         let body: CancelBody =
             serde_json::from_slice(bytes).map_err(|error| BadBody::of(&error))?;
@@ -74,24 +74,25 @@ impl CancelBody {
         Ok(body)
     }
 
-    /// The dispatch that is meant.
+    /// Identifies the dispatch.
     pub fn key(&self) -> Key {
         Key::of(self.run_id, &self.step_id, self.dispatch_no)
     }
 }
 
-/// A dispatch, as short as it can be named: SHA-256 over run, step and number.
+/// Identifies a dispatch: SHA-256 of run, step and dispatch number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key([u8; 32]);
 
 impl Key {
-    /// Of a dispatch.
+    /// Identifies the given dispatch.
     pub fn of(run: RunId, step: &str, dispatch_no: u32) -> Key {
-        // A run has always as many bytes, and a number holds no line's end.
+        // Unambiguous, because run ids have a fixed length and numbers contain no line
+        // break.
         Key(Sha256::digest(format!("{run}\n{dispatch_no}\n{step}")).into())
     }
 
-    /// Reads what `Display` writes.
+    /// Parses the `Display` form.
     pub fn parse(text: &str) -> Option<Key> {
         let mut key = [0; 32];
         if text.len() != 64 || !text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
@@ -116,7 +117,7 @@ impl fmt::Debug for Key {
     }
 }
 
-/// Whether a text has a length that it may have.
+/// Checks the length of a text.
 fn bounded(name: &str, text: &str, bytes_max: usize) -> Result<(), BadBody> {
     if text.len() > bytes_max {
         return Err(BadBody(format!("`{name}` has more than {bytes_max} bytes")));
@@ -126,12 +127,12 @@ fn bounded(name: &str, text: &str, bytes_max: usize) -> Result<(), BadBody> {
 
 fn check_step(step: &str) -> Result<(), BadBody> {
     if step.is_empty() || step.contains(char::is_control) {
-        return Err(BadBody("`step_id` is no id of a step".to_owned()));
+        return Err(BadBody("`step_id` is not a valid step id".to_owned()));
     }
     bounded("step_id", step, STEP_BYTES_MAX)
 }
 
-/// How a run's id is written.
+/// Serialises a run id.
 mod run_id {
     use serde::de::{Deserialize as _, Deserializer, Error as _};
     use serde::ser::Serializer;
@@ -143,6 +144,6 @@ mod run_id {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<RunId, D::Error> {
         let text = String::deserialize(from)?;
-        RunId::parse(&text).ok_or_else(|| D::Error::custom("`run_id` is no id of a run"))
+        RunId::parse(&text).ok_or_else(|| D::Error::custom("`run_id` is not a valid run id"))
     }
 }

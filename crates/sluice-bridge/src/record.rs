@@ -1,7 +1,7 @@
-//! Keeps what passes between us and providers in a file, while it passes.
+//! Writes the traffic with providers to a recording file.
 //!
-//! A line is written when its exchange has ended, however it ended. What cannot be
-//! written stops no call: it is told at the end.
+//! A line is written when its exchange has ended, successfully or not. A write error does not
+//! fail the call; `finish` reports it.
 
 use crate::limits::RECORDING_BYTES_MAX;
 use crate::outbound::Request;
@@ -25,18 +25,18 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A recording is not whole.
+/// The recording is incomplete.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotKept {
-    /// It cannot be written.
+    /// The file cannot be written.
     #[error("the recording cannot be written: {0}")]
     Unwritable(io::ErrorKind),
-    /// It is too long.
+    /// The recording exceeds its limit.
     #[error("the recording would be over {RECORDING_BYTES_MAX} bytes")]
     TooLong,
 }
 
-/// A recording that is being made.
+/// A recording in progress.
 #[derive(Debug)]
 pub struct Recorder {
     state: Mutex<State>,
@@ -51,8 +51,8 @@ struct State {
 }
 
 impl Recorder {
-    /// Begins a recording; what the file held is gone. Only its owner may read it:
-    /// it holds whatever was asked.
+    /// Creates the recording and truncates an existing file. The file is readable only by
+    /// its owner, because it contains prompts and answers.
     pub fn create(path: &Path) -> Result<Arc<Recorder>, NotKept> {
         let mut options = OpenOptions::new();
         let file = options.write(true).create(true).truncate(true).mode(0o600).open(path);
@@ -70,17 +70,17 @@ impl Recorder {
         }
     }
 
-    /// Keeps what is asked over this.
+    /// Records the requests over a wire.
     pub fn wire(self: &Arc<Recorder>, wire: Arc<dyn Wire>) -> Arc<dyn Wire> {
         Arc::new(RecordedWire { recorder: Arc::clone(self), wire })
     }
 
-    /// Keeps what these tools are asked.
+    /// Records the calls of a tool server.
     pub fn tools(self: &Arc<Recorder>, server: Arc<dyn ToolServer>) -> Arc<dyn ToolServer> {
         Arc::new(RecordedTools { recorder: Arc::clone(self), server })
     }
 
-    /// Says how many exchanges were kept, or why the recording is not whole.
+    /// Returns the number of recorded exchanges, or why the recording is incomplete.
     pub fn finish(&self) -> Result<usize, NotKept> {
         let mut state = self.state();
         if let Err(error) = state.file.flush() {
@@ -117,7 +117,7 @@ impl State {
             self.trouble = Some(NotKept::TooLong);
             return;
         }
-        // Flushed at once: what was kept before a crash is there after it.
+        // Flushed at once, so that a crash loses nothing.
         let written = self.file.write_all(&text).and_then(|()| self.file.flush());
         if let Err(error) = written {
             self.trouble = Some(NotKept::Unwritable(error.kind()));
@@ -154,7 +154,7 @@ impl Wire for RecordedWire {
             if place.is_aside() {
                 return opened;
             }
-            // After the call: by then its secrets are known for certain.
+            // After the call: only then all of its secrets are known.
             let asked = Asked::request(request);
             match opened {
                 Ok(incoming) => Ok(Box::new(Recorded {
@@ -173,11 +173,11 @@ impl Wire for RecordedWire {
     }
 }
 
-/// An answer that is kept as it comes.
+/// A response that is recorded while it is read.
 struct Recorded {
     recorder: Arc<Recorder>,
     place: (String, u32, u32),
-    /// Nothing once it is written down.
+    /// `None` once it is recorded.
     asked: Option<Asked>,
     incoming: Box<dyn Incoming>,
     parts: Vec<Vec<u8>>,
@@ -226,7 +226,7 @@ impl Drop for Recorded {
     }
 }
 
-/// What went wrong, without a secret that the error may repeat.
+/// Redacts an error message.
 fn clean(why: &str) -> String {
     known::process().scrub().text(why).into_owned()
 }

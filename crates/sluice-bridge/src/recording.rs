@@ -1,12 +1,11 @@
-//! What is kept of exchanges with providers: a file of JSON, one exchange a line.
+//! Format of a recording: a JSON Lines file with one exchange with a provider per line.
 //!
-//! The first line says that it is a recording, and of which version. An exchange is
-//! found again by its place: the step, which dispatch of it, and which request of
-//! that dispatch. Calls of tools are kept beside requests, as what was asked of the
-//! tool and what it answered, however its server is reached.
+//! The first line has the format version. An exchange is identified by step, dispatch number
+//! and request number. Tool calls are recorded with input and answer, independent of the
+//! transport of their server.
 //!
-//! INVARIANT: no secret that is known is in a recording. Of headers only those are
-//! kept whose meaning is known; of a query, no value that looks like a key.
+//! INVARIANT: a recording contains no known secret. Only the values of known headers are
+//! recorded, and no query value whose name looks like a key.
 
 mod events;
 
@@ -22,12 +21,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The version of what is written.
+/// Format version.
 pub(crate) const VERSION: u32 = 1;
-/// Headers of requests that are kept with what they say.
+/// Request headers whose values are recorded.
 const ASKED_HEADERS: [&str; 4] =
     ["accept", "content-type", "anthropic-version", "mcp-protocol-version"];
-/// Headers of answers that are kept.
+/// Response headers that are recorded.
 const ANSWERED_HEADERS: [&str; 6] = [
     "content-type",
     "request-id",
@@ -36,120 +35,103 @@ const ANSWERED_HEADERS: [&str; 6] = [
     "x-request-id",
     "x-should-retry",
 ];
-/// What names of values in a query hold that are keys.
+/// A query parameter with one of these words in its name is redacted.
 const KEY_NAMES: [&str; 7] = ["key", "token", "secret", "sig", "password", "auth", "code"];
-/// The field of a dispatch that lets somebody answer it.
+/// Field of a dispatch that authorises its result.
 const TOKEN_FIELD: &str = "dispatch_token";
 
 /// The first line.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Header {
-    /// The version.
     pub(crate) sluice_recording: u32,
 }
 
 /// One line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Exchange {
-    /// The step; empty for what belongs to none.
+    /// Step id; empty outside of steps.
     pub(crate) step: String,
-    /// Which dispatch of it.
     pub(crate) dispatch_no: u32,
-    /// Which request of that.
+    /// Number of the request within the dispatch.
     pub(crate) number: u32,
-    /// What was asked.
     pub(crate) asked: Asked,
-    /// What came of it.
     pub(crate) outcome: Outcome,
 }
 
-/// What was asked.
+/// A request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Asked {
-    /// How; `TOOL` for a call of a tool, `TOOLS` for a list of them.
+    /// HTTP method; `TOOL` for a tool call, `TOOLS` for a tool list.
     pub(crate) method: String,
-    /// Where; `tool:server.tool` for a tool.
+    /// URL; `tool:server.tool` for a tool.
     pub(crate) url: String,
-    /// What was said beside it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) headers: BTreeMap<String, String>,
-    /// What was sent.
     pub(crate) body: Body,
 }
 
-/// What was sent.
+/// Body of a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Body {
-    /// JSON.
     Json(Value),
-    /// Another text.
+    /// Text that is not JSON.
     Text(String),
-    /// No text.
+    /// Binary data.
     Base64(String),
 }
 
-/// What came back.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Outcome {
-    /// An answer.
     Answered {
-        /// The status.
         status: u16,
-        /// What was said beside it.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         headers: BTreeMap<String, String>,
-        /// Its parts as they came.
+        /// Chunks of the body as they arrived.
         chunks: Vec<Chunk>,
-        /// How it ended.
         end: End,
     },
-    /// None.
+    /// No response.
     Failed(Failure),
 }
 
-/// A part of an answer.
+/// A chunk of a response.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Chunk {
-    /// Text.
     Text(String),
-    /// Anything else.
+    /// Binary data.
     Base64(String),
 }
 
-/// How an answer ended.
+/// How a response ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum End {
-    /// It was read to its end.
+    /// Read to its end.
     Whole,
-    /// Nobody wanted the rest.
+    /// The caller dropped the rest.
     Left,
-    /// It broke.
     Failed(Failure),
 }
 
-/// Why there is no answer, or no whole one.
+/// Why there is no response, or no complete one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Failure {
-    /// The server could not be reached; recordings of earlier versions do not say why.
+    /// The server could not be reached; earlier versions did not record why.
     Unreachable,
     /// The server could not be reached: why.
     Unreached(String),
-    /// It took too long.
     Late,
-    /// It broke off.
     Broken,
-    /// It was longer than so many bytes.
+    /// The response exceeded this many bytes.
     TooLong(usize),
-    /// It was not asked, or a tool could not be: why.
+    /// The request was not sent, or a tool server failed: why.
     Refused(String),
 }
 
-/// A tool, as a recording keeps it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct KeptTool {
     pub(crate) name: String,
@@ -158,7 +140,6 @@ pub(crate) struct KeptTool {
     pub(crate) read_only: bool,
 }
 
-/// A tool's answer, as a recording keeps it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct KeptAnswer {
     pub(crate) text: String,
@@ -169,7 +150,6 @@ pub(crate) struct KeptAnswer {
     pub(crate) files: Vec<KeptFile>,
 }
 
-/// A file in what a tool answered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct KeptFile {
     mime: String,
@@ -205,14 +185,14 @@ impl Exchange {
             == (place.step, place.dispatch_no, place.number)
     }
 
-    /// Where it is, for people.
+    /// Name for messages.
     pub(crate) fn name(&self) -> String {
         let place = Place { step: &self.step, dispatch_no: self.dispatch_no, number: self.number };
         named(place, &self.asked)
     }
 }
 
-/// A place and what is asked there, for people.
+/// Name of a request for messages.
 pub(crate) fn named(place: Place<'_>, asked: &Asked) -> String {
     let Place { step, dispatch_no, number } = place;
     let Asked { method, url, .. } = asked;
@@ -220,7 +200,7 @@ pub(crate) fn named(place: Place<'_>, asked: &Asked) -> String {
 }
 
 impl Asked {
-    /// A request, as it is kept and compared.
+    /// The recorded form of a request, which a replay compares.
     pub(crate) fn request(request: &crate::outbound::Request) -> Asked {
         Asked {
             method: request.method.to_string(),
@@ -230,7 +210,7 @@ impl Asked {
         }
     }
 
-    /// A call of a tool.
+    /// The recorded form of a tool call.
     pub(crate) fn tool(tool: &str, input: &Value) -> Asked {
         let mut input = input.clone();
         known::process().scrub().value(&mut input);
@@ -238,7 +218,7 @@ impl Asked {
         Asked { method: "TOOL".to_owned(), url, headers: BTreeMap::new(), body: Body::Json(input) }
     }
 
-    /// A list of a server's tools.
+    /// The recorded form of a tool list.
     pub(crate) fn tools(server: &str) -> Asked {
         let url = format!("tool:{server}.*");
         let body = Body::Json(Value::Null);
@@ -254,7 +234,7 @@ impl Chunk {
         }
     }
 
-    /// The bytes; none if they are not what they are said to be.
+    /// The bytes; `None` if the base64 is invalid.
     pub(crate) fn bytes(&self) -> Option<Vec<u8>> {
         match self {
             Chunk::Text(text) => Some(text.clone().into_bytes()),
@@ -263,8 +243,8 @@ impl Chunk {
     }
 }
 
-/// The parts of an answer. Where a secret is in it, perhaps across parts or events,
-/// it is taken out of the whole, which is then one part.
+/// Chunks of a response. If a secret is found, perhaps across chunks or events, the response is
+/// redacted as a whole and becomes one chunk.
 pub(crate) fn chunks(parts: Vec<Vec<u8>>) -> Vec<Chunk> {
     let (scrub, whole) = (known::process().scrub(), parts.concat());
     let said = std::str::from_utf8(&whole).ok().and_then(|text| events::clean(&scrub, text));
@@ -275,7 +255,7 @@ pub(crate) fn chunks(parts: Vec<Vec<u8>>) -> Vec<Chunk> {
     }
 }
 
-/// What an answer says beside itself, as far as it is kept.
+/// The recorded headers of a response.
 pub(crate) fn answered_headers(headers: &HeaderMap) -> BTreeMap<String, String> {
     let kept = |name: &str| ANSWERED_HEADERS.contains(&name) || name.contains("ratelimit");
     let scrub = known::process().scrub();
@@ -286,7 +266,7 @@ pub(crate) fn answered_headers(headers: &HeaderMap) -> BTreeMap<String, String> 
     .collect()
 }
 
-/// Every name is kept, so that one sees what was said; of values few.
+/// Every header name is recorded, but only few values.
 fn asked_headers(headers: &HeaderMap) -> BTreeMap<String, String> {
     let scrub = known::process().scrub();
     let said = headers.iter().map(|(name, value)| {
@@ -312,7 +292,7 @@ fn body(bytes: &[u8]) -> Body {
     }
 }
 
-/// A URL without values that look like keys.
+/// Redacts query values whose names look like keys.
 fn url(text: &str) -> String {
     let clean = known::process().scrub().text(text).into_owned();
     let Ok(mut url) = Url::parse(&clean) else { return clean };

@@ -1,9 +1,8 @@
-//! The engine's end of a gateway elsewhere: dispatches go to its bridge, results
-//! come back by callback, or as the answer where that is soon enough.
+//! The engine's adapter for a gateway behind a bridge: dispatches go to the bridge; results
+//! come back by callback, or as the response if the bridge answers synchronously.
 //!
-//! A dispatch that may not have arrived is sent again: a bridge does the same
-//! dispatch once. While an answer is waited for, what the bridge tells of the
-//! dispatch is passed on.
+//! A dispatch that may not have arrived is sent again: a bridge executes the same dispatch
+//! once. While the engine waits for a synchronous result, it follows the bridge's event stream.
 
 pub(crate) mod exchange;
 mod follow;
@@ -37,15 +36,15 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-/// The capability of a gateway whose bridge answers with results.
+/// Capability of a gateway whose bridge returns results synchronously.
 pub const SYNC: &str = "sync";
 
-/// How patient an adapter is.
+/// Retry and cancellation times of a remote adapter.
 #[derive(Debug, Clone)]
 pub struct Patience {
-    /// The waits before a dispatch is sent again.
+    /// Pauses before a dispatch is sent again.
     pub pauses: Vec<Duration>,
-    /// How long a bridge may take to stop what was called off.
+    /// Time that a bridge has to stop a cancelled dispatch.
     pub grace: Duration,
 }
 
@@ -58,27 +57,27 @@ impl Default for Patience {
     }
 }
 
-/// Speaks to the bridge of a gateway.
+/// Sends dispatches to the bridge of a gateway.
 #[derive(Debug)]
 pub struct RemoteAdapter {
     gateway: String,
     url: String,
     provider: String,
     key: Option<NamedSecret>,
-    /// Whether the bridge answers with results.
+    /// Whether the bridge returns results synchronously.
     sync: bool,
     callbacks: Option<Callbacks>,
     wire: Arc<dyn Wire>,
     patience: Patience,
 }
 
-/// The numbers of the requests of a dispatch, fixed so that a recording finds
-/// each again: those of dispatching come first.
+/// Request numbers within a dispatch are fixed, so that a replay finds each request; those of
+/// dispatching start at 1.
 const CANCELLING: u32 = 11;
 const FOLLOWING: u32 = 21;
 
 impl RemoteAdapter {
-    /// For a gateway that is somewhere else; none if its row does not say where.
+    /// Adapter for the row of a gateway; `None` if the row has no `url`.
     pub fn new(
         name: &str,
         row: &Gateway,
@@ -88,7 +87,7 @@ impl RemoteAdapter {
     ) -> Option<RemoteAdapter> {
         let url = row.url.as_ref()?.trim_end_matches('/').to_owned();
         let can = |capability: &String| capability == SYNC || capability == ANYTHING;
-        // A recording asks for no key, and a replay may have none.
+        // A replay sends no key and may run where none is configured.
         let reference = row.key.as_ref().filter(|_| wire.is_live());
         Some(RemoteAdapter {
             gateway: name.to_owned(),
@@ -102,7 +101,7 @@ impl RemoteAdapter {
         })
     }
 
-    /// The same, as patient as this.
+    /// Replaces the default times.
     #[must_use]
     pub fn patient(self, patience: Patience) -> RemoteAdapter {
         RemoteAdapter { patience, ..self }
@@ -113,12 +112,13 @@ impl RemoteAdapter {
     }
 
     fn body(&self, request: &Request, path: &str) -> Vec<u8> {
-        // A gateway without a provider of its own does what the agent is.
+        // If the gateway's row names no provider, the agent's name selects the bridge's
+        // adapter.
         let named = Some(&self.provider).filter(|provider| !provider.is_empty());
         let provider = named.unwrap_or(&request.agent);
         let mut back = back(self.callbacks.as_ref(), request, &self.gateway);
         if path == SYNC_PATH {
-            // What it says is followed while the result is waited for.
+            // The event stream has the parts while the engine waits for the result.
             back.parts_url = None;
         }
         let body = DispatchBody::new(request, provider, back);
@@ -134,8 +134,7 @@ impl RemoteAdapter {
         };
         let sync = self.sync && request.timeout_ms <= SYNC_TIMEOUT_MS_MAX;
         if !sync && self.callbacks.is_none() {
-            let message =
-                "results cannot come back here, and the gateway does not answer with them";
+            let message = "the gateway has no capability `sync` and this process has no callback address for its results";
             return failed(CallErrorCode::InvalidRequest, message);
         }
         let exchange = Exchange { wire: &*self.wire, key: key.as_ref(), who: "the bridge" };
@@ -146,7 +145,7 @@ impl RemoteAdapter {
         }
     }
 
-    /// Leaves the work to the bridge.
+    /// Hands the dispatch to the bridge; its result comes by callback.
     async fn leave(
         &self,
         exchange: &Exchange<'_>,
@@ -167,7 +166,7 @@ impl RemoteAdapter {
         }
     }
 
-    /// Waits for the result, and passes on what is told before it.
+    /// Waits for the result, and passes on the bridge's events meanwhile.
     async fn wait(&self, exchange: &Exchange<'_>, request: &Request, call: &dyn Call) -> Execution {
         let whole = Duration::from_millis(request.timeout_ms.saturating_add(SYNC_MARGIN_MS));
         let of = Followed { run: request.run, place: place(request, FOLLOWING) };
@@ -197,7 +196,7 @@ impl RemoteAdapter {
             }
         };
         if !heard {
-            // The result may overtake what was told before it.
+            // The result may overtake events that precede it.
             let _ = timeout(Duration::from_millis(FOLLOW_DRAIN_MS), following).await;
         }
         match sent {
@@ -207,8 +206,8 @@ impl RemoteAdapter {
         }
     }
 
-    /// Sends a dispatch, again where it may not have arrived. Answers with the
-    /// result, nothing where it comes by callback, or what went wrong.
+    /// Sends a dispatch, repeatedly if it may not have arrived. Returns the result, or
+    /// `None` if it comes by callback.
     async fn send(
         &self,
         exchange: &Exchange<'_>,
@@ -236,7 +235,7 @@ impl RemoteAdapter {
         unreachable!("there are only so many pauses")
     }
 
-    /// Asks the bridge to stop.
+    /// Asks the bridge to cancel a dispatch.
     async fn call_off(&self, exchange: &Exchange<'_>, dispatch: &Recall) {
         let url = format!("{}{CANCEL_PATH}", self.url);
         let body = serde_json::to_vec(&CancelBody::from(dispatch)).expect("it is plain JSON");
@@ -250,7 +249,7 @@ impl RemoteAdapter {
                 _ => return,
             }
         }
-        tracing::warn!(gateway = self.gateway, "a bridge could not be asked to stop a dispatch");
+        tracing::warn!(gateway = self.gateway, "could not send a cancellation to the bridge");
     }
 
     async fn ask_health(&self) -> Option<Health> {
@@ -265,7 +264,7 @@ impl RemoteAdapter {
     }
 }
 
-/// How the result of a request comes back.
+/// Where and with which token the result of a request comes back.
 pub(crate) fn back(callbacks: Option<&Callbacks>, request: &Request, gateway: &str) -> Return {
     let Some(callbacks) = callbacks else { return Return::default() };
     let token = callbacks.key.token(Dispatched {
@@ -282,7 +281,7 @@ pub(crate) fn back(callbacks: Option<&Callbacks>, request: &Request, gateway: &s
     }
 }
 
-/// What a result that came as an answer means.
+/// Parses a result that came as the response.
 pub(crate) fn result(bytes: &[u8], request: &Request) -> Answer {
     let (run, step, dispatch_no) = (request.run, request.step.as_str(), request.dispatch_no);
     let worked = Worked { run, step, dispatch_no, from_ms: 0, to_ms: 0 };
@@ -290,7 +289,7 @@ pub(crate) fn result(bytes: &[u8], request: &Request) -> Answer {
     match CallbackBody::read_reply(bytes, worked) {
         Ok(body) => body.answer(),
         Err(bad) => {
-            let message = format!("what was answered is no result: {bad}");
+            let message = format!("the response is not a valid result: {bad}");
             let answer = Answer::failed(CallErrorCode::ProviderError, message);
             let text = String::from_utf8_lossy(bytes).into_owned();
             let text = Some(text).filter(|text| !text.is_empty());
@@ -312,7 +311,7 @@ pub(crate) fn failed(code: CallErrorCode, message: &str) -> Execution {
     Execution::Done(Box::new(Answer::failed(code, message)))
 }
 
-/// The end of a dispatch whose bridge did not say what it cost.
+/// Answer of a cancelled dispatch whose cost the bridge did not report.
 fn cancelled() -> Execution {
     let answer = Answer::failed(CallErrorCode::Cancelled, "cancelled");
     Execution::Done(Box::new(Answer { usage: Usage::unknown(), ..answer }))
@@ -334,8 +333,8 @@ impl Adapter for RemoteAdapter {
             if let Some(health) = self.ask_health().await {
                 return health;
             }
-            // What the guard does not let through is for the operator to open: a
-            // dispatch says how.
+            // A destination that the outbound guard refuses is a configuration
+            // error; the error of a dispatch says how to allow it.
             match self.wire.reach(&self.url, Duration::from_millis(HEALTH_TRY_MS)).await {
                 Err(OutboundError::Refused(_)) => Health::Degraded,
                 _ => Health::Offline,

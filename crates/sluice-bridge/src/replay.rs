@@ -1,10 +1,10 @@
-//! Answers from a recording, and says where what is asked is something else.
+//! Answers requests from a recording, and reports where a request differs from it.
 //!
-//! What is asked at a place is compared with what was asked there: method, URL and
-//! body. What is new in every run (ids of runs, keys of dispatches, traces) is no
-//! difference, and headers are not compared.
+//! A request is compared with the recorded one of the same step, dispatch and number: method,
+//! URL and body. Values that change in every run (run ids, dispatch keys, traces) and headers
+//! are ignored.
 //!
-//! INVARIANT: nobody is called. What is not in the recording fails.
+//! INVARIANT: no server is called. A request that is not in the recording fails.
 
 mod compare;
 mod tools;
@@ -29,24 +29,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// A file that cannot be replayed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoRecording {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("the recording cannot be read: {0}")]
     Unreadable(io::ErrorKind),
-    /// It is too long.
+    /// The file exceeds the limit.
     #[error("the recording is over {RECORDING_BYTES_MAX} bytes")]
     TooLong,
-    /// It is something else.
-    #[error("this is no recording: it was not made by `--record`")]
+    /// The file is not a recording.
+    #[error("the file is not a recording made by `--record`")]
     NotOne,
-    /// It is of a later version.
-    #[error("the recording is of version {0}, and this is written for version {VERSION}")]
+    /// The format version is not supported.
+    #[error("the recording has format version {0}, but only version {VERSION} is supported")]
     Version(u32),
-    /// One of its lines is broken.
-    #[error("line {0} of the recording is no exchange")]
+    /// A line is malformed.
+    #[error("line {0} of the recording is not a valid exchange")]
     BadLine(usize),
 }
 
-/// A recording that is replayed.
+/// A recording that is being replayed.
 #[derive(Debug)]
 pub struct Replay {
     state: Mutex<State>,
@@ -56,11 +56,11 @@ pub struct Replay {
 struct State {
     exchanges: Vec<(Exchange, Use)>,
     diverged: Vec<String>,
-    /// How many more there were than are told.
+    /// Number of divergences beyond the limit.
     more: usize,
 }
 
-/// Whether an exchange was asked for.
+/// Whether an exchange was requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Use {
     Open,
@@ -68,7 +68,7 @@ enum Use {
 }
 
 impl Replay {
-    /// Reads a recording.
+    /// Loads a recording.
     pub fn open(path: &Path) -> Result<Arc<Replay>, NoRecording> {
         let unreadable = |error: io::Error| NoRecording::Unreadable(error.kind());
         let file = File::open(path).map_err(unreadable)?;
@@ -81,7 +81,7 @@ impl Replay {
         Replay::read(&bytes)
     }
 
-    /// Reads a recording from its bytes.
+    /// Parses a recording.
     pub fn read(bytes: &[u8]) -> Result<Arc<Replay>, NoRecording> {
         let mut lines = bytes.split(|byte| *byte == b'\n');
         let header = lines.next().and_then(|line| serde_json::from_slice(line).ok());
@@ -103,17 +103,17 @@ impl Replay {
         Ok(Arc::new(Replay { state: Mutex::new(state) }))
     }
 
-    /// Asks the recording instead of providers.
+    /// A wire that answers from the recording.
     pub fn wire(self: &Arc<Replay>) -> Arc<dyn Wire> {
         Arc::new(ReplayedWire(Arc::clone(self)))
     }
 
-    /// A server of tools that answers from the recording.
+    /// A tool server that answers from the recording.
     pub fn tools(self: &Arc<Replay>, server: &str) -> Arc<dyn ToolServer> {
         tools::server(Arc::clone(self), server)
     }
 
-    /// Where something else was asked than was recorded, in the order it happened.
+    /// Requests that differ from the recording, in order.
     pub fn diverged(&self) -> Vec<String> {
         let state = self.state();
         let mut all = state.diverged.clone();
@@ -123,7 +123,7 @@ impl Replay {
         all
     }
 
-    /// What was recorded and nobody asked for. Lists of tools do not count.
+    /// Recorded exchanges that were not requested, except tool lists.
     pub fn unused(&self) -> Vec<String> {
         let state = self.state();
         let open = state
@@ -133,13 +133,13 @@ impl Replay {
         open.map(|(exchange, _)| exchange.name()).collect()
     }
 
-    /// What was recorded at a place, if the same was asked there. What is not is
-    /// noted, and told.
+    /// The recorded outcome of a request, if the same request was recorded. Otherwise the
+    /// divergence is recorded and returned.
     fn find(&self, place: Place<'_>, asked: &Asked) -> Result<Outcome, String> {
         let mut state = self.state();
         let mut first: Option<(usize, Vec<String>)> = None;
         for (at, (exchange, used)) in state.exchanges.iter().enumerate() {
-            // Requests and calls of tools are counted apart.
+            // Requests and tool calls are numbered separately.
             let alike = (exchange.asked.method == "TOOL") == (asked.method == "TOOL");
             if *used == Use::Used || !alike || !exchange.is_at(place) {
                 continue;
@@ -154,7 +154,7 @@ impl Replay {
             }
         }
         let Some((at, differences)) = first else {
-            return Err(state.note(place, asked, "it was never recorded"));
+            return Err(state.note(place, asked, "it is not in the recording"));
         };
         state.exchanges[at].1 = Use::Used;
         if differences.is_empty() {
@@ -163,7 +163,7 @@ impl Replay {
         Err(state.note(place, asked, &differences.join("; ")))
     }
 
-    /// The last list of a server's tools.
+    /// The last recorded tool list of a server.
     fn list(&self, asked: &Asked) -> Result<Outcome, String> {
         let mut state = self.state();
         let of = |(exchange, _): &&(Exchange, Use)| {
@@ -172,7 +172,7 @@ impl Replay {
         if let Some((exchange, _)) = state.exchanges.iter().rev().find(of) {
             return Ok(exchange.outcome.clone());
         }
-        Err(state.note(Place::ASIDE, asked, "it was never recorded"))
+        Err(state.note(Place::ASIDE, asked, "it is not in the recording"))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -223,7 +223,7 @@ impl Wire for ReplayedWire {
     }
 }
 
-/// An answer as it was recorded.
+/// A recorded response.
 struct Replayed {
     status: u16,
     headers: HeaderMap,
@@ -245,7 +245,7 @@ impl Incoming for Replayed {
             Some(chunk) => Ok(chunk.bytes()),
             None => match &self.end {
                 End::Whole => Ok(None),
-                // Then nobody wanted more, so nobody knows what came.
+                // The recorded caller stopped here, so the rest is unknown.
                 End::Left => Err(OutboundError::Broken),
                 End::Failed(failure) => Err(error(failure.clone())),
             },
@@ -257,7 +257,7 @@ impl Incoming for Replayed {
 fn error(failure: Failure) -> OutboundError {
     match failure {
         Failure::Unreachable => {
-            OutboundError::Unreachable("the recording does not say why".to_owned())
+            OutboundError::Unreachable("the recording has no reason".to_owned())
         }
         Failure::Unreached(why) => OutboundError::Unreachable(why),
         Failure::Late => OutboundError::Late,

@@ -1,10 +1,11 @@
-//! An adapter round an adapter: nothing comes out that holds a secret.
+//! An adapter that wraps another one and redacts secrets in everything it returns.
 //!
-//! A provider may repeat the key it was shown, in an answer, an error or piece by
-//! piece. Whatever leaves the adapter goes through here first.
+//! A provider may repeat the key that it received: in an answer, in an error, or split over
+//! several pieces of a stream. Everything that leaves the wrapped adapter passes through this
+//! one.
 //!
-//! INVARIANT: of a text that comes in pieces no more is held back than could still
-//! become a secret, and the pieces joined are what the whole would be.
+//! INVARIANT: of a text that arrives in pieces, only as much is held back as could still become
+//! a secret, and the joined pieces equal the redacted whole.
 
 #[cfg(test)]
 mod tests;
@@ -20,14 +21,14 @@ use sluice_core::port::adapter::{
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// An adapter whose secrets stay inside.
+/// An adapter that redacts the secrets of the wrapped one.
 pub struct Scrubbed {
     inner: Arc<dyn Adapter>,
     known: &'static Known,
 }
 
 impl Scrubbed {
-    /// Takes these secrets out of all that this adapter says.
+    /// Redacts the known secrets in everything that `inner` returns.
     pub fn new(inner: Arc<dyn Adapter>, known: &'static Known) -> Scrubbed {
         Scrubbed { inner, known }
     }
@@ -74,7 +75,7 @@ impl Adapter for Scrubbed {
     }
 }
 
-/// The engine's end of a call, as the adapter inside sees it.
+/// The engine's `Call`, with redaction.
 struct Clean<'a> {
     call: &'a dyn Call,
     known: &'static Known,
@@ -82,12 +83,12 @@ struct Clean<'a> {
 }
 
 impl Clean<'_> {
-    /// Lets go what was held back: nothing more comes.
+    /// Emits what was held back, at the end of the answer.
     async fn end(&self) {
         let rest =
             self.flow.lock().unwrap_or_else(PoisonError::into_inner).end(&self.known.scrub());
         if !rest.is_empty() {
-            // Whoever is gone does not miss it.
+            // A closed call needs no more text.
             let _ = self.call.emit(Emission::Text(rest)).await;
         }
     }
@@ -120,7 +121,7 @@ impl Call for Clean<'_> {
     }
 }
 
-/// Takes secrets out of what an adapter emits.
+/// Redacts what an adapter emits.
 fn scrub_emission(scrub: &Scrub, emission: Emission) -> Emission {
     let clean = |text: String| match scrub.text(&text) {
         Cow::Owned(clean) => clean,
@@ -139,8 +140,8 @@ fn scrub_emission(scrub: &Scrub, emission: Emission) -> Emission {
     }
 }
 
-/// Takes secrets out of parts that came together, also where texts that follow each
-/// other share one. There are as many parts after it: they are numbered.
+/// Redacts a batch of parts, also where a secret spans several texts. The number of parts stays
+/// the same, because parts are numbered.
 pub fn scrub_parts(scrub: &Scrub, parts: Vec<Emission>) -> Vec<Emission> {
     let mut flow = Flow::default();
     let mut clean: Vec<Emission> = Vec::with_capacity(parts.len());
@@ -161,14 +162,14 @@ pub fn scrub_parts(scrub: &Scrub, parts: Vec<Emission>) -> Vec<Emission> {
     clean
 }
 
-/// Takes secrets out of a call of a tool that a model wants made.
+/// Redacts a tool call that a model requests.
 pub fn scrub_tool_use(scrub: &Scrub, wanted: &mut ToolUse) {
     wanted.id = scrub.text(&wanted.id).into_owned();
     wanted.tool = scrub.text(&wanted.tool).into_owned();
     scrub.value(&mut wanted.input);
 }
 
-/// Takes secrets out of everything of an answer that is not a number.
+/// Redacts all texts and values of an answer.
 pub fn scrub_answer(scrub: &Scrub, answer: &mut Answer) {
     let Answer {
         error,

@@ -1,12 +1,12 @@
-//! Secrets: read where they are kept, and kept out of everything else.
+//! Secrets: read from where they are stored, and redacted everywhere else.
 //!
-//! A row or a setting holds a `SecretRef`. `keyring` says which secret that is, for
-//! which organisation and for which hosts; here it is read into a `Secret`, for as
-//! long as it is needed. `known` keeps what was read, `scrub` takes it out of texts
-//! that leave: a provider may well repeat what it was sent.
+//! A row or a setting contains a `SecretRef`. `keyring` decides which secret it means, for
+//! which organisation and hosts; this module reads it into a `Secret` for as long as it is
+//! needed. `known` remembers every secret that was read, and `scrub` redacts them in outgoing
+//! texts, because a provider may repeat what it received.
 //!
-//! INVARIANT: no secret is shown by formatting it, and no message here holds one.
-//! INVARIANT: what cannot be looked for in texts is not read.
+//! INVARIANT: formatting a secret does not show it, and no message contains one.
+//! INVARIANT: a secret that cannot be redacted is not read.
 
 mod encodings;
 mod file;
@@ -24,7 +24,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Why a secret cannot be had.
+/// Why a secret cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoSecret {
     /// The variable is not set.
@@ -33,19 +33,19 @@ pub enum NoSecret {
     /// The file cannot be read.
     #[error("the file `{0}` cannot be read: {1}")]
     Unreadable(String, io::ErrorKind),
-    /// The file is one of Sluice's own, or of the system.
+    /// The file is in a directory that rows must not read.
     #[error("the file `{0}` is in Sluice's data directory or a system directory, and is not read")]
     Closed(String),
-    /// There is nothing in it.
-    #[error("`{0}` holds nothing")]
+    /// The value is empty.
+    #[error("`{0}` is empty")]
     Empty(SecretRef),
-    /// There is too much in it.
-    #[error("`{0}` holds more than {SECRET_BYTES_MAX} bytes")]
+    /// The value is too long.
+    #[error("`{0}` exceeds {SECRET_BYTES_MAX} bytes")]
     TooLong(SecretRef),
-    /// It is not text.
-    #[error("`{0}` does not hold UTF-8")]
+    /// The value is not text.
+    #[error("`{0}` is not valid UTF-8")]
     NoText(SecretRef),
-    /// More secrets than can be taken out of texts.
+    /// More secrets than can be redacted.
     #[error("`{0}` is not read: more than {SECRETS_MAX} secrets, or too long ones, are in use")]
     TooMany(SecretRef),
     /// The operator declares no such secret for the organisation.
@@ -54,15 +54,15 @@ pub enum NoSecret {
          `[secrets.{0}]` in sluice.toml"
     )]
     NotDeclared(String),
-    /// A declared secret cannot be read. Why is for the operator to see.
+    /// A declared secret cannot be read. The reason is only for the operator.
     #[error("the secret `{0}` cannot be read: `sluice doctor` on the server's machine says why")]
     NotReadable(String),
-    /// The operator has not opened the secret to this host.
+    /// The operator did not list the host for this secret.
     #[error("the secret `{name}` may not be sent to `{host}`: its `hosts` do not list it")]
     NotForHost {
-        /// The secret.
+        /// Name of the secret.
         name: String,
-        /// The host, with its port.
+        /// Host with port.
         host: String,
     },
     /// A variable or file in a row that the operator did not write.
@@ -74,7 +74,7 @@ pub enum NoSecret {
     NotOfOperator(SecretRef),
 }
 
-/// A secret in memory. Whatever holds one keeps it from being forgotten.
+/// A secret in memory. While a clone exists, the secret stays known and is redacted.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret {
     bytes: Arc<Wiped>,
@@ -84,18 +84,18 @@ pub struct Secret {
 struct Wiped(Vec<u8>);
 
 impl Secret {
-    /// Keeps a text as a secret.
+    /// Wraps a text as a secret.
     pub fn new(text: impl Into<String>) -> Secret {
         Secret { bytes: Arc::new(Wiped(text.into().into_bytes())) }
     }
 
-    /// Reads a variable or a file that the operator names outside of the registry.
-    /// From then on it is known, and taken out of what leaves.
+    /// Reads a variable or a file that the operator names outside of the registry. From
+    /// then on the secret is known and redacted.
     pub fn read(reference: &SecretRef) -> Result<Secret, NoSecret> {
         Secret::read_beside(reference, &[])
     }
 
-    /// The same, unless it is a file in one of these directories.
+    /// Reads a variable or file, unless the file is in one of the closed directories.
     fn read_beside(reference: &SecretRef, closed: &[PathBuf]) -> Result<Secret, NoSecret> {
         let environment =
             |name: &str| std::env::var_os(name).map(std::ffi::OsString::into_encoded_bytes);
@@ -106,8 +106,8 @@ impl Secret {
         Ok(secret)
     }
 
-    /// The same, with another environment. The line break that editors put at the end
-    /// of a file is not part of the secret.
+    /// Reads with the given environment. Trailing line breaks, which editors add, are
+    /// removed.
     fn read_in(
         reference: &SecretRef,
         environment: impl Fn(&str) -> Option<Vec<u8>>,
@@ -135,18 +135,18 @@ impl Secret {
         }
     }
 
-    /// The secret itself. The caller takes care of where it goes.
+    /// The secret itself. The caller is responsible for where it goes.
     pub fn expose(&self) -> &str {
         std::str::from_utf8(&self.bytes.0).expect("a secret is checked to be text when it is made")
     }
 
-    /// Whether something beside this holds it.
+    /// Whether another clone exists.
     fn is_shared(&self) -> bool {
         Arc::strong_count(&self.bytes) > 1
     }
 }
 
-/// As far as safe code can: copies that growing or moving left behind stay.
+/// Best effort in safe code: copies from reallocations remain.
 impl Drop for Wiped {
     fn drop(&mut self) {
         self.0.fill(0);

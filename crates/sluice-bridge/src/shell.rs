@@ -1,17 +1,15 @@
-//! Runs commands of the machine: `/bin/sh -c`, in a process group of their own.
+//! Adapter that runs local commands: `/bin/sh -c`, each in its own process group.
 //!
-//! A command is started behind a gate: a shell that waits for a word on its
-//! standard input before it becomes the command. The word is sent only when the
-//! engine has journalled the process group, so that after a crash nothing runs
-//! that is not on record: an engine that dies before closes the gate's input,
-//! and the gate ends without having run anything.
+//! A command starts behind a barrier: a shell that waits for a word on its standard input
+//! before it executes the command. The word is sent only when the engine has journalled the
+//! process group, so that after a crash every running command is on record: if the engine dies
+//! earlier, the standard input closes and the shell exits without running anything.
 //!
-//! A command sees its arguments as environment variables, an allow-list of our
-//! own environment, and a directory inside the workspace. What it leaves behind
-//! in its group is killed when it ends. A process that leaves the group by
-//! itself (`setsid`) is out of reach.
+//! A command gets its arguments as environment variables, an allow-listed part of Sluice's own
+//! environment, and a directory inside the workspace. When it ends, remaining processes of its
+//! group are killed. A process that leaves the group (`setsid`) cannot be killed.
 //!
-//! INVARIANT: dropping the future kills the group.
+//! INVARIANT: dropping the future kills the process group.
 
 pub(crate) mod environment;
 pub(crate) mod group;
@@ -47,38 +45,38 @@ use tokio::sync::watch;
 
 const SHELL: &str = "/bin/sh";
 
-/// Waits for the word, then becomes the command. A shell reads a pipe byte by
-/// byte, so what follows the word is left for the command.
+/// Waits for the word, then executes the command. A shell reads a pipe byte by byte, so what
+/// follows the word is left for the command.
 const GATE: &str = r#"IFS= read -r _sluice_word || exit 125
 [ "$_sluice_word" = go ] || exit 125
 exec /bin/sh -c -- "$1""#;
 
-/// How commands are run.
+/// Configuration of the shell adapter.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Where they work.
+    /// Directories of the commands.
     pub workspace: Workspace,
-    /// Our own environment, of which they see an allow-list.
+    /// Sluice's own environment, of which commands see an allow-listed part.
     pub environment: Vec<(OsString, OsString)>,
-    /// Longest standard output, in bytes.
+    /// Limit of standard output, in bytes.
     pub stdout_bytes_max: usize,
-    /// Longest standard error, in bytes.
+    /// Limit of standard error, in bytes.
     pub stderr_bytes_max: usize,
-    /// How long a cancelled command may take to end by itself.
+    /// Time that a cancelled command has to end by itself.
     pub grace_ms: u64,
 }
 
-/// Where commands work. Directories are made when they are missing.
+/// Where commands run. Missing directories are created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Workspace {
-    /// All runs in this directory.
+    /// All runs share this directory.
     Shared(PathBuf),
-    /// Each run in a directory of this one, called by the run's id.
+    /// Each run has a subdirectory, named by the run's id.
     PerRun(PathBuf),
 }
 
 impl Config {
-    /// The usual bounds, and the environment of this process.
+    /// The default limits, and the environment of this process.
     pub fn new(workspace: Workspace) -> Config {
         Config {
             workspace,
@@ -97,7 +95,6 @@ pub struct ShellAdapter {
 }
 
 impl ShellAdapter {
-    /// An adapter that runs commands as `config` says.
     pub fn new(config: Config) -> ShellAdapter {
         ShellAdapter { config }
     }
@@ -116,7 +113,8 @@ impl ShellAdapter {
         match ended {
             Ok(status) => outcome::ended(status, pipes.stdout.into_text(), &pipes.stderr.tail()),
             Err(stop) => {
-                // The pipes stay open, so that a last word does not kill who says it.
+                // The pipes stay open: output during shutdown must not end the
+                // command with SIGPIPE.
                 match &stop {
                     Stop::Cancelled => {
                         group.terminate(Duration::from_millis(self.config.grace_ms)).await;
@@ -128,8 +126,8 @@ impl ShellAdapter {
         }
     }
 
-    /// Starts the gate. Where the machine has no file handle, process or memory left,
-    /// the command waits for them: other steps that end release theirs.
+    /// Starts the command behind its barrier. If the machine has no file handle, process or
+    /// memory left, waits until other steps release theirs.
     async fn started(&self, request: &Request, call: &dyn Call) -> Result<Group, CallError> {
         let waiting = Instant::now();
         let mut pause = Duration::from_millis(SPAWN_RETRY_MS);
@@ -151,16 +149,16 @@ impl ShellAdapter {
         }
     }
 
-    /// Starts the gate, if the machine lets it.
+    /// Starts the command behind its barrier, once.
     fn start(&self, request: &Request) -> Result<Group, NotStarted> {
         let script = &request.message;
         if script.len() >= ARGUMENT_BYTES_MAX {
             let limit = ARGUMENT_BYTES_MAX / 1024;
-            let message = format!("the command is over {limit} KiB, the most a process takes");
+            let message = format!("the command exceeds {limit} KiB, the limit of one argument");
             return Err(refusal(message).into());
         }
         if script.contains('\0') {
-            return Err(refusal("the command holds a zero byte").into());
+            return Err(refusal("the command contains a zero byte").into());
         }
         let environment = environment::of(&self.config.environment, request)?;
         let directory = place::directory(&self.workspace(request), request.cwd.as_deref())?;
@@ -194,7 +192,7 @@ impl Adapter for ShellAdapter {
         Capabilities { streaming: true, tools: false, structured_output: false, cancel: true }
     }
 
-    /// Our own machine sends no bills.
+    /// Local commands cost nothing.
     fn quote(&self, _step: &str) -> Quote {
         Quote::Free
     }
@@ -211,15 +209,15 @@ impl Adapter for ShellAdapter {
     fn stop_survivor<'a>(&'a self, process: &'a Process) -> Later<'a, ()> {
         let process = process.clone();
         Box::pin(async move {
-            // It waits for the group to be gone, so it may not hold up a worker.
+            // Blocking: it waits until the group has disappeared.
             let stopped = tokio::task::spawn_blocking(move || kill_survivor(&process)).await;
-            debug_assert!(stopped.is_ok(), "looking for a survivor does not panic");
+            debug_assert!(stopped.is_ok(), "kill_survivor does not panic");
         })
     }
 }
 
-/// Opens the gate once the group is on record, then moves what goes in and
-/// comes out until the command has ended.
+/// Starts the command once its group is journalled, then moves input and output until it has
+/// ended.
 async fn attend(
     group: &mut Group,
     pipes: &mut Pipes,

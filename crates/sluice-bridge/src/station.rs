@@ -1,18 +1,18 @@
-//! A bridge: a process of its own that does the work of dispatches for an engine
-//! elsewhere, and brings the results back.
+//! The bridge process: it executes dispatches for an engine on another machine and sends the
+//! results back.
 //!
-//! `door` takes requests, `book` knows which dispatches there are, `work` does one,
-//! `line` is the adapter's end of it, `outbox` sends parts of answers to the engine,
-//! `spool` remembers it all on a disk, `deliver` brings results to the engine, `events`
-//! tells followers what goes on, `connect` takes connections, `registration` tells the
-//! engine that it is there.
+//! `routes` serves the HTTP API, `dispatch_table` holds the known dispatches, `work` executes
+//! one dispatch, `dispatch_call` implements the adapter's `Call`, `outbox` sends parts of
+//! answers to the engine, `spool` persists dispatches and results, `deliver` sends results to
+//! the engine, `events` streams events to subscribers, `accept` accepts connections,
+//! `registration` sends heartbeats to the engine.
 //!
-//! INVARIANT: a dispatch is on the disk before it is answered for, and its result
-//! before anybody is told. What was computed is delivered, by whichever life of the
-//! process comes to it, until somebody has it or a day has passed.
+//! INVARIANT: a dispatch is durable before the bridge acknowledges it, and its result is
+//! durable before the bridge reports it. A computed result is delivered, after a restart if
+//! necessary, until the engine accepts it or a day has passed.
 //!
-//! A process group that an adapter started is not journalled here: one that outlives
-//! a killed bridge is not found again.
+//! The spool does not record process groups. A process group that outlives a killed bridge is
+//! therefore not found again.
 
 mod book;
 mod connect;
@@ -56,36 +56,36 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Who does work here, by the name that dispatches call it by.
+/// Adapters of this bridge, by the name that a dispatch uses as `provider`.
 pub type Adapters = BTreeMap<String, Arc<dyn Adapter>>;
 
-/// How a station is run.
+/// Configuration of a bridge.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The gateway that it is.
+    /// Name of the gateway that the bridge serves.
     pub gateway: String,
-    /// This life of it.
+    /// Id of this process; see [`registration::instance_id`].
     pub instance_id: String,
-    /// What an engine must show.
+    /// Key that an engine must send to the bridge.
     pub key: Secret,
-    /// What the engine is shown.
+    /// Token that the bridge sends to the engine.
     pub token: Secret,
-    /// Where dispatches and results are remembered.
+    /// Directory of the spool: dispatches and results that are not finished.
     pub spool: PathBuf,
-    /// Servers that results may be sent to: nobody else is shown the token.
+    /// Servers that may receive results. The bridge sends its token to no other server.
     pub servers: Vec<Url>,
-    /// Most dispatches that are worked on at once.
+    /// Limit of dispatches that run at the same time.
     pub running_max: usize,
-    /// When results are sent.
+    /// Retry schedule of result deliveries.
     pub pace: Pace,
-    /// How long work that was called off may take to end by itself.
+    /// Time that cancelled work has to end by itself.
     pub grace: Duration,
-    /// How long work may go on when the station stops.
+    /// Time that running work has to finish when the bridge stops.
     pub drain: Duration,
 }
 
 impl Settings {
-    /// The usual bounds.
+    /// Settings with the default limits. The key equals the token.
     pub fn new(gateway: &str, token: Secret, spool: PathBuf, server: Url) -> Settings {
         Settings {
             gateway: gateway.to_owned(),
@@ -102,15 +102,15 @@ impl Settings {
     }
 }
 
-/// A station cannot be opened.
+/// Opening a bridge failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StationError {
-    /// The directory cannot be used.
+    /// The spool directory cannot be opened, read or written.
     #[error("the spool `{0}` cannot be used: {1}")]
     Spool(String, std::io::Error),
 }
 
-/// A bridge.
+/// A running bridge. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Station(Arc<Inner>);
 
@@ -122,12 +122,12 @@ struct Inner {
     spool: Spool,
     book: Book,
     hub: Arc<Hub>,
-    /// Room for work, and for deliveries under way.
+    /// Permits for running work; `deliveries` has those for deliveries in flight.
     running: Arc<Semaphore>,
     deliveries: Semaphore,
     tasks: TaskTracker,
     stop: CancellationToken,
-    /// Fires when work may go on no longer.
+    /// Fires when the drain time is over: remaining work is dropped.
     gone: CancellationToken,
     health: Mutex<Option<(Instant, BTreeMap<String, Health>)>>,
 }
@@ -139,8 +139,8 @@ impl fmt::Debug for Inner {
 }
 
 impl Station {
-    /// Opens a station: what an earlier life left is taken up, and its results
-    /// are delivered from now on.
+    /// Opens the bridge: recovers what the previous process left in the spool and starts to
+    /// deliver its results.
     pub async fn open(
         settings: Settings,
         adapters: Adapters,
@@ -151,7 +151,7 @@ impl Station {
         let bad = |error| StationError::Spool(name.clone(), error);
         let (spool, found) = Spool::open(&settings.spool).map_err(bad)?;
         if found.aside > 0 {
-            tracing::warn!(files = found.aside, "files in the spool cannot be read; set aside");
+            tracing::warn!(files = found.aside, "moved unreadable files of the spool aside");
         }
         let inner = Arc::new(Inner {
             running: Arc::new(Semaphore::new(settings.running_max)),
@@ -173,7 +173,8 @@ impl Station {
         Ok(Station(inner))
     }
 
-    /// Serves until it is stopped; then what is under way may finish for a while.
+    /// Serves requests until [`stop`](Self::stop); then running work has the drain time to
+    /// finish.
     pub async fn serve(&self, listener: TcpListener) {
         let connections = connect::serve(Arc::clone(&self.0), listener).await;
         self.0.tasks.close();
@@ -182,27 +183,30 @@ impl Station {
             connections.wait().await;
         };
         if tokio::time::timeout(self.0.settings.drain, all).await.is_err() {
-            tracing::warn!(left = self.0.tasks.len(), "some work did not end in time");
-            // The next life says what became of it.
+            tracing::warn!(
+                left = self.0.tasks.len(),
+                "some work did not finish within the drain time"
+            );
+            // The next process reports it as crashed.
             self.0.gone.cancel();
             self.0.tasks.wait().await;
         }
     }
 
-    /// Stops taking work.
+    /// Stops accepting work.
     pub fn stop(&self) {
         self.0.stop.cancel();
     }
 
-    /// Whether work can be done: all of it, some of it, none of it.
+    /// Health of all adapters together.
     pub async fn health(&self) -> Health {
         overall(&self.0.health().await)
     }
 }
 
 impl Inner {
-    /// Takes up what an earlier life left. Work that was under way died with it:
-    /// nobody knows what it cost.
+    /// Recovers what the previous process left in the spool. Work that was running died
+    /// with that process: its cost is unknown.
     async fn take_up(
         self: &Arc<Self>,
         found: Vec<(crate::protocol::Key, Kept)>,
@@ -229,7 +233,7 @@ impl Inner {
         Ok(())
     }
 
-    /// How each adapter is. Asked anew when the last answers are old.
+    /// Health of each adapter, cached for `HEALTH_KEPT_MS`.
     async fn health(&self) -> BTreeMap<String, Health> {
         let held = || self.health.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = Duration::from_millis(HEALTH_KEPT_MS);
@@ -250,7 +254,7 @@ impl Inner {
     }
 }
 
-/// One word for all of them.
+/// Healthy or offline if all adapters are; otherwise degraded.
 fn overall(adapters: &BTreeMap<String, Health>) -> Health {
     let is = |health| adapters.values().all(|one| *one == health);
     match () {
@@ -260,7 +264,7 @@ fn overall(adapters: &BTreeMap<String, Health>) -> Health {
     }
 }
 
-/// The result of work that died with its process.
+/// Result of work that died with its process.
 fn crash(kept: &Kept, now_ms: u64) -> CallbackBody {
     let worked = Worked {
         run: kept.run(),
@@ -269,12 +273,12 @@ fn crash(kept: &Kept, now_ms: u64) -> CallbackBody {
         from_ms: kept.begun_ms,
         to_ms: now_ms,
     };
-    let message = "the bridge was stopped while it worked on this";
+    let message = "the bridge stopped while it worked on this dispatch";
     let answer = Answer::failed(CallErrorCode::AdapterCrash, message);
     CallbackBody::new(worked, Answer { usage: Usage::unknown(), ..answer })
 }
 
-/// Forgets what need not be remembered any more, until the station stops.
+/// Removes expired records from the spool until the bridge stops.
 async fn tidy(inner: Arc<Inner>) {
     loop {
         tokio::select! {
@@ -294,9 +298,10 @@ impl Inner {
             State::Accepted | State::Finished => false,
         };
         for key in self.book.stale(old) {
-            // Known until it is gone: nobody begins it again in between.
+            // Stays in the table until the file is gone, so that a resent dispatch
+            // does not start in between.
             if let Err(error) = self.spool.remove(key).await {
-                tracing::warn!(%error, "an old file of the spool cannot be removed");
+                tracing::warn!(%error, "cannot remove an expired file from the spool");
                 return;
             }
             self.book.forget(key);

@@ -1,10 +1,10 @@
-//! Tokens of dispatches: who has one may answer that dispatch, and no other.
+//! Tokens of dispatches: each authorises the result of one dispatch.
 //!
-//! A token is a keyed hash over whose dispatch it is, so nothing has to be kept
-//! to know it again.
+//! A token is a keyed hash of the dispatch's identity, so nothing needs to be stored to verify
+//! it.
 //!
-//! INVARIANT: a token says gateway, run, step and dispatch. One that was given for
-//! another of any of these is none.
+//! INVARIANT: a token covers gateway, run, step and dispatch number. If any of these differs,
+//! the token is not valid.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -14,36 +14,37 @@ use sluice_core::run::id::RunId;
 use std::fmt;
 use subtle::ConstantTimeEq as _;
 
-/// What every token begins with, so that scanners for leaked secrets know it.
+/// Prefix of every token, for scanners that look for leaked secrets.
 const PREFIX: &str = "sld_";
 
-/// A dispatch, as its token names it.
+/// Identity of a dispatch, as its token covers it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dispatched<'a> {
-    /// The gateway it was given to.
+    /// Gateway that the dispatch was sent to.
     pub gateway: &'a str,
-    /// The run.
+    /// Run of the step.
     pub run: RunId,
-    /// The step; `step[3]` for an instance.
+    /// Step id; `step[3]` for an instance.
     pub step: &'a str,
-    /// Which dispatch of it.
+    /// Number of the step's dispatch.
     pub dispatch_no: u32,
 }
 
-/// Makes and knows tokens.
+/// Key that creates and verifies tokens.
 #[derive(Clone)]
 pub struct DispatchKey([u8; 32]);
 
 impl DispatchKey {
-    /// From 256 bits that nobody else has.
+    /// Wraps 256 secret random bits.
     pub fn new(key: [u8; 32]) -> DispatchKey {
         DispatchKey(key)
     }
 
-    /// The token of a dispatch.
+    /// Creates the token of a dispatch.
     pub fn token(&self, of: Dispatched<'_>) -> String {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("a key of any length will do");
-        // Each part with its length: no two dispatches are written alike.
+        // Each part is preceded by its length, so that no two dispatches have the same
+        // encoding.
         let number = of.dispatch_no.to_string();
         for part in [of.gateway, &of.run.to_string(), of.step, &number] {
             let length = u64::try_from(part.len()).unwrap_or(u64::MAX);
@@ -53,7 +54,7 @@ impl DispatchKey {
         format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes()))
     }
 
-    /// Whether this is the token of a dispatch, found out in a time that does not tell.
+    /// Verifies a token in constant time.
     pub fn knows(&self, token: &str, of: Dispatched<'_>) -> bool {
         self.token(of).as_bytes().ct_eq(token.as_bytes()).into()
     }

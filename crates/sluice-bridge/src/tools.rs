@@ -1,4 +1,4 @@
-//! Tools that models may be offered, by the servers that have them.
+//! Tools that models may use, and the servers that provide them.
 
 use crate::media::File;
 use crate::wire::Place;
@@ -7,64 +7,64 @@ use sluice_core::port::Later;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// A tool.
+/// A tool of a server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tool {
-    /// Its name in all lists and rules: `server.tool`.
+    /// Qualified name: `server.tool`.
     pub name: String,
-    /// What it does, in its server's words.
+    /// Description, as the server wrote it.
     pub description: String,
-    /// What it takes: a JSON Schema.
+    /// JSON Schema of the arguments.
     pub input_schema: Value,
-    /// Whether the operator says that it changes nothing. What its server says of that
-    /// is not believed.
+    /// Whether the operator declares it read-only. The server's own hint is ignored,
+    /// because it is not trusted.
     pub read_only: bool,
 }
 
-/// What a tool answered.
+/// Answer of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolAnswer {
-    /// Its answer, as text.
+    /// Text of the answer.
     pub text: String,
-    /// Whether it says that it failed.
+    /// Whether the tool reports an error.
     pub failed: bool,
-    /// Pictures, sound and other files in it.
+    /// Images, audio and other files.
     pub files: Vec<File>,
 }
 
-/// The structured part of an answer, where there is one.
+/// Structured content of an answer, if the server sends any.
 pub type Structured = Option<Map<String, Value>>;
 
-/// A server of tools cannot be spoken to.
+/// A tool server failed, or could not be reached.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ToolTrouble(pub String);
 
 impl ToolTrouble {
-    /// What a recording says that has something else.
+    /// Prefix of the error when a recording does not match.
     pub(crate) const DIVERGED: &str = "diverges from the recording";
 
-    /// Whether only a recording was asked, and it has something else: asking again
-    /// does not help.
+    /// Whether the error comes from a replay whose recording does not match. A retry does
+    /// not help.
     pub fn is_divergence(&self) -> bool {
         self.0.starts_with(ToolTrouble::DIVERGED)
     }
 }
 
-/// Somebody who has tools.
+/// A provider of tools.
 pub trait ToolServer: Send + Sync + Debug {
-    /// The operator's name for it.
+    /// Name that the operator gave the server.
     fn name(&self) -> &str;
 
-    /// Whether the operator says that a tool, by its full name, changes nothing.
+    /// Whether the operator declares a tool read-only, by its qualified name.
     fn reads_only(&self, _tool: &str) -> bool {
         false
     }
 
-    /// The tools it has.
+    /// Lists its tools.
     fn tools(&self) -> Later<'_, Result<Arc<[Tool]>, ToolTrouble>>;
 
-    /// Calls one of them, by its full name. Dropping the future abandons the call.
+    /// Calls a tool by its qualified name. Dropping the future abandons the call.
     fn call<'a>(
         &'a self,
         tool: &'a str,
@@ -72,7 +72,7 @@ pub trait ToolServer: Send + Sync + Debug {
         place: Place<'a>,
     ) -> Later<'a, Result<ToolAnswer, ToolTrouble>>;
 
-    /// The same, with the structured part of the answer where the server sends one.
+    /// Like [`call`](Self::call), with the structured content of the answer.
     fn call_whole<'a>(
         &'a self,
         tool: &'a str,

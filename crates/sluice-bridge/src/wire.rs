@@ -1,6 +1,6 @@
-//! The one seam between adapters and providers: a request goes out, an answer
-//! comes in, piece by piece. Live it is `outbound`; a recording keeps what passes,
-//! a replay answers without any network.
+//! The interface between adapters and the network: a request goes out, a response comes in as a
+//! stream. `outbound` is the live implementation, a recorder stores the traffic, a replay
+//! answers from a recording without network.
 
 use crate::outbound::error::OutboundError;
 use crate::outbound::{Outbound, Reply, Request};
@@ -9,37 +9,36 @@ use sluice_core::port::Later;
 use std::fmt::Debug;
 use std::time::Duration;
 
-/// Which request of which dispatch: what a recording finds it by.
+/// Identifies a request within a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place<'a> {
-    /// The step; `step[3]` for an instance.
+    /// Step id; `step[3]` for an instance.
     pub step: &'a str,
-    /// Which dispatch of it.
+    /// Number of the step's dispatch.
     pub dispatch_no: u32,
-    /// Which request of that dispatch, from 1.
+    /// Number of the request within the dispatch, from 1.
     pub number: u32,
 }
 
 impl Place<'_> {
-    /// Of what belongs to no dispatch, such as asking how somebody is. It is not
-    /// kept in recordings, and a replay answers it with nothing.
+    /// For requests outside of dispatches, such as health checks. Recordings do not contain
+    /// them, and a replay answers with nothing.
     pub const ASIDE: Place<'static> = Place { step: "", dispatch_no: 0, number: 0 };
 
-    /// Whether it belongs to no dispatch.
+    /// Whether the request belongs to no dispatch.
     pub fn is_aside(&self) -> bool {
         self.dispatch_no == 0
     }
 }
 
-/// Carries requests to providers.
+/// Sends requests to providers.
 pub trait Wire: Send + Sync + Debug {
-    /// Whether somebody is really asked, who must be shown a key.
+    /// Whether requests reach a real provider, which needs a key.
     fn is_live(&self) -> bool {
         true
     }
 
-    /// Whether a server takes connections at a URL. A replay, which calls no server,
-    /// answers that every one does.
+    /// Whether a server accepts connections at a URL. A replay always succeeds.
     fn reach<'a>(
         &'a self,
         url: &'a str,
@@ -49,8 +48,8 @@ pub trait Wire: Send + Sync + Debug {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// Asks, and answers as soon as it is known what comes back. Dropping the
-    /// answer closes the connection.
+    /// Sends a request and returns when the response's head has arrived. Dropping the
+    /// response closes the connection.
     fn open<'a>(
         &'a self,
         place: Place<'a>,
@@ -58,15 +57,15 @@ pub trait Wire: Send + Sync + Debug {
     ) -> Later<'a, Result<Box<dyn Incoming>, OutboundError>>;
 }
 
-/// An answer that is still coming.
+/// A response whose body is still arriving.
 pub trait Incoming: Send {
-    /// The status.
+    /// HTTP status.
     fn status(&self) -> u16;
 
-    /// What was said beside it.
+    /// Response headers.
     fn headers(&self) -> &HeaderMap;
 
-    /// The next part of it; none at its end.
+    /// Next part of the body; `None` at its end.
     fn chunk(&mut self) -> Later<'_, Result<Option<Vec<u8>>, OutboundError>>;
 }
 

@@ -1,11 +1,10 @@
-//! What the engine relies on in every adapter, case by case.
+//! Suite for adapters.
 //!
-//! The caller knows how to make its adapter say something, take long or fail, and
-//! says so in a `Subject`. `endings` tries how calls end, `streams` what comes before
-//! the end, `texts` what goes in, `tooling` who may call tools, `standing` the rest.
+//! The caller provides a `Subject`: the adapter and requests that make it answer, take long or
+//! fail. `endings` tests how calls end, `streams` what is emitted before the end, `texts`
+//! unusual inputs, `tooling` tool calls, `standing` provider name, capabilities and health.
 //!
-//! Nothing here waits for longer than a case allows: an adapter that hangs fails its
-//! case and is dropped.
+//! Every case has a time limit: an adapter that hangs fails its case and is dropped.
 
 mod endings;
 mod standing;
@@ -27,48 +26,48 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Makes a request whose answer has this text in it.
+/// Creates a request whose answer contains the given text.
 pub type Says = Arc<dyn Fn(&str) -> Request + Send + Sync>;
 
-/// Says how often something has happened, or how much of it is under way.
+/// Returns how often something has happened, or how much of it is in progress.
 pub type Count = Arc<dyn Fn() -> usize + Send + Sync>;
 
-/// An adapter, and how to make it do what a case needs.
+/// The adapter under test, and requests for the cases.
 pub struct Subject {
-    /// The adapter.
+    /// Adapter under test.
     pub adapter: Arc<dyn Adapter>,
-    /// Requests that it answers soon.
+    /// Creates requests that it answers soon.
     pub says: Says,
-    /// One that it answers in several pieces of text.
+    /// A request that it answers in several pieces of text.
     pub streams: Option<Request>,
-    /// One that takes at least ten seconds.
+    /// A request that takes at least ten seconds.
     pub slow: Request,
-    /// One that fails.
+    /// A request that fails.
     pub fails: Option<Request>,
-    /// One that needs a tool.
+    /// A request that needs a tool.
     pub tools: Option<Tooling>,
-    /// How much of its work goes on, where the caller can see that from outside:
-    /// processes, open connections, tasks. Nothing, where nobody calls it.
+    /// How much work is in progress, if the caller can observe it from outside: processes,
+    /// open connections, tasks. Zero while no call runs.
     pub underway: Option<Count>,
 }
 
-/// How an adapter is made to call a tool.
+/// How to make an adapter call a tool.
 pub struct Tooling {
     /// A request whose work calls a tool.
     pub request: Request,
-    /// How often tools were really called so far.
+    /// Number of tool calls made so far.
     pub called: Count,
 }
 
 impl Subject {
-    /// An adapter that is only known to answer and to take long.
+    /// A subject that can only answer and take long.
     pub fn new(adapter: Arc<dyn Adapter>, says: Says, slow: Request) -> Subject {
         let (streams, fails, tools, underway) = (None, None, None, None);
         Subject { adapter, says, streams, slow, fails, tools, underway }
     }
 }
 
-/// A request for a first dispatch with nothing in it but a message, to start from.
+/// A minimal request of a first dispatch.
 pub fn request(message: &str) -> Request {
     Request {
         run: RunId(1),
@@ -101,7 +100,7 @@ pub fn request(message: &str) -> Request {
 
 type Check = for<'a> fn(&'a Subject) -> Later<'a, Tried>;
 
-/// Every case. The names are part of what users see: they stay as they are.
+/// All cases. The names are a public interface and stay unchanged.
 const CASES: [(&str, Check); 16] = [
     ("it answers within its timeout", |s| Box::pin(endings::answers(s))),
     ("the text of the answer is what was streamed", |s| Box::pin(streams::whole(s))),
@@ -128,7 +127,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     CASES.iter().map(|(name, _)| *name)
 }
 
-/// Tries every case, one after the other.
+/// Runs all cases in order.
 pub async fn check(subject: &Subject) -> Report {
     let mut cases = Vec::new();
     for (case, _) in CASES {
@@ -137,7 +136,7 @@ pub async fn check(subject: &Subject) -> Report {
     Report { cases }
 }
 
-/// Tries one case, by its name; nothing if there is none of that name.
+/// Runs one case by name; `None` if there is no such case.
 pub async fn check_case(subject: &Subject, name: &str) -> Option<Case> {
     let (case, check) = CASES.iter().find(|(case, _)| *case == name)?;
     Some(Case { case, verdict: check(subject).await.into() })
@@ -145,7 +144,7 @@ pub async fn check_case(subject: &Subject, name: &str) -> Option<Case> {
 
 const STOP: Duration = Duration::from_millis(CONFORMANCE_STOP_MS);
 
-/// Makes a call and waits for its answer, no longer than it may take.
+/// Makes a call with the request's own time limit.
 async fn call(subject: &Subject, request: &Request, watch: &Watch<'_>) -> Result<Answer, Stop> {
     call_within(subject, request, watch, Duration::from_millis(request.timeout_ms)).await
 }
@@ -156,24 +155,23 @@ async fn call_within(
     watch: &Watch<'_>,
     patience: Duration,
 ) -> Result<Answer, Stop> {
-    // An adapter may do its work before it answers with a future, and break there.
+    // An adapter may already panic before it returns the future.
     let doing = AssertUnwindSafe(async { subject.adapter.execute(request, watch).await });
     match tokio::time::timeout(patience, doing.catch_unwind()).await {
         Ok(Ok(Execution::Done(answer))) => Ok(*answer),
         Ok(Ok(Execution::Accepted)) => {
-            failed("it left the work to somebody elsewhere; check that gateway instead")
+            failed("it deferred the work to a remote gateway; check that gateway instead")
         }
         Ok(Err(_)) => failed("it panicked"),
         Err(_) => failed(format!("it did not end within {} ms", patience.as_millis())),
     }
 }
 
-/// The code of an answer's error.
 fn code(answer: &Answer) -> Option<CallErrorCode> {
     answer.error.as_ref().map(|error| error.code)
 }
 
-/// The text of an answer that is no error.
+/// The text of a successful answer.
 fn text(answer: Answer) -> Result<String, Stop> {
     match answer.error {
         None => Ok(answer.text.unwrap_or_default()),

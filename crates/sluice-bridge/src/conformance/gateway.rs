@@ -1,11 +1,11 @@
-//! What the engine relies on in every gateway elsewhere, case by case, over HTTP.
+//! Suite for remote gateways, over HTTP.
 //!
-//! The suite is the engine's end: it sends dispatches, and `receiver` takes what comes
-//! back. `taking` tries what is asked of a gateway, `results` what it brings,
-//! `stopping` how work ends early.
+//! The suite acts as the engine: it sends dispatches, and `receiver` receives the results.
+//! `taking` tests which requests a gateway accepts, `results` its results, `stopping`
+//! cancellation and timeouts.
 //!
-//! The steps of its dispatches are called `quick` and `slow`, so that a scripted
-//! adapter can tell them apart; each has a run of its own.
+//! The steps of its dispatches are named `quick` and `slow`, so that a scripted adapter can
+//! distinguish them; each dispatch has its own run.
 
 mod ask;
 pub mod receiver;
@@ -27,39 +27,39 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A gateway, and how to make it do what a case needs.
+/// The gateway under test, and inputs for the cases.
 #[derive(Debug, Clone)]
 pub struct Target {
-    /// Where it is, without the path of the protocol.
+    /// Base URL, without the path of the protocol.
     pub url: String,
-    /// What it must be shown.
+    /// Key that the suite sends to the gateway.
     pub key: Secret,
-    /// What it must show; where that is not known, anything will do.
+    /// Token that the gateway must send; `None` accepts any.
     pub token: Option<Secret>,
-    /// Which of its adapters is meant.
+    /// Name of the gateway's adapter to use.
     pub provider: String,
-    /// An instruction that is soon done.
+    /// An instruction that is done quickly.
     pub quick: String,
-    /// One that takes at least ten seconds.
+    /// An instruction that takes at least ten seconds.
     pub slow: String,
-    /// Whether it says that it answers with results.
+    /// Whether the gateway returns results synchronously.
     pub replies: Replies,
-    /// The first of the runs that dispatches belong to, which nobody has used: a
-    /// gateway remembers dispatches.
+    /// First of the run ids that the suite uses. They must be unused, because a gateway
+    /// remembers dispatches.
     pub first_run: RunId,
 }
 
-/// Whether a gateway answers with results.
+/// How a gateway returns results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Replies {
-    /// It does not say so.
+    /// By callback only.
     #[default]
     ByCallback,
-    /// It does: its row has the capability `sync`.
+    /// Synchronously: its row has the capability `sync`.
     AtOnce,
 }
 
-/// What a case has at hand.
+/// What a case uses.
 struct Bench<'a> {
     target: &'a Target,
     out: &'a Outbound,
@@ -76,7 +76,7 @@ impl Bench<'_> {
 
 type Check = for<'a> fn(&'a Bench<'a>) -> Later<'a, Tried>;
 
-/// Every case. The names are part of what users see: they stay as they are.
+/// All cases. The names are a public interface and stay unchanged.
 const CASES: [(&str, Check); 12] = [
     ("health is answered within five seconds", |b| Box::pin(taking::health(b))),
     ("a dispatch is answered with 202 and its ids", |b| Box::pin(taking::accepted(b))),
@@ -97,7 +97,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     CASES.iter().map(|(name, _)| *name)
 }
 
-/// A suite: a gateway, the way to it, and who takes what it brings.
+/// A suite for one gateway.
 pub struct Suite {
     target: Target,
     out: Arc<Outbound>,
@@ -106,12 +106,12 @@ pub struct Suite {
 }
 
 impl Suite {
-    /// For a gateway that brings its results to this receiver.
+    /// The gateway must be able to reach `receiver`.
     pub fn new(target: Target, out: Arc<Outbound>, receiver: Receiver) -> Suite {
         Suite { target, out, receiver, runs: AtomicU64::new(0) }
     }
 
-    /// Tries every case, one after the other.
+    /// Runs all cases in order.
     pub async fn check(&self) -> Report {
         let mut cases = Vec::new();
         for name in names() {
@@ -120,7 +120,7 @@ impl Suite {
         Report { cases }
     }
 
-    /// Tries one case, by its name; nothing if there is none of that name.
+    /// Runs one case by name; `None` if there is no such case.
     pub async fn check_case(&self, name: &str) -> Option<Case> {
         let (case, check) = CASES.iter().find(|(case, _)| *case == name)?;
         let Suite { target, out, receiver, runs } = self;
@@ -134,12 +134,13 @@ impl Suite {
 }
 
 impl Suite {
-    /// What is wrong, without secrets: a gateway may repeat what it was shown.
+    /// Redacts an explanation, because a gateway may repeat the secrets it received.
     fn clean(&self, why: &str) -> String {
         let secrets = [&self.target.key].into_iter().chain(&self.target.token);
         match Scrub::new(secrets) {
             Ok(scrub) => scrub.text(why).into_owned(),
-            Err(_) => "it is not so, and why cannot be shown".to_owned(),
+            Err(_) => "the case failed; the reason cannot be shown because it may contain a secret"
+                .to_owned(),
         }
     }
 }

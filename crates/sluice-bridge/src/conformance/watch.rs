@@ -1,35 +1,35 @@
-//! The engine's end of a call, as a suite holds it: keeps what passes and when.
+//! The suite's implementation of `Call`: records what the adapter emits and requests.
 
 use sluice_core::port::Later;
 use sluice_core::port::adapter::{Call, Closed, Emission, ToolUse, ToolVerdict};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio_util::sync::CancellationToken;
 
-/// What a watch does with what it is handed.
+/// How the call responds to the adapter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Manner {
-    /// Takes everything, and lets every tool be called.
+    /// Accepts emissions and allows every tool.
     #[default]
     Takes,
-    /// Takes everything, and lets no tool be called.
+    /// Accepts emissions and denies every tool.
     Denies,
-    /// Is gone: whatever is handed over is answered so.
+    /// Is closed.
     Gone,
 }
 
-/// What was seen.
+/// What was recorded.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Seen {
-    /// What was handed over and taken.
+    /// Accepted emissions.
     pub(super) taken: Vec<Emission>,
-    /// How often something was handed over, taken or not.
+    /// Number of emissions, accepted or not.
     pub(super) handed: usize,
-    /// The tools that were asked about, each with what the probe said then.
+    /// Requested tools, each with the number of tool calls before the request.
     pub(super) asked: Vec<(String, usize)>,
 }
 
 impl Seen {
-    /// The pieces of text, joined.
+    /// The joined text emissions.
     pub(super) fn text(&self) -> String {
         let piece = |one: &Emission| match one {
             Emission::Text(text) => Some(text.clone()),
@@ -39,13 +39,12 @@ impl Seen {
     }
 }
 
-/// Says how often something has happened.
+/// Returns how often something has happened.
 pub(super) type Probe<'a> = &'a (dyn Fn() -> usize + Send + Sync);
 
-/// The engine's end.
 pub(super) struct Watch<'a> {
     manner: Manner,
-    /// How often tools were called, for whoever asks about one.
+    /// Counts the tool calls that were made.
     called: Probe<'a>,
     pub(super) cancel: CancellationToken,
     seen: Mutex<Seen>,
@@ -74,7 +73,8 @@ impl Call for Watch<'_> {
     fn emit(&self, emission: Emission) -> Later<'_, Result<(), Closed>> {
         self.look().handed += 1;
         Box::pin(async move {
-            // Whoever does not wait for it has not handed it over.
+            // An adapter that does not await the future has not handed the emission
+            // over.
             tokio::task::yield_now().await;
             if self.manner == Manner::Gone {
                 return Err(Closed);
@@ -91,7 +91,7 @@ impl Call for Watch<'_> {
             tokio::task::yield_now().await;
             match self.manner {
                 Manner::Takes => Ok(ToolVerdict::Allowed),
-                Manner::Denies => Ok(ToolVerdict::Denied("a rule says no".to_owned())),
+                Manner::Denies => Ok(ToolVerdict::Denied("a policy denies it".to_owned())),
                 Manner::Gone => Err(Closed),
             }
         })

@@ -1,10 +1,10 @@
-//! A step that is one call of one tool, without a model.
+//! Adapter for steps that call one tool without a model.
 //!
-//! The step names exactly one tool. What is piped into it, else its command, is the
-//! tool's input: a JSON object as it is, any other text as `{"input": text}`. The
-//! call is asked for like any call of a tool by a model; what is refused fails the
-//! step. What the tool answers is the step's text, and the structured part of it,
-//! else the object in the text, its outputs.
+//! The step names exactly one tool. The tool's input is the step's stdin, otherwise its
+//! command: a JSON object as it is, any other text as `{"input": text}`. The engine decides
+//! about the call as it does for a tool call of a model; a denied call fails the step. The
+//! tool's answer is the step's text; its structured content, otherwise the object in the text,
+//! gives the outputs.
 
 use crate::media::{self, File};
 use crate::normalise;
@@ -20,25 +20,26 @@ use sluice_core::visible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The one call of a dispatch.
+/// Id of the single call of a dispatch.
 const CALL: &str = "call_1";
 
-/// Calls tools of servers.
+/// Calls the tools of its servers.
 pub struct McpAdapter {
     servers: Vec<Arc<dyn ToolServer>>,
 }
 
 impl McpAdapter {
-    /// One that has the tools of these servers.
     pub fn new(servers: Vec<Arc<dyn ToolServer>>) -> McpAdapter {
         McpAdapter { servers }
     }
 
-    /// The tool that is meant, and whose it is.
+    /// The tool that the step names, and its server.
     fn find<'a>(&'a self, request: &'a Request) -> Result<(&'a str, &'a dyn ToolServer), String> {
         let [tool] = request.tools.as_slice() else {
             let count = request.tools.len();
-            return Err(format!("a step here calls one tool, and {count} are named in `tools`"));
+            return Err(format!(
+                "an `mcp` step must name exactly one tool in `tools`, found {count}"
+            ));
         };
         let shown = visible::brief(tool);
         let of = tool.split_once('.').filter(|(_, own)| !own.is_empty() && *own != "*");
@@ -47,11 +48,13 @@ impl McpAdapter {
         };
         match self.servers.iter().find(|one| one.name() == server) {
             Some(found) if only_reads(request) && !found.reads_only(tool) => {
-                let told = "`read_only_tools` of its server in `sluice.toml` does not name it";
-                Err(format!("the step may only read, and `{shown}` is not known to: {told}"))
+                let told = "`read_only_tools` of its server in `sluice.toml` does not list it";
+                Err(format!(
+                    "the step may only use read-only tools, and `{shown}` is not declared read-only: {told}"
+                ))
             }
             Some(found) => Ok((tool, found.as_ref())),
-            None => Err(format!("this gateway has no server of tools for `{shown}`")),
+            None => Err(format!("this gateway has no tool server for `{shown}`")),
         }
     }
 
@@ -76,12 +79,12 @@ impl McpAdapter {
     }
 }
 
-/// Whether the step may call only tools that read.
+/// Whether the step may call only read-only tools.
 fn only_reads(request: &Request) -> bool {
     request.constraints.data_access.as_deref() == Some("read_only")
 }
 
-/// What a step gives its tool.
+/// Input of the tool.
 fn input(request: &Request) -> Map<String, Value> {
     let piped = request.stdin.as_deref().filter(|text| !text.trim().is_empty());
     let text = piped.unwrap_or(&request.message);
@@ -89,7 +92,7 @@ fn input(request: &Request) -> Map<String, Value> {
         .unwrap_or_else(|| Map::from_iter([("input".to_owned(), text.into())]))
 }
 
-/// Asks whether the tool may be called, and calls it.
+/// Asks the engine to decide about the call, and makes it if it is allowed.
 async fn asked(
     server: &dyn ToolServer,
     tool: &str,
@@ -165,12 +168,12 @@ impl Adapter for McpAdapter {
         Capabilities { cancel: true, ..Capabilities::default() }
     }
 
-    /// Tools send no bills that we know of.
+    /// The cost of tools is unknown to Sluice.
     fn quote(&self, _step: &str) -> Quote {
         Quote::Free
     }
 
-    /// A server is started when it is first needed, not to ask how it is.
+    /// Does not start a server only to check its health.
     fn health(&self) -> Later<'_, Health> {
         let health = if self.servers.is_empty() { Health::Offline } else { Health::Healthy };
         Box::pin(std::future::ready(health))

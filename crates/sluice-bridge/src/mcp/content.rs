@@ -1,11 +1,11 @@
-//! What a tool answered, as text and as an object.
+//! Parses the answer of a tool, as text and as an object.
 
 use crate::limits::{ARTEFACTS_MAX, TOOL_TEXT_BYTES_MAX};
 use crate::media::{File, FileContent, decoded_len};
 use crate::tools::ToolAnswer;
 use serde_json::{Map, Value};
 
-/// The answer of a tool, out of what its server sent; none if it is none.
+/// Parses a tool result; `None` if it is malformed.
 pub(super) fn read(result: &Value) -> Option<(ToolAnswer, Option<Map<String, Value>>)> {
     let result = result.as_object()?;
     let structured = result.get("structuredContent").and_then(Value::as_object).cloned();
@@ -24,7 +24,7 @@ pub(super) fn read(result: &Value) -> Option<(ToolAnswer, Option<Map<String, Val
     Some((ToolAnswer { text: bounded(text), failed, files }, structured))
 }
 
-/// A block as text. What is no text is named, with what it is and how long.
+/// A content block as text. Other content is described by type and size.
 fn block(block: &Value) -> String {
     let text = |of: &Value, name: &str| of.get(name).and_then(Value::as_str).map(str::to_owned);
     let kind = text(block, "type").unwrap_or_default();
@@ -48,11 +48,11 @@ fn block(block: &Value) -> String {
             let uri = text(block, "uri").unwrap_or_default();
             format!("[resource: {uri}, {}]", mime(block))
         }
-        _ => "[something this version does not know]".to_owned(),
+        _ => "[content of an unknown type]".to_owned(),
     }
 }
 
-/// The picture, sound or file that a block is; none if it is text.
+/// The file in a content block, if it has one.
 fn file(block: &Value) -> Option<File> {
     let text = |of: &Value, name: &str| of.get(name).and_then(Value::as_str).map(str::to_owned);
     let unknown = || "application/octet-stream".to_owned();
@@ -103,7 +103,7 @@ mod tests {
             "[resource: file:///x, text/plain, 4 bytes]",
             "[resource: file:///y, unknown type, 3 bytes]",
             "[resource: https://example.com/z, text/html]",
-            "[something this version does not know]",
+            "[content of an unknown type]",
         ];
         assert_eq!((answer.text, answer.failed), (lines.join("\n"), false));
         let file = |mime: &str, data: &str| File {

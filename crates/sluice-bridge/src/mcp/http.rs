@@ -1,8 +1,7 @@
-//! A server of tools elsewhere: streamable HTTP.
+//! Connection to a remote tool server: streamable HTTP.
 //!
-//! Every message is a POST of its own. The answer comes as JSON, or among the
-//! events of a stream. A server that gave us a session and no longer knows it
-//! answers 404; it is greeted anew then.
+//! Every message is a POST. The answer comes as JSON, or as an event of a stream. A server that
+//! has lost our session answers 404, and the session is initialised again.
 
 use super::message::{self, Message};
 use super::stream::Events;
@@ -22,22 +21,22 @@ use tokio::sync::Semaphore;
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
-/// Where a server of tools is, as the operator writes it.
+/// Address of a remote tool server, as the operator configures it.
 #[derive(Debug, Clone)]
 pub struct Address {
-    /// Where.
+    /// URL of the MCP endpoint.
     pub url: String,
-    /// The key that it is shown.
+    /// Key that Sluice sends to the server.
     pub key: Option<NamedSecret>,
-    /// Who carries requests there.
+    /// Sends the requests.
     pub wire: Arc<dyn Wire>,
 }
 
-/// The way to a server elsewhere.
+/// Connection to a remote server.
 #[derive(Debug)]
 pub(super) struct Link {
     address: Address,
-    /// What the server knows us by.
+    /// Session id that the server assigned.
     session: Mutex<Option<HeaderValue>>,
     version: Mutex<Option<&'static str>>,
     last: AtomicU64,
@@ -57,17 +56,17 @@ impl Link {
         })
     }
 
-    /// Says the version from now on that was agreed on.
+    /// Sets the negotiated protocol version, which every further request carries.
     pub(super) fn agreed(&self, version: &'static str) {
         *self.version.lock().unwrap_or_else(PoisonError::into_inner) = Some(version);
     }
 
-    /// Whether the tools have changed since this was asked last.
+    /// Whether the tool list has changed since the last call.
     pub(super) fn take_changed(&self) -> bool {
         self.changed.swap(false, Ordering::Relaxed)
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a request and waits for the answer.
     pub(super) async fn ask(
         self: &Arc<Link>,
         method: &str,
@@ -97,9 +96,9 @@ impl Link {
         outcome
     }
 
-    /// Tells something.
+    /// Sends a notification or a reply.
     pub(super) async fn tell(&self, text: String) {
-        // Whoever asks next hears that nobody is there.
+        // If the server is unreachable, the next request gets the error.
         let _ = self.post(text, Duration::from_millis(MCP_NOTE_MS), Place::ASIDE).await;
     }
 
@@ -141,25 +140,27 @@ impl Link {
         Ok(headers)
     }
 
-    /// What a status says.
+    /// Checks the HTTP status.
     fn judge(&self, incoming: &dyn Incoming) -> Result<(), Trouble> {
         let known = || self.session.lock().unwrap_or_else(PoisonError::into_inner).is_some();
         match incoming.status() {
             200 => Ok(()),
-            404 if known() => Err(Trouble::Unsent("has forgotten the session".to_owned())),
+            404 if known() => Err(Trouble::Unsent("has lost the session".to_owned())),
             401 | 403 => Err(Trouble::Refused("the key was not accepted".to_owned())),
             status => Err(Trouble::Lost(format!("answered {status}"))),
         }
     }
 
-    /// Reads until the answer comes.
+    /// Reads the response until it contains the answer.
     async fn answer(&self, id: u64, incoming: &mut dyn Incoming) -> Result<Value, Trouble> {
         let kind = incoming.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let kind = kind.and_then(|kind| kind.split(';').next()).unwrap_or_default().trim();
         let stream = kind.eq_ignore_ascii_case("text/event-stream");
         if !stream && !kind.eq_ignore_ascii_case("application/json") {
             let kind = message::told(kind);
-            return Err(Trouble::Lost(format!("answered with `{kind}`, which is not spoken here")));
+            return Err(Trouble::Lost(format!(
+                "answered with content type `{kind}`, expected `application/json` or `text/event-stream`"
+            )));
         }
         let (mut events, mut whole) = (Events::default(), Vec::new());
         while let Some(part) = incoming.chunk().await.map_err(|error| lost(&error))? {
@@ -178,7 +179,7 @@ impl Link {
         answer.unwrap_or_else(|| Err(Trouble::Lost("ended without an answer".to_owned())))
     }
 
-    /// Takes what the server says; the answer if it is among it.
+    /// Processes messages of the server; returns the answer if it is among them.
     async fn hear(&self, id: u64, text: &[u8]) -> Option<Result<Value, Trouble>> {
         let mut answer = None;
         for said in message::read(text) {
@@ -203,9 +204,9 @@ fn lost(error: &OutboundError) -> Trouble {
     Trouble::Lost(error.to_string())
 }
 
-/// Takes a question back when nobody waits for its answer any more.
+/// Cancels a request when its caller is dropped or timed out.
 struct Leave {
-    /// Nothing once it is answered.
+    /// `None` once the request is answered.
     link: Option<Arc<Link>>,
     id: u64,
 }
@@ -214,7 +215,7 @@ impl Drop for Leave {
     fn drop(&mut self) {
         let Some(link) = self.link.take() else { return };
         let id = self.id;
-        // As well as it goes: without a runtime there is nobody to carry it.
+        // Best effort: without a runtime nothing can be sent.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move { link.tell(message::cancelled(id)).await });
         }

@@ -1,43 +1,41 @@
-//! Lines of a pipe, none longer than a bound.
+//! Reads lines from a pipe, with a length limit.
 
 use crate::limits::READ_BYTES_MAX;
 use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-/// What is done with a line that is too long.
+/// Treatment of a line over the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Long {
     /// It is an error.
     Refused,
-    /// It comes in parts.
+    /// It is returned in pieces.
     Cut,
 }
 
-/// Reads lines.
 #[derive(Debug)]
 pub(super) struct Lines<R> {
     pipe: R,
     bytes_max: usize,
     long: Long,
     held: Vec<u8>,
-    /// How much of what is held has no line's end in it.
+    /// Length of the prefix that has no line end.
     searched: usize,
     ended: bool,
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
-    /// Refuses a line over the bound.
+    /// Fails at a line over the limit.
     pub(super) fn new(pipe: R, bytes_max: usize) -> Lines<R> {
         Lines { pipe, bytes_max, long: Long::Refused, held: Vec::new(), searched: 0, ended: false }
     }
 
-    /// The same, but a line over the bound comes in parts.
+    /// Returns a line over the limit in pieces.
     pub(super) fn cutting(self) -> Lines<R> {
         Lines { long: Long::Cut, ..self }
     }
 
-    /// The next line without its end; none when the pipe is closed. Dropping the
-    /// future loses nothing.
+    /// Next line without its line end; `None` when the pipe is closed. Cancel-safe.
     pub(super) async fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
         loop {
             let found = self.held[self.searched..].iter().position(|byte| *byte == b'\n');

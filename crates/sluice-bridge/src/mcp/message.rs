@@ -1,37 +1,32 @@
-//! Messages of JSON-RPC 2.0, as the Model Context Protocol uses it.
+//! JSON-RPC 2.0 messages of the Model Context Protocol.
 
 use serde_json::{Value, json};
 use sluice_core::visible;
 
-/// A method that the other side does not have.
+/// JSON-RPC error code "method not found".
 const NO_METHOD: i64 = -32601;
 
-/// What a server says.
+/// A message of the server.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Message {
-    /// The answer to what was asked under a number.
+    /// Answer to one of our requests.
     Answer {
-        /// The number.
         id: u64,
-        /// What was answered, or why nothing was.
+        /// Result, or the error's message.
         outcome: Result<Value, String>,
     },
-    /// It asks something itself.
+    /// A request of the server.
     Asked {
-        /// Its own name for the question.
+        /// Id that the server gave the request.
         id: Value,
-        /// What.
         method: String,
     },
-    /// It tells something.
-    Told {
-        /// What.
-        method: String,
-    },
+    /// A notification.
+    Told { method: String },
 }
 
-/// What a text says; nothing where it says nothing that could be meant for us.
-/// An older version of the protocol lets several messages come as one list.
+/// Parses messages and skips malformed ones. Older protocol versions allow several messages in
+/// one list.
 pub(super) fn read(text: &[u8]) -> Vec<Message> {
     match serde_json::from_slice(text) {
         Ok(Value::Array(all)) => all.into_iter().filter_map(message).collect(),
@@ -60,35 +55,35 @@ fn message(mut value: Value) -> Option<Message> {
     Some(Message::Answer { id, outcome })
 }
 
-/// What an error says, short enough to be told on.
+/// Message of a JSON-RPC error, shortened.
 fn refusal(error: &Value) -> String {
     let said = error.get("message").and_then(Value::as_str).unwrap_or_default();
     let code = error.get("code").and_then(Value::as_i64).unwrap_or_default();
     format!("{} ({code})", told(said))
 }
 
-/// A stranger's words on one line, as far as they are repeated.
+/// Untrusted text on one line, shortened and without control characters.
 pub(super) fn told(said: &str) -> String {
     visible::brief(said).into_owned()
 }
 
-/// A question.
+/// A JSON-RPC request.
 pub(super) fn request(id: u64, method: &str, params: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
 }
 
-/// Something told, that is not answered.
+/// A JSON-RPC notification.
 pub(super) fn notification(method: &str, params: &Value) -> String {
     json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string()
 }
 
-/// That nobody waits for an answer any more.
+/// Notification that cancels a request.
 pub(super) fn cancelled(id: u64) -> String {
-    let params = json!({"requestId": id, "reason": "the call was given up"});
+    let params = json!({"requestId": id, "reason": "the call was abandoned"});
     notification("notifications/cancelled", &params)
 }
 
-/// What a server's own question is answered: that we are there, and nothing else.
+/// Reply to a server's request: only `ping` is supported.
 pub(super) fn reply(id: &Value, method: &str) -> String {
     let reply = if method == "ping" {
         json!({"jsonrpc": "2.0", "id": id, "result": {}})

@@ -1,4 +1,4 @@
-//! A server of tools that was greeted, and what it said it has.
+//! An initialised MCP session and its tool list.
 
 use super::http;
 use super::message;
@@ -15,17 +15,15 @@ use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Versions of the protocol that are spoken, the one that is asked for first.
+/// Supported protocol versions, the preferred one first.
 const VERSIONS: [&str; 3] = ["2025-06-18", "2025-03-26", "2024-11-05"];
 
-/// The way to a server.
 #[derive(Debug)]
 pub(super) enum Link {
     Process(stdio::Link),
     Elsewhere(Arc<http::Link>),
 }
 
-/// A server that was greeted.
 #[derive(Debug)]
 pub(super) struct Session {
     link: Link,
@@ -33,7 +31,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Greets a server.
+    /// Initialises a session: negotiates the protocol version.
     pub(super) async fn greet(link: Link) -> Result<Session, Trouble> {
         let session = Session { link, list: Mutex::default() };
         let params = json!({
@@ -48,7 +46,7 @@ impl Session {
             let offered = message::told(offered);
             let spoken = VERSIONS.join(", ");
             return Err(Trouble::Lost(format!(
-                "speaks the version `{offered}` of the protocol, not {spoken}"
+                "offers protocol version `{offered}`, supported are {spoken}"
             )));
         };
         if let Link::Elsewhere(link) = &session.link {
@@ -85,8 +83,8 @@ impl Session {
         }
     }
 
-    /// What it has; asked again when it says that this has changed, or after a
-    /// while where it has no way to say so.
+    /// The tool list, from a cache. It is loaded again when the server announces a change;
+    /// for a remote server, also when it is old, because announcements may be missed.
     pub(super) async fn tools(&self, server: &str) -> Result<Arc<[Tool]>, Trouble> {
         let (changed, age_max) = match &self.link {
             Link::Process(link) => (link.take_changed(), Duration::MAX),
@@ -110,21 +108,25 @@ impl Session {
         Ok(tools)
     }
 
-    /// Asks for every page of the list.
+    /// Loads every page of the list.
     async fn list(&self, server: &str) -> Result<Vec<Tool>, Trouble> {
         let (mut tools, mut params) = (Vec::new(), json!({}));
         let until = Instant::now() + Duration::from_millis(MCP_LIST_MS);
         for _ in 0..MCP_PAGES_MAX {
             let left = until.saturating_duration_since(Instant::now());
             let mut page = self.ask("tools/list", &params, left, Place::ASIDE).await?;
-            // Descriptions go to models: a server must not pass its key on in one.
+            // Models read the descriptions: redact a key that a server repeats in
+            // one.
             known::process().scrub().value(&mut page);
             let Some(Value::Array(found)) = page.get_mut("tools").map(Value::take) else {
-                return Err(Trouble::Lost("sent a list of tools that is none".to_owned()));
+                return Err(Trouble::Lost("sent a malformed tool list".to_owned()));
             };
             for one in found {
                 let Some(tool) = tool(server, one) else {
-                    tracing::warn!(server, "a tool is left out: its name or its input is unusable");
+                    tracing::warn!(
+                        server,
+                        "skipped a tool: its name or its input schema is invalid"
+                    );
                     continue;
                 };
                 if tools.len() >= MCP_TOOLS_MAX {
@@ -141,7 +143,7 @@ impl Session {
     }
 }
 
-/// A tool as its server writes it; none if lists could not name it.
+/// Parses a tool definition; `None` if its name or schema is invalid.
 fn tool(server: &str, mut written: Value) -> Option<Tool> {
     let name = written.get("name").and_then(Value::as_str)?;
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);

@@ -1,10 +1,11 @@
-//! A server of tools that is a process of this machine: JSON, a line each way.
+//! Connection to a tool server that is a local process: one JSON message per line.
 //!
-//! One task owns the process, writes what is to be written and gives answers to
-//! whoever asked. When the link is dropped the process is ended in order: its
-//! input is closed, then it is asked to end, then killed, with all of its group.
+//! One task owns the process, writes the queued messages and routes answers to the callers.
+//! When the connection is dropped, the task ends the process group in order: it closes the
+//! standard input, then sends SIGTERM, then SIGKILL.
 //!
-//! INVARIANT: dropping the task kills the group; whoever waits is told.
+//! INVARIANT: dropping the task kills the process group, and every waiting caller gets an
+//! error.
 
 use super::lines::Lines;
 use super::message::{self, Message};
@@ -28,25 +29,26 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
-/// A process that serves tools, as the operator writes it.
+/// Command line of a tool server, as the operator configures it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
-    /// The program and its arguments.
+    /// Program and arguments.
     pub argv: Vec<String>,
-    /// Variables of our own environment that it sees beside the usual ones.
+    /// Names of environment variables that the process inherits in addition to the default
+    /// ones.
     pub env: Vec<String>,
 }
 
 type Answer = Result<Value, Trouble>;
 
-/// The way to a process.
+/// Handle to the process and its task.
 #[derive(Debug)]
 pub(super) struct Link {
     outgoing: mpsc::Sender<String>,
     desk: Arc<Desk>,
 }
 
-/// Who waits for what.
+/// Requests that wait for an answer, shared by callers and the task.
 #[derive(Debug, Default)]
 struct Desk {
     state: Mutex<State>,
@@ -56,16 +58,15 @@ struct Desk {
 struct State {
     last: u64,
     waiting: BTreeMap<u64, oneshot::Sender<Answer>>,
-    /// Why there is nobody to ask any more.
+    /// Why the connection has ended.
     ended: Option<String>,
-    /// The tools are not what they were.
+    /// Whether the server announced a changed tool list.
     changed: bool,
-    /// The last line of standard error.
+    /// Last line of standard error.
     complaint: Option<String>,
 }
 
 impl Link {
-    /// Starts the process.
     pub(super) fn start(name: &str, command: &Command) -> Result<Link, Trouble> {
         let (program, arguments) =
             command.argv.split_first().expect("a command names a program: the list is checked");
@@ -73,7 +74,7 @@ impl Link {
         for (name, value) in environment.iter().filter(|(name, _)| {
             name.to_str().is_some_and(|name| command.env.iter().any(|one| one == name))
         }) {
-            // What is handed on by name is most likely a key.
+            // A variable that is inherited by name is most likely a key: redact it.
             let source = format!("env:{}", name.to_string_lossy());
             let secret = Secret::new(value.to_string_lossy());
             let noted = known::process().note(&source, &secret);
@@ -102,24 +103,24 @@ impl Link {
         Ok(Link { outgoing, desk })
     }
 
-    /// Whether somebody is there to ask.
+    /// Whether the connection is open.
     pub(super) fn is_alive(&self) -> bool {
         self.desk.state().ended.is_none()
     }
 
-    /// Whether the tools have changed since this was asked last.
+    /// Whether the tool list has changed since the last call.
     pub(super) fn take_changed(&self) -> bool {
         std::mem::take(&mut self.desk.state().changed)
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a request and waits for the answer.
     pub(super) async fn ask(&self, method: &str, params: &Value, patience: Duration) -> Answer {
         let (id, answer) = self.desk.enter()?;
-        // The greeting is the one thing that cannot be taken back.
+        // The protocol does not allow cancelling `initialize`.
         let outgoing = (method != "initialize").then_some(&self.outgoing);
         let _leave = Leave { desk: &self.desk, id, outgoing };
         let answered = async {
-            // Nobody takes it any more: the answer says why.
+            // If the task has ended, `answer` carries the reason.
             let _ = self.outgoing.send(message::request(id, method, params)).await;
             answer.await.unwrap_or_else(|_| Err(Trouble::Lost("ended".to_owned())))
         };
@@ -127,9 +128,9 @@ impl Link {
         timeout(patience, answered).await.unwrap_or(Err(Trouble::Late(late)))
     }
 
-    /// Tells something.
+    /// Sends a notification.
     pub(super) async fn tell(&self, method: &str, params: &Value) {
-        // Whoever asks next hears that nobody is there.
+        // If the task has ended, the next request gets the error.
         let _ = self.outgoing.send(message::notification(method, params)).await;
     }
 }
@@ -153,12 +154,12 @@ impl Desk {
         Ok((id, wait))
     }
 
-    /// Takes what the server says; what is to be replied comes back.
+    /// Processes a message of the server; returns the reply to send, if any.
     fn take(&self, said: Message) -> Option<String> {
         let mut state = self.state();
         match said {
             Message::Answer { id, outcome } => {
-                // Nobody waits for what was given up.
+                // An abandoned request has no waiting caller.
                 if let Some(waiting) = state.waiting.remove(&id) {
                     let _ = waiting.send(outcome.map_err(Trouble::Refused));
                 }
@@ -175,7 +176,7 @@ impl Desk {
     fn end(&self, how: &str) {
         let mut state = self.state();
         let why = match &state.complaint {
-            Some(line) => format!("{how}; its last words: {line}"),
+            Some(line) => format!("{how}; last line on standard error: {line}"),
             None => how.to_owned(),
         };
         state.ended = Some(why.clone());
@@ -185,7 +186,7 @@ impl Desk {
     }
 }
 
-/// Takes a question back when nobody waits for its answer any more.
+/// Cancels a request when its caller is dropped.
 struct Leave<'a> {
     desk: &'a Desk,
     id: u64,
@@ -196,7 +197,7 @@ impl Drop for Leave<'_> {
     fn drop(&mut self) {
         let open = self.desk.state().waiting.remove(&self.id).is_some();
         if let Some(outgoing) = self.outgoing.filter(|_| open) {
-            // As well as it goes: a server that reads nothing is not waited for.
+            // Best effort: a server that does not read must not block the caller.
             let _ = outgoing.try_send(message::cancelled(self.id));
         }
     }
@@ -207,17 +208,17 @@ struct Attending {
     name: String,
     group: Group,
     desk: Arc<Desk>,
-    /// Weak, since the queue's end is how the task hears that nobody asks any more.
+    /// Weak, because the task ends when all senders are dropped.
     replies: mpsc::WeakSender<String>,
 }
 
-/// What ended the attending.
+/// Why the task ends.
 enum End {
-    /// The server says nothing more.
+    /// The server closed its end or broke the protocol.
     Silent(&'static str),
-    /// The process is gone.
+    /// The process has exited.
     Exited(Option<ExitStatus>),
-    /// Nobody asks any more.
+    /// The connection was dropped.
     Unwanted,
 }
 
@@ -241,7 +242,7 @@ impl Attending {
                 ("was closed", None)
             }
         };
-        // What it said before its end still counts; so do its last words.
+        // Messages and log lines from before the exit are still read.
         let rest = async { tokio::join!(listen(&mut lines, &desk, &replies), logged) };
         let _ = timeout(Duration::from_millis(SILENCE_MS), rest).await;
         let how = match status {
@@ -249,11 +250,11 @@ impl Attending {
             None => otherwise.to_owned(),
         };
         self.desk.end(&how);
-        tracing::debug!(server = self.name, "the server of tools {how}");
+        tracing::debug!(server = self.name, "the tool server {how}");
     }
 
-    /// Waits for a process whose input is closed, then asks it to end, then kills it.
-    /// How it ended, if it did so by itself.
+    /// Waits for a process whose standard input is closed, then sends SIGTERM, then
+    /// SIGKILL. Returns the exit status if it exited by itself.
     async fn close(&mut self) -> Option<ExitStatus> {
         let grace = Duration::from_millis(GRACE_MS);
         if let Ok(status) = timeout(grace, self.group.wait()).await {
@@ -264,7 +265,7 @@ impl Attending {
     }
 }
 
-/// Writes what is to be written until nobody has anything more to say.
+/// Writes queued messages until the connection is dropped.
 async fn write(mut stdin: ChildStdin, mut queue: mpsc::Receiver<String>) -> End {
     while let Some(mut text) = queue.recv().await {
         text.push('\n');
@@ -275,7 +276,7 @@ async fn write(mut stdin: ChildStdin, mut queue: mpsc::Receiver<String>) -> End 
     End::Unwanted
 }
 
-/// Gives what the server says to whoever asked.
+/// Routes the server's messages to the waiting callers.
 async fn listen(
     lines: &mut Lines<ChildStdout>,
     desk: &Desk,
@@ -289,7 +290,7 @@ async fn listen(
         };
         for said in message::read(&line) {
             let Some(reply) = desk.take(said) else { continue };
-            // A server that asks faster than it reads is not answered.
+            // A server that sends requests faster than it reads gets no replies.
             if let Some(replies) = replies.upgrade() {
                 let _ = replies.try_send(reply);
             }
@@ -297,7 +298,7 @@ async fn listen(
     }
 }
 
-/// Logs standard error up to a bound, then only keeps reading.
+/// Logs standard error up to a limit, then only drains it.
 async fn log(name: String, desk: Arc<Desk>, stderr: ChildStderr) {
     let mut lines = Lines::new(stderr, LOG_LINE_BYTES_MAX).cutting();
     let mut left = MCP_STDERR_BYTES_MAX;
@@ -309,7 +310,7 @@ async fn log(name: String, desk: Arc<Desk>, stderr: ChildStderr) {
         }
         if left > 0 {
             left = left.saturating_sub(line.len());
-            tracing::debug!(server = name, "server of tools: {}", message::told(&text));
+            tracing::debug!(server = name, "tool server: {}", message::told(&text));
         }
     }
 }

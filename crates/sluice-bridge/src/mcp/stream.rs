@@ -1,24 +1,24 @@
-//! Events of a server: what comes after `data:`, line by line.
+//! Parser for server-sent events: returns the joined `data` lines of each event.
 //!
-//! INVARIANT: no more is kept than one event, and no event is longer than a message.
+//! INVARIANT: at most one event is buffered, and no event is longer than a message may be.
 
 use crate::limits::MCP_MESSAGE_BYTES_MAX;
 
-/// An event is longer than a message may be.
+/// An event exceeds the limit of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TooLong;
 
-/// Bytes to the data of events.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     line: Vec<u8>,
     data: Vec<u8>,
-    /// The last byte ended a line by itself; a line feed after it ends nothing.
+    /// The last byte was a carriage return; a line feed after it belongs to the same line
+    /// end.
     after_return: bool,
 }
 
 impl Events {
-    /// The events that these bytes end.
+    /// Parses bytes; returns the events that they complete.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, TooLong> {
         let mut events = Vec::new();
         for byte in bytes {
@@ -38,7 +38,8 @@ impl Events {
     fn end_line(&mut self, events: &mut Vec<Vec<u8>>) {
         if self.line.is_empty() {
             let mut data = std::mem::take(&mut self.data);
-            // Each line of data ended with a line feed; the last one is no part of it.
+            // Each data line ended with a line feed; the last one does not belong
+            // to the data.
             data.pop();
             if !data.is_empty() {
                 events.push(data);

@@ -1,22 +1,21 @@
-//! Why a server of tools could not be asked.
+//! Errors of a tool server.
 
-/// What went wrong. One variant per thing the caller does next.
+/// One variant per thing the caller does next.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Trouble {
-    /// The connection was over before anything was sent, or the server has
-    /// forgotten it and did nothing: make another one and ask again.
+    /// The server did not receive or did not execute the request, because the connection
+    /// had ended or the session was lost: connect again and repeat.
     #[error("{0}")]
     Unsent(String),
-    /// It ended, or what came was no answer. What it did, nobody knows.
+    /// The connection ended, or the answer was malformed. It is unknown whether the server
+    /// executed the request.
     #[error("{0}")]
     Lost(String),
-    /// It does not do what was asked.
+    /// The server rejected the request.
     #[error("refused: {0}")]
     Refused(String),
-    /// It took too long.
     #[error("did not answer within {0} ms")]
     Late(u64),
-    /// It is asked too much at once.
-    #[error("is asked more than {0} things at once")]
+    #[error("has more than {0} calls at the same time")]
     Busy(usize),
 }

@@ -1,4 +1,4 @@
-//! What happens at one dispatch of a step.
+//! Behaviour of the scripted adapter at one dispatch.
 
 use crate::normalise::object_in;
 use sluice_core::money::Money;
@@ -6,21 +6,19 @@ use sluice_core::port::adapter::{Answer, Call, CallErrorCode, Closed, Emission, 
 use std::future::pending;
 use std::time::Duration;
 
-/// What happens at one dispatch.
 #[derive(Debug, Clone)]
 pub(super) struct Behaviour {
-    /// How long it takes before anything happens.
+    /// Delay before anything happens.
     pub(super) delay_ms: u64,
     pub(super) course: Course,
-    /// What is answered in the end, made when the script was read, so that the
-    /// way of most requests is one copy.
+    /// The answer, prepared when the script was parsed, so that most requests only clone
+    /// it.
     pub(super) answer: Answer,
-    /// Whether an object in the text becomes the outputs, because the script
-    /// gives none.
+    /// Whether an object in the text becomes the outputs, because the script has none.
     pub(super) reads_outputs: bool,
 }
 
-/// How it comes to its answer.
+/// How it arrives at its answer.
 #[derive(Debug, Clone)]
 pub(super) enum Course {
     Plain,
@@ -46,19 +44,18 @@ impl Chunk {
 }
 
 impl Behaviour {
-    /// What the answer costs.
     pub(super) fn cost(&self) -> Money {
         self.answer.usage.cost
     }
 
-    /// The answer, where it takes no time.
+    /// The answer, if it takes no time.
     pub(super) fn at_once(&self, request: &Request) -> Option<Answer> {
         let quick =
             self.delay_ms == 0 && matches!(self.course, Course::Plain | Course::Echo { .. });
         quick.then(|| self.answer(request))
     }
 
-    /// Takes its time, then answers. A cancelled one answers at once.
+    /// Waits as scripted, then answers. A cancelled call answers at once.
     pub(super) async fn play(&self, request: &Request, call: &dyn Call) -> Answer {
         let played = tokio::select! {
             biased;

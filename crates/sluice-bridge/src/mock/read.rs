@@ -1,4 +1,4 @@
-//! Reads a mock script, all problems at once.
+//! Parses a mock script and reports all problems at once.
 
 use super::behaviour::{Behaviour, Chunk, Course};
 use crate::limits::{MOCK_COST_MAX, MOCK_TOKENS_MAX};
@@ -43,7 +43,7 @@ const FIELDS: &[&str] = &[
     "session",
 ];
 
-/// Fields that mean nothing without another.
+/// Fields that require another one.
 const NEEDS: &[(&str, &str)] = &[
     ("error_code", "error"),
     ("retry_after_ms", "error"),
@@ -53,10 +53,10 @@ const NEEDS: &[(&str, &str)] = &[
     ("suffix", "echo"),
 ];
 
-/// Fields that all say what the text is.
+/// Fields that define the text; only one is allowed.
 const TEXTS: &[&str] = &["text", "chunks", "echo"];
 
-/// The entries of a script.
+/// Parses the entries of a script.
 pub(super) fn script(text: &str) -> Result<IndexMap<String, Vec<Behaviour>>, Vec<Diagnostic>> {
     let mut problems = Problems::default();
     let mut entries = IndexMap::new();
@@ -70,7 +70,7 @@ pub(super) fn script(text: &str) -> Result<IndexMap<String, Vec<Behaviour>>, Vec
     if problems.has_errors() { Err(problems.into_diagnostics(text)) } else { Ok(entries) }
 }
 
-/// A behaviour's fields as they are written.
+/// Fields of a behaviour as they are written.
 #[derive(Default)]
 struct Draft {
     text: Option<String>,
@@ -133,7 +133,7 @@ impl Draft {
     }
 }
 
-/// Where the reading has come to, and what was found wrong on the way.
+/// Parser state: the current path and the problems found so far.
 struct Reader<'p> {
     problems: &'p mut Problems,
     path: String,
@@ -146,7 +146,7 @@ impl Reader<'_> {
             return vec![self.behaviour(node)];
         };
         if items.is_empty() {
-            self.add(node, Code::BadValue, "a list of behaviours has at least one");
+            self.add(node, Code::BadValue, "a list of behaviours must not be empty");
         }
         let read = |(at, item)| self.within(&format!("[{at}]"), |reader| reader.behaviour(item));
         items.iter().enumerate().map(read).collect()
@@ -155,7 +155,7 @@ impl Reader<'_> {
     fn behaviour(&mut self, node: &Node<'_>) -> Behaviour {
         let mut draft = Draft::default();
         let entries = self.map(node);
-        // Nothing written counts as nothing set.
+        // A null value is the same as a missing field.
         for entry in entries.iter().filter(|entry| !entry.value.is_null()) {
             self.within(&entry.key, |reader| reader.field(&mut draft, entry));
         }
@@ -198,19 +198,22 @@ impl Reader<'_> {
         }
     }
 
-    /// What each field says may be right, and still not go together.
+    /// Checks combinations of fields.
     fn check_together(&mut self, entries: &[Entry<'_>], draft: &Draft) {
         let off = |entry: &Entry<'_>| matches!(entry.value.kind, Kind::Null | Kind::Bool(false));
         let set = |key: &str| entries.iter().find(|entry| entry.key == key && !off(entry));
         for (field, needed) in NEEDS {
             if let Some(entry) = set(field).filter(|_| set(needed).is_none()) {
-                let message = format!("`{field}` means nothing without `{needed}`");
+                let message = format!("`{field}` requires `{needed}`");
                 self.add_at_key(entry, message);
             }
         }
         let mut texts = TEXTS.iter().filter_map(|key| set(key));
         if let (Some(first), Some(second)) = (texts.next(), texts.next()) {
-            let message = format!("`{}` and `{}` both say what the text is", first.key, second.key);
+            let message = format!(
+                "`{}` and `{}` cannot be combined: both define the text",
+                first.key, second.key
+            );
             self.add_at_key(second, message);
         }
         let count = draft.chunks.as_ref().map_or(0, Vec::len) as u64;
@@ -218,7 +221,7 @@ impl Reader<'_> {
             && set("chunks").is_some()
             && after > count
         {
-            self.add_at_key(entry, format!("there are fewer chunks than that: {count}"));
+            self.add_at_key(entry, format!("must be at most the number of chunks ({count})"));
         }
     }
 
@@ -279,7 +282,7 @@ impl Reader<'_> {
         Some(items.iter().enumerate().filter_map(read).collect())
     }
 
-    /// Text, or a picture or sound: `{url, mime}`.
+    /// Text, or an image or audio: `{url, mime}`.
     fn chunk(&mut self, node: &Node<'_>) -> Option<Chunk> {
         if !matches!(node.kind, Kind::Map(_)) {
             return self.text(node).map(Chunk::Text);
@@ -298,7 +301,7 @@ impl Reader<'_> {
             }
         }
         let (Some(url), Some(mime)) = (url, mime) else {
-            self.add(node, Code::BadValue, "a chunk of media has `url` and `mime`");
+            self.add(node, Code::BadValue, "a chunk of media must have `url` and `mime`");
             return None;
         };
         Some(Chunk::Media { url, mime })
@@ -391,7 +394,7 @@ fn clip(text: &str) -> &str {
     text.char_indices().nth(40).map_or(text, |(at, _)| &text[..at])
 }
 
-/// The text of chunks.
+/// The joined text of chunks.
 fn spoken(chunks: &[Chunk]) -> String {
     let text = |chunk: &Chunk| match chunk {
         Chunk::Text(text) => text.clone(),
@@ -400,7 +403,7 @@ fn spoken(chunks: &[Chunk]) -> String {
     chunks.iter().map(text).collect()
 }
 
-/// The pictures and sounds of chunks, as the answer has them.
+/// The files of chunks, as the answer's `media`.
 fn shown(chunks: &[Chunk]) -> Option<Value> {
     let file = |chunk: &Chunk| match chunk {
         Chunk::Text(_) => None,

@@ -1,11 +1,12 @@
-//! Messages, as Anthropic speaks it.
+//! Dialect of Anthropic's Messages API.
 //!
-//! An object that must fit a schema is asked for as the input of a single tool that
-//! the model must call; its text is that input. While real tools are offered that
-//! cannot be, and the model is told in words.
+//! An object that must match a schema is requested as the input of a single tool that the model
+//! must call. That is impossible while real tools are offered; then the system prompt asks for
+//! it.
 //!
-//! Tokens that were thought are counted as written: the provider does not tell them
-//! apart. What was thought is sent back with the calls it led to, signed as it came.
+//! Reasoning tokens are counted as output, because the provider does not report them
+//! separately. Reasoning blocks are returned with the tool calls they led to, with their
+//! signature.
 
 use super::dialect::{Ask, Dialect, Listen, Outcome, Said, Shape, below, sensitive};
 use super::draft::{Draft, Stop, count, parse, word};
@@ -23,7 +24,6 @@ const VERSION: &str = "2023-06-01";
 /// The tool whose input is the answer.
 const ANSWER: &str = "answer";
 
-/// The dialect.
 #[derive(Debug)]
 pub(super) struct Anthropic;
 
@@ -107,7 +107,7 @@ fn result(outcome: &Outcome) -> Value {
     })
 }
 
-/// A part of the model's message.
+/// A content block of the model's message.
 #[derive(Debug)]
 enum Block {
     Text(String),
@@ -117,9 +117,9 @@ enum Block {
     },
     Redacted(String),
     Call(usize),
-    /// The call whose input is the answer.
+    /// The tool call whose input is the answer.
     Answer,
-    /// Something that is not sent back.
+    /// A block that is not returned to the provider.
     Other,
 }
 
@@ -152,13 +152,13 @@ impl Listen for Listener {
                     draft.counted.whole = said.get("usage").is_some();
                     draft.stop = Some(match reason {
                         "max_tokens" | "model_context_window_exceeded" => Stop::Length,
-                        "refusal" => Stop::Filtered("it refused".to_owned()),
+                        "refusal" => Stop::Filtered("the model refused".to_owned()),
                         _ => Stop::Done,
                     });
                 }
             }
             "message_stop" => draft.ended = draft.stop.is_some(),
-            // Pings, ends of blocks, and what is new.
+            // Pings, ends of blocks, and unknown events.
             _ => {}
         }
         Ok(())
@@ -166,7 +166,7 @@ impl Listen for Listener {
 
     fn echo(&mut self, draft: &Draft) -> Value {
         let blocks = std::mem::take(&mut self.blocks).into_iter().filter_map(|block| match block {
-            // A text without any is refused.
+            // The provider rejects an empty text.
             Block::Text(text) => (!text.is_empty()).then(|| json!({"type": "text", "text": text})),
             Block::Thinking { text, signature } => {
                 Some(json!({"type": "thinking", "thinking": text, "signature": signature}))
@@ -230,7 +230,7 @@ impl Listener {
     }
 }
 
-/// Figures of an event; each is of the whole turn so far.
+/// Token counts of an event; they are totals of the turn so far.
 fn usage(said: Option<&Value>, draft: &mut Draft) {
     let Some(said) = said else { return };
     let counted = &mut draft.counted;

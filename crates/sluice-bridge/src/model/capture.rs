@@ -1,30 +1,27 @@
-//! What is kept of a dispatch for whoever looks at the step later: what was said,
-//! and the files that came of it.
+//! The conversation and files of a dispatch that are stored with the step.
 //!
-//! INVARIANT: what is kept has a bound. What is cut says so, and how long it was.
+//! INVARIANT: the stored size is bounded. A truncated text says so, with its original length.
 
 use crate::limits::{ARTEFACTS_MAX, CONVERSATION_BYTES_MAX, MESSAGE_BYTES_MAX};
 use crate::media::File;
 use serde_json::Value;
 use sluice_core::port::adapter::Message;
 
-/// What is counted for a message beside its text.
+/// Size that a message is assumed to need in addition to its text.
 const FRAME_BYTES: usize = 64;
 
-/// What is kept.
 #[derive(Debug)]
 pub(super) struct Capture {
-    /// What was said, oldest first.
+    /// Messages, oldest first.
     pub(super) conversation: Vec<Value>,
-    /// Files, as they are kept with the step.
+    /// Files, as they are stored with the step.
     pub(super) artefacts: Vec<Value>,
-    /// The same, to be handed on.
+    /// The same files for the answer's `media`.
     pub(super) media: Vec<File>,
     left: usize,
 }
 
 impl Capture {
-    /// Nothing yet.
     pub(super) fn new() -> Capture {
         Capture {
             conversation: Vec::new(),
@@ -34,7 +31,7 @@ impl Capture {
         }
     }
 
-    /// Keeps a message, or what there is room for.
+    /// Stores a message, truncated to the remaining size.
     pub(super) fn say(&mut self, role: &str, text: &str, tool: Option<(&str, &str)>) {
         let names = tool.map_or(0, |(tool, call)| tool.len() + call.len());
         let Some(room) = self.left.checked_sub(FRAME_BYTES + names) else { return };
@@ -43,7 +40,7 @@ impl Capture {
         self.conversation.push(Message { role, text: &text, tool }.value());
     }
 
-    /// Keeps files, or that there were some.
+    /// Stores files, up to the limit.
     pub(super) fn make(&mut self, made: &[File]) {
         let room = ARTEFACTS_MAX - self.artefacts.len();
         let made = &made[..made.len().min(room)];
@@ -52,7 +49,7 @@ impl Capture {
     }
 }
 
-/// As much of a text as fits, with a mark where it was cut.
+/// Truncates a text, with a mark.
 pub(super) fn cut(text: &str, bytes_max: usize) -> String {
     if text.len() <= bytes_max {
         return text.to_owned();

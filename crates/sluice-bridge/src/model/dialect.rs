@@ -1,8 +1,8 @@
-//! How one provider is spoken to: a conversation becomes a request, the events of
-//! its answer become a draft.
+//! Interface to one provider's API: encodes a conversation as a request and decodes the events
+//! of the response into a draft.
 //!
-//! A dialect knows words and shapes. What tools may be called, what it may cost and
-//! when to stop is the same for all of them, and is decided elsewhere.
+//! A dialect only translates. Which tools may be called, what a turn may cost and when to stop
+//! is the same for all providers and decided in `converse`.
 
 use super::draft::Draft;
 use super::offer::Offered;
@@ -13,59 +13,56 @@ use serde_json::Value;
 use sluice_core::port::adapter::CallError;
 use std::fmt::Debug;
 
-/// What a model is asked, in no provider's words.
+/// A request to a model, independent of the provider.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ask<'a> {
-    /// The model.
     pub(super) model: &'a str,
-    /// Standing instructions.
+    /// System prompt.
     pub(super) system: Option<&'a str>,
     /// The conversation, oldest first.
     pub(super) said: &'a [Said],
-    /// Tools it may ask for.
+    /// Tools that the model may call.
     pub(super) tools: &'a [Offered],
-    /// Longest answer.
+    /// Output limit.
     pub(super) max_output_tokens: Option<u64>,
-    /// What its answer must be.
+    /// Required format of the answer.
     pub(super) shape: Shape<'a>,
 }
 
-/// What an answer must be.
+/// Required format of an answer.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Shape<'a> {
-    /// Text.
     Text,
-    /// An object, of any shape.
+    /// Any JSON object.
     Object,
-    /// An object that fits a schema.
+    /// An object that matches a schema.
     Fits(&'a Value),
 }
 
-/// Something that was said.
+/// A message of the conversation.
 #[derive(Debug, Clone)]
 pub(super) enum Said {
-    /// By whoever asks.
     User(String),
-    /// By the model: its message, as its provider wants it back.
+    /// The model's message, in the form that its provider wants back.
     Model(Value),
-    /// By the tools that it asked for, in its order.
+    /// Results of the requested tool calls, in order.
     Results(Vec<Outcome>),
 }
 
-/// A call that a model wants made.
+/// A tool call that a model requests.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Wanted {
-    /// The model's name for it.
+    /// Id that the model gave it.
     pub(super) id: String,
-    /// The tool, by the name it was offered under.
+    /// Alias of the tool, as it was offered.
     pub(super) name: String,
-    /// What it is to be called with: JSON, if the model can write it.
+    /// Arguments as written by the model; may be invalid JSON.
     pub(super) arguments: String,
 }
 
 impl Wanted {
-    /// The arguments; none if they are no object. No text at all is an empty one:
-    /// so models call tools that take nothing.
+    /// The arguments; `None` if they are not an object. An empty text is an empty object,
+    /// because models call tools without parameters that way.
     pub(super) fn input(&self) -> Option<Value> {
         if self.arguments.trim().is_empty() {
             return Some(Value::Object(serde_json::Map::new()));
@@ -73,77 +70,72 @@ impl Wanted {
         serde_json::from_str(&self.arguments).ok().filter(Value::is_object)
     }
 
-    /// The arguments as they may be sent back: providers refuse what is no object.
+    /// The arguments as they are sent back: providers reject anything but an object.
     pub(super) fn echo(&self) -> Value {
         self.input().unwrap_or_else(|| Value::Object(serde_json::Map::new()))
     }
 }
 
-/// What came of a call.
+/// Result of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Outcome {
-    /// The call.
     pub(super) call: Wanted,
-    /// What the model is told.
+    /// Text that the model reads.
     pub(super) text: String,
-    /// Whether it came to nothing.
     pub(super) failed: bool,
 }
 
-/// How one provider is spoken to.
+/// Interface to one provider's API.
 pub(super) trait Dialect: Send + Sync + Debug {
-    /// The provider.
     fn provider(&self) -> &'static str;
 
-    /// Where its API is known to be.
+    /// Default base URL.
     fn home(&self) -> &'static str;
 
-    /// Where a model is asked, below the base URL.
+    /// Path of a turn, below the base URL.
     fn turn_path(&self, base: &str, model: &str) -> String;
 
-    /// Where the list of models is, below the base URL.
+    /// Path of the model list, below the base URL.
     fn models_path(&self, base: &str) -> String;
 
-    /// The header that shows a key.
+    /// Header that carries the key.
     fn key_header(&self, key: &Secret) -> Result<(HeaderName, HeaderValue), InvalidHeaderValue>;
 
-    /// What is said with every request.
+    /// Headers of every request.
     fn headers(&self) -> Vec<(HeaderName, HeaderValue)> {
         Vec::new()
     }
 
-    /// Whether the provider itself can hold a model to a shape while it is
-    /// offered these tools. Where it cannot, the model is told in words.
+    /// Whether the provider can enforce a format while these tools are offered. Otherwise
+    /// the system prompt asks for it.
     fn holds(&self, shape: Shape<'_>, tools: &[Offered]) -> bool;
 
-    /// The body of a request.
     fn body(&self, ask: &Ask<'_>) -> Value;
 
-    /// Reads the answer to a request.
+    /// Creates the decoder of the response.
     fn listen(&self, ask: &Ask<'_>) -> Box<dyn Listen>;
 
-    /// An object as the model gave it, without what only its provider wanted.
+    /// Removes provider-specific parts from an answer object.
     fn unpack(&self, object: &mut Value, shape: Shape<'_>) {
         let _ = (object, shape);
     }
 }
 
-/// Reads one answer.
+/// Decodes one response.
 pub(super) trait Listen: Send {
-    /// Takes an event of its stream.
+    /// Processes an event of the stream.
     fn event(&mut self, event: &Event, draft: &mut Draft) -> Result<(), CallError>;
 
-    /// The model's message, as its provider wants it back in the next turn.
+    /// The model's message, in the form that its provider wants back in the next turn.
     fn echo(&mut self, draft: &Draft) -> Value;
 }
 
-/// A part of the path that providers put before all others, unless the base URL
-/// ends with it already.
+/// Version prefix of a path, unless the base URL already ends with it.
 pub(super) fn below<'v>(base: &str, version: &'v str) -> &'v str {
     if base.ends_with(version) { "" } else { version }
 }
 
-/// A header that is not to be shown.
+/// A header value that is not logged.
 pub(super) fn sensitive(text: &str) -> Result<HeaderValue, InvalidHeaderValue> {
     let mut value = HeaderValue::from_str(text)?;
     value.set_sensitive(true);

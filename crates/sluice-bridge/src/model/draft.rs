@@ -1,6 +1,6 @@
-//! One turn of a model, as far as it has come.
+//! The partial answer of one turn.
 //!
-//! INVARIANT: a draft grows no further than its bounds, whatever a provider sends.
+//! INVARIANT: a draft never exceeds its limits, whatever a provider sends.
 
 use super::dialect::Wanted;
 use super::failure::provider;
@@ -11,68 +11,62 @@ use crate::media::File;
 use serde_json::Value;
 use sluice_core::port::adapter::CallError;
 
-/// What a turn has come to.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
-    /// Its text.
     pub(super) text: String,
-    /// The calls that are wanted.
     pub(super) calls: Vec<Wanted>,
-    /// What it took.
     pub(super) counted: Counted,
-    /// The model, as its provider calls it.
+    /// Model name, as the provider reports it.
     pub(super) model: Option<String>,
-    /// Why it stopped; none while it has not.
+    /// Why the model stopped; `None` while it has not.
     pub(super) stop: Option<Stop>,
-    /// Whether its provider said that nothing more comes.
+    /// Whether the provider has signalled the end of the response.
     pub(super) ended: bool,
-    /// Files that came of it.
     pub(super) made: Vec<File>,
     arguments_bytes: usize,
     echo_bytes: usize,
     pieces: usize,
 }
 
-/// Tokens of a turn, or of several.
+/// Token counts of one or several turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Counted {
-    /// Read, kept ones included.
+    /// Including cached ones.
     pub(super) input: u64,
-    /// Of those, what the provider had kept.
+    /// Input tokens from the provider's cache.
     pub(super) cached: u64,
-    /// Written.
     pub(super) output: u64,
-    /// Thought, beside those written.
+    /// Reasoning tokens, in addition to `output`.
     pub(super) thinking: u64,
-    /// Whether the provider has said all of it.
+    /// Whether the counts are final.
     pub(super) whole: bool,
 }
 
 /// Why a model stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// It was done, or waits for its tools.
+    /// Finished, or waits for tool results.
     Done,
-    /// Its answer became too long.
+    /// Output limit reached.
     Length,
-    /// It would not answer that, and why.
+    /// Refused or filtered: why.
     Filtered(String),
-    /// It broke, and how.
+    /// Failed: why.
     Broken(String),
 }
 
 impl Draft {
-    /// Adds to the text.
+    /// Appends text.
     pub(super) fn say(&mut self, text: &str) -> Result<(), CallError> {
         if self.text.len() + text.len() > TURN_TEXT_BYTES_MAX {
             let most = TURN_TEXT_BYTES_MAX;
-            return Err(provider(format!("the provider answers with over {most} bytes of text")));
+            return Err(provider(format!("the provider's answer exceeds {most} bytes of text")));
         }
         self.text.push_str(text);
         Ok(())
     }
 
-    /// Begins a call, and answers where it stands.
+    /// Adds a tool call and returns its index.
     pub(super) fn want(&mut self, id: &str, name: &str) -> Result<usize, CallError> {
         self.piece()?;
         self.room_for_arguments(id.len() + name.len())?;
@@ -81,7 +75,7 @@ impl Draft {
         Ok(self.calls.len() - 1)
     }
 
-    /// Adds to the arguments of a call.
+    /// Appends to the arguments of a call.
     pub(super) fn argue(&mut self, call: usize, part: &str) -> Result<(), CallError> {
         self.room_for_arguments(part.len())?;
         if let Some(call) = self.calls.get_mut(call) {
@@ -90,25 +84,29 @@ impl Draft {
         Ok(())
     }
 
-    /// Makes room for what is only kept to be sent back.
+    /// Counts bytes that are stored only to be sent back.
     pub(super) fn keep(&mut self, bytes: usize) -> Result<(), CallError> {
         self.echo_bytes += bytes;
         if self.echo_bytes > ECHO_BYTES_MAX {
-            return Err(provider(format!("the provider thinks in over {ECHO_BYTES_MAX} bytes")));
+            return Err(provider(format!(
+                "the provider's reasoning exceeds {ECHO_BYTES_MAX} bytes"
+            )));
         }
         Ok(())
     }
 
-    /// Counts one more part of the turn.
+    /// Counts one more piece of the turn.
     pub(super) fn piece(&mut self) -> Result<(), CallError> {
         self.pieces += 1;
         if self.pieces > TURN_PIECES_MAX {
-            return Err(provider(format!("the provider answers in over {TURN_PIECES_MAX} parts")));
+            return Err(provider(format!(
+                "the provider's answer has more than {TURN_PIECES_MAX} parts"
+            )));
         }
         Ok(())
     }
 
-    /// Takes a file. Past the bound they are forgotten: the text is what counts.
+    /// Adds a file. Files beyond the limit are dropped.
     pub(super) fn make(&mut self, made: File) {
         if self.made.len() < ARTEFACTS_MAX {
             self.made.push(made);
@@ -119,13 +117,13 @@ impl Draft {
         self.arguments_bytes += bytes;
         if self.arguments_bytes > ARGUMENTS_BYTES_MAX {
             let most = ARGUMENTS_BYTES_MAX;
-            return Err(provider(format!("the model calls tools with over {most} bytes")));
+            return Err(provider(format!("the model's tool arguments exceed {most} bytes")));
         }
         Ok(())
     }
 }
 
-/// A number in an event; none if it is no count.
+/// A count in an event.
 pub(super) fn count(value: &Value, pointer: &str) -> Option<u64> {
     value.pointer(pointer).and_then(Value::as_u64)
 }
@@ -135,8 +133,9 @@ pub(super) fn word<'v>(value: &'v Value, pointer: &str) -> Option<&'v str> {
     value.pointer(pointer).and_then(Value::as_str)
 }
 
-/// What an event says; an error if it is no JSON.
+/// Parses the data of an event.
 pub(super) fn parse(data: &str) -> Result<Value, CallError> {
-    serde_json::from_str(data)
-        .map_err(|_| provider("the provider's stream holds an event that is no JSON".to_owned()))
+    serde_json::from_str(data).map_err(|_| {
+        provider("the provider's stream has an event that is not valid JSON".to_owned())
+    })
 }

@@ -1,7 +1,7 @@
-//! What a provider's failure is to us.
+//! Classifies a provider's errors.
 //!
-//! A class decides what happens next: some are tried again, some wait, some are for
-//! a person. What the provider said of it is shown, cut.
+//! The class decides what the run does next: retry, wait, or involve a person. The provider's
+//! message is shown, truncated.
 
 use crate::limits::{COMPLAINT_BYTES_MAX, RETRY_AFTER_MS_MAX};
 use crate::outbound::error::{OutboundError, asked_at};
@@ -10,22 +10,20 @@ use serde_json::Value;
 use sluice_core::port::adapter::{CallError, CallErrorCode};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// An error of a class.
 pub(super) fn error(code: CallErrorCode, message: impl Into<String>) -> CallError {
     CallError { code, message: message.into(), retry_after_ms: None }
 }
 
-/// The provider failed.
 pub(super) fn provider(message: String) -> CallError {
     error(CallErrorCode::ProviderError, message)
 }
 
-/// The provider, or we, would not do that.
+/// The provider or the adapter rejects the request.
 pub(super) fn invalid(message: impl Into<String>) -> CallError {
     error(CallErrorCode::InvalidRequest, message)
 }
 
-/// Nothing came of a request, or half of an answer.
+/// A request that got no response, or an incomplete one.
 pub(super) fn of_outbound(trouble: &OutboundError, url: &str) -> CallError {
     let code = match trouble {
         OutboundError::Refused(_) => CallErrorCode::InvalidRequest,
@@ -37,7 +35,7 @@ pub(super) fn of_outbound(trouble: &OutboundError, url: &str) -> CallError {
     error(code, format!("{} {trouble}", asked_at("the provider", url)))
 }
 
-/// An answer that is no 200.
+/// A response with a status other than 200.
 pub(super) fn of_status(status: u16, headers: &HeaderMap, body: &[u8], url: &str) -> CallError {
     let said: Option<Value> = serde_json::from_slice(body).ok();
     let complaint = said.as_ref().map(first_of);
@@ -51,8 +49,8 @@ pub(super) fn of_status(status: u16, headers: &HeaderMap, body: &[u8], url: &str
     let text = complaint.and_then(message).map(str::to_owned);
     let text = text.unwrap_or_else(|| String::from_utf8_lossy(body).into_owned());
     let hint = match status {
-        300..400 => "; is its base URL right?",
-        404 | 405 if complaint.and_then(message).is_none() => "; is its base URL right?",
+        300..400 => "; check the base URL",
+        404 | 405 if complaint.and_then(message).is_none() => "; check the base URL",
         _ => "",
     };
     let text = shown(&text);
@@ -65,7 +63,7 @@ pub(super) fn of_status(status: u16, headers: &HeaderMap, body: &[u8], url: &str
     }
 }
 
-/// A complaint within a stream; none if this is none.
+/// An error within a stream, if the event is one.
 pub(super) fn in_stream(said: &Value) -> Option<CallError> {
     let said = first_of(said);
     let complaint = said.get("error").filter(|complaint| !complaint.is_null())?;
@@ -88,16 +86,16 @@ pub(super) fn in_stream(said: &Value) -> Option<CallError> {
     };
     let mut told = of_status(status, &HeaderMap::new(), said.to_string().as_bytes(), "");
     let text = shown(message(said).unwrap_or("no reason given"));
-    told.message = format!("the provider broke off: {text}");
+    told.message = format!("the provider aborted: {text}");
     Some(told)
 }
 
-/// Gemini puts complaints about streams in a list.
+/// Gemini wraps stream errors in a list.
 fn first_of(said: &Value) -> &Value {
     said.get(0).unwrap_or(said)
 }
 
-/// Where the status alone says too little.
+/// Cases where the status alone is not specific enough.
 fn special(status: u16, said: &Value) -> Option<CallErrorCode> {
     let complaint = said.get("error")?;
     let is = |name: &str, word: &str| complaint.get(name).and_then(Value::as_str) == Some(word);
@@ -113,13 +111,13 @@ fn special(status: u16, said: &Value) -> Option<CallErrorCode> {
         .then_some(CallErrorCode::Auth)
 }
 
-/// What is said for people.
+/// The human-readable message.
 fn message(said: &Value) -> Option<&str> {
     let places = ["/error/message", "/error", "/message", "/detail"];
     places.iter().find_map(|place| said.pointer(place)?.as_str())
 }
 
-/// A stranger's text as one line of bounded length.
+/// Untrusted text as one line of bounded length.
 pub(super) fn shown(text: &str) -> String {
     let text = text.trim();
     let clean: String = text
@@ -131,7 +129,7 @@ pub(super) fn shown(text: &str) -> String {
     clean[..end].trim_end().trim_end_matches('.').to_owned()
 }
 
-/// How long a provider asks us to wait: milliseconds, seconds, or until a date.
+/// The provider's `Retry-After`: milliseconds, seconds, or a date.
 fn retry_after(headers: &HeaderMap) -> Option<u64> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let number = |text: &str, scale: f64| {
@@ -149,7 +147,7 @@ fn retry_after(headers: &HeaderMap) -> Option<u64> {
     }
     let said = text(RETRY_AFTER.as_str())?;
     number(said, 1_000.0).or_else(|| {
-        // By the provider's own clock, if it says what time it has.
+        // Relative to the provider's own clock, if it sends a `Date`.
         let now = text(DATE.as_str()).and_then(date).unwrap_or_else(now_ms);
         Some(u64::try_from(date(said)?.saturating_sub(now)).unwrap_or(0))
     })
@@ -165,7 +163,7 @@ fn now_ms() -> i64 {
     i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// How long Gemini asks us to wait, in the body: `"retryDelay": "34.07s"`.
+/// Gemini's retry delay in the body: `"retryDelay": "34.07s"`.
 fn retry_delay(said: &Value) -> Option<u64> {
     let details = said.pointer("/error/details")?.as_array()?;
     let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;

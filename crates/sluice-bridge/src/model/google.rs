@@ -1,8 +1,8 @@
-//! `streamGenerateContent`, as Gemini speaks it.
+//! Dialect of Gemini's `streamGenerateContent`.
 //!
-//! Its calls of tools need no names of their own, so those are made up here; parts
-//! of its message carry signatures that it wants back, so they are kept as they came.
-//! It cannot be held to a schema while it is offered tools.
+//! Its tool calls may have no ids, so the adapter generates them; parts of its message carry
+//! signatures that must be returned unchanged. A schema cannot be enforced while tools are
+//! offered.
 
 use super::dialect::{Ask, Dialect, Listen, Outcome, Said, Shape, below, sensitive};
 use super::draft::{Draft, Stop, count, parse, word};
@@ -18,7 +18,6 @@ use sluice_core::port::adapter::CallError;
 
 pub(super) const HOME: &str = "https://generativelanguage.googleapis.com";
 
-/// The dialect.
 #[derive(Debug)]
 pub(super) struct Google;
 
@@ -97,7 +96,7 @@ fn version(base: &str) -> &'static str {
     if base.ends_with("/v1") { "" } else { below(base, "/v1beta") }
 }
 
-/// A model's name as a part of a path.
+/// Percent-encodes a model's name for a path.
 fn escaped(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for byte in name.bytes() {
@@ -118,7 +117,8 @@ fn tool(offered: &Offered) -> Value {
     match schema::gemini(wanted) {
         Some(schema) => out["parameters"] = schema,
         None if takes_some => out["parametersJsonSchema"] = wanted.clone(),
-        // One that takes nothing says nothing: an object without properties is refused.
+        // A tool without parameters declares none: an object without properties is
+        // rejected.
         None => {}
     }
     out
@@ -133,7 +133,7 @@ fn result(outcome: &Outcome) -> Value {
     json!({"functionResponse": response})
 }
 
-/// What the names of calls begin with that have none.
+/// Prefix of generated call ids.
 const MADE_UP: &str = "gemini_call_";
 
 fn is_made_up(id: &str) -> bool {
@@ -142,7 +142,7 @@ fn is_made_up(id: &str) -> bool {
 
 #[derive(Debug, Default)]
 struct Listener {
-    /// The parts of its message that are sent back.
+    /// Parts of the message that are returned in the next turn.
     parts: Vec<Value>,
 }
 
@@ -156,7 +156,7 @@ impl Listen for Listener {
             draft.model = word(&said, "/modelVersion").map(str::to_owned);
         }
         if let Some(reason) = word(&said, "/promptFeedback/blockReason") {
-            draft.stop = Some(Stop::Filtered(format!("it blocked the prompt: {reason}")));
+            draft.stop = Some(Stop::Filtered(format!("the prompt was blocked: {reason}")));
         }
         let parts = said.pointer("/candidates/0/content/parts").and_then(Value::as_array);
         for part in parts.into_iter().flatten() {
@@ -202,7 +202,7 @@ impl Listener {
         Ok(())
     }
 
-    /// Texts that follow each other are one, unless they are signed.
+    /// Joins successive texts, unless they are signed.
     fn text(&mut self, part: &Value, text: &str, draft: &mut Draft) -> Result<(), CallError> {
         if let Some(signature) = word(part, "/thoughtSignature") {
             draft.piece()?;
@@ -233,12 +233,12 @@ fn stop(reason: &str) -> Stop {
         | "SPII"
         | "IMAGE_SAFETY"
         | "IMAGE_PROHIBITED_CONTENT"
-        | "IMAGE_RECITATION" => Stop::Filtered(format!("it stopped: {reason}")),
-        _ => Stop::Broken(format!("it stopped: {reason}")),
+        | "IMAGE_RECITATION" => Stop::Filtered(format!("the model stopped: {reason}")),
+        _ => Stop::Broken(format!("the model stopped: {reason}")),
     }
 }
 
-/// Figures of the whole turn so far.
+/// Token counts of the turn so far.
 fn usage(said: &Value, draft: &mut Draft) {
     let Some(usage) = said.get("usageMetadata").filter(|usage| usage.is_object()) else { return };
     let figure = |pointer| count(usage, pointer).unwrap_or(0);

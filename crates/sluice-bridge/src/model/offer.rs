@@ -1,11 +1,10 @@
-//! The tools that a model is offered, and under which names.
+//! Selects the tools that a model is offered, and their aliases.
 //!
-//! Governance names tools `server.tool`; providers take fewer characters, and not
-//! many of them. Each tool gets a name that every provider takes, and the name
-//! leads back to one tool.
+//! Sluice names tools `server.tool`; providers allow fewer characters and shorter names. Each
+//! tool gets an alias that every provider accepts and that maps back to one tool.
 //!
-//! INVARIANT: nothing is offered that the request does not name, or that its
-//! constraints leave out. No two tools are offered under one name.
+//! INVARIANT: only tools that the request names and its constraints allow are offered. No two
+//! tools have the same alias.
 
 use super::failure::{error, invalid};
 use crate::limits::{TOOL_LIST_MS, TOOL_NAME_BYTES_MAX, TOOLS_OFFERED_MAX};
@@ -17,22 +16,19 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// Servers of tools that a gateway may use: each by its name, none where nobody
-/// here has it.
+/// Tool servers of a gateway, by name; `None` if the server is not configured in this process.
 pub(super) type Toolbox = Vec<(String, Option<Arc<dyn ToolServer>>)>;
 
 /// A tool that a model is offered.
 #[derive(Debug, Clone)]
 pub(super) struct Offered {
-    /// What the model calls it.
+    /// Name that the model uses.
     pub(super) alias: String,
-    /// The tool.
     pub(super) tool: Tool,
-    /// Who has it.
     pub(super) server: Arc<dyn ToolServer>,
 }
 
-/// The tools that a request may be offered.
+/// Lists the tools that the request may use.
 pub(super) async fn gather(
     toolbox: &Toolbox,
     request: &Request,
@@ -44,7 +40,9 @@ pub(super) async fn gather(
             continue;
         }
         let Some(server) = server else {
-            return Err(invalid(format!("the server of tools `{name}` is not set up here")));
+            return Err(invalid(format!(
+                "the tool server `{name}` is not configured in this process"
+            )));
         };
         for tool in list(name, server.as_ref()).await?.iter() {
             if !may(request, tool) {
@@ -52,9 +50,7 @@ pub(super) async fn gather(
             }
             if offered.len() == TOOLS_OFFERED_MAX {
                 let most = TOOLS_OFFERED_MAX;
-                return Err(invalid(format!(
-                    "more than {most} tools cannot be offered to a model"
-                )));
+                return Err(invalid(format!("a model cannot be offered more than {most} tools")));
             }
             let alias = alias(&tool.name, &mut taken);
             offered.push(Offered { alias, tool: tool.clone(), server: Arc::clone(server) });
@@ -63,7 +59,7 @@ pub(super) async fn gather(
     Ok(offered)
 }
 
-/// Whether an entry of a list could name a tool of a server.
+/// Whether an entry of a tool list can name a tool of the server.
 fn is_of(entry: &str, server: &str) -> bool {
     entry.strip_prefix(server).is_some_and(|rest| rest.starts_with('.'))
 }
@@ -81,16 +77,16 @@ async fn list(name: &str, server: &dyn ToolServer) -> Result<Arc<[Tool]>, CallEr
     let (code, why) = match timeout(patience, server.tools()).await {
         Ok(Ok(tools)) => return Ok(tools),
         Ok(Err(trouble)) => (CallErrorCode::ProviderError, trouble.to_string()),
-        Err(_) => (CallErrorCode::Timeout, "does not say what it has".to_owned()),
+        Err(_) => (CallErrorCode::Timeout, "did not list its tools in time".to_owned()),
     };
-    Err(error(code, format!("the server of tools `{name}`: {why}")))
+    Err(error(code, format!("the tool server `{name}`: {why}")))
 }
 
-/// A name that every provider takes and that no other tool has.
+/// A unique name that every provider accepts.
 fn alias(name: &str, taken: &mut BTreeSet<String>) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     let mut word: String = name.chars().map(plain).collect();
-    // Some want a letter first.
+    // Some providers require a letter first.
     if !word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
         word.insert(0, '_');
     }

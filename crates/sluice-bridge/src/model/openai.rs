@@ -1,9 +1,8 @@
-//! Chat Completions, as OpenAI and many others speak it: Ollama, vLLM, llama.cpp,
-//! LM Studio, OpenRouter.
+//! Dialect of OpenAI's Chat Completions API, which many providers implement: Ollama, vLLM,
+//! llama.cpp, LM Studio, OpenRouter.
 //!
-//! Those others do it a little differently, so what is missing is forgiven where
-//! the meaning is clear: a stream that ends without its last word after it said why
-//! it stopped, calls without a name of their own, a place that is not counted.
+//! Implementations deviate, so the decoder tolerates what is unambiguous: a stream that ends
+//! without `[DONE]` after its finish reason, calls without ids, a missing index.
 
 use super::dialect::{Ask, Dialect, Listen, Outcome, Said, Shape, sensitive};
 use super::draft::{Draft, Stop, count, parse, word};
@@ -19,23 +18,22 @@ use sluice_core::port::adapter::CallError;
 
 pub(super) const HOME: &str = "https://api.openai.com/v1";
 
-/// What bounds an answer is called.
+/// Name of the output limit in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bound {
-    /// At OpenAI itself, whose newer models take no other word.
+    /// OpenAI itself: its newer models accept no other name.
     MaxCompletionTokens,
-    /// Everywhere else.
+    /// All other implementations.
     MaxTokens,
 }
 
-/// The dialect.
 #[derive(Debug)]
 pub(super) struct OpenAi {
     bound: Bound,
 }
 
 impl OpenAi {
-    /// As it is spoken at a base URL.
+    /// The dialect for a base URL.
     pub(super) fn at(base: Option<&str>) -> OpenAi {
         let home = base.is_none_or(|base| base.starts_with("https://api.openai.com/"));
         OpenAi { bound: if home { Bound::MaxCompletionTokens } else { Bound::MaxTokens } }
@@ -129,7 +127,7 @@ fn result(outcome: &Outcome) -> Value {
 
 #[derive(Debug, Default)]
 struct Listener {
-    /// The provider's number of each call, where it gave one.
+    /// The provider's index of each call, if it sent one.
     numbers: Vec<Option<u64>>,
     refusal: String,
 }
@@ -191,7 +189,7 @@ impl Listener {
             draft.stop = Some(match reason {
                 _ if !self.refusal.is_empty() => Stop::Filtered(self.refusal.clone()),
                 "length" => Stop::Length,
-                "content_filter" => Stop::Filtered("its content filter stopped it".to_owned()),
+                "content_filter" => Stop::Filtered("the content filter stopped it".to_owned()),
                 _ => Stop::Done,
             });
         }
@@ -203,7 +201,7 @@ impl Listener {
         let id = word(said, "/id").unwrap_or_default();
         let name = word(said, "/function/name").unwrap_or_default();
         let known = self.numbers.iter().rposition(|one| *one == number);
-        // Some give every call the number 0, and tell them apart by id.
+        // Some implementations send index 0 for every call and distinguish them by id.
         let same = |at: &usize| id.is_empty() || draft.calls[*at].id == id;
         let at = match known.filter(same) {
             Some(at) => at,
@@ -230,7 +228,8 @@ fn usage(said: &Value, draft: &mut Draft) {
     draft.counted.cached = figure("/prompt_tokens_details/cached_tokens");
     draft.counted.thinking = thinking.min(written);
     draft.counted.output = written.saturating_sub(thinking);
-    // Some say it with every event: it is whole once the model has stopped.
+    // Some implementations send it with every event: it is final once the model has
+    // stopped.
     draft.counted.whole = draft.stop.is_some();
 }
 

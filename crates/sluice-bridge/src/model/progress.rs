@@ -1,7 +1,7 @@
-//! How far a dispatch has come: what stays when it is stopped at any moment.
+//! State of a dispatch that remains when the dispatch is stopped at any moment.
 //!
-//! INVARIANT: what was spent is never told too low. A turn that was sent and whose
-//! figures are not whole makes the cost unknown; one that was turned away cost nothing.
+//! INVARIANT: the reported cost is never too low. A turn that was sent and whose token counts
+//! are incomplete makes the cost unknown; a rejected turn costs nothing.
 
 use super::capture::Capture;
 use super::draft::{Counted, Draft};
@@ -10,26 +10,23 @@ use sluice_core::money::Money;
 use sluice_core::port::adapter::{Request, Usage};
 use sluice_govern::account::{Costing, Tokens, bill, worst};
 
-/// How far it has come.
 #[derive(Debug)]
 pub(super) struct Progress {
-    /// The turn that is under way, or the last one.
+    /// The current turn, or the last one.
     pub(super) draft: Draft,
-    /// What is kept of it all.
     pub(super) capture: Capture,
-    /// Whether a turn was sent whose figures are still to come.
+    /// Whether a turn was sent whose token counts are not added yet.
     open: bool,
     total: Counted,
     model: Option<String>,
     requests: u32,
-    /// Whether an earlier turn has said something.
+    /// Whether an earlier turn produced text.
     pub(super) spoke: bool,
-    /// Whether what the turn said is still to be kept.
+    /// Whether the turn's text is not captured yet.
     unkept: bool,
 }
 
 impl Progress {
-    /// At the beginning.
     pub(super) fn new() -> Progress {
         Progress {
             draft: Draft::default(),
@@ -43,13 +40,13 @@ impl Progress {
         }
     }
 
-    /// The number of the next request, from 1.
+    /// Returns the number of the next request, from 1.
     pub(super) fn number(&mut self) -> u32 {
         self.requests += 1;
         self.requests
     }
 
-    /// A turn is about to be sent.
+    /// Starts a turn.
     pub(super) fn begin(&mut self) {
         self.spoke |= !self.draft.text.is_empty();
         self.draft = Draft::default();
@@ -57,7 +54,7 @@ impl Progress {
         self.unkept = true;
     }
 
-    /// Keeps what the turn has said, once.
+    /// Captures the turn's text and files, once.
     pub(super) fn keep(&mut self) {
         if !std::mem::take(&mut self.unkept) {
             return;
@@ -68,12 +65,12 @@ impl Progress {
         }
     }
 
-    /// The turn was turned away: nothing was done for it.
+    /// The provider rejected the turn: it costs nothing.
     pub(super) fn turned_away(&mut self) {
         self.open = false;
     }
 
-    /// The turn is over, well or badly: its figures are added to the others.
+    /// Ends the turn and adds its token counts to the total.
     pub(super) fn settle(&mut self) {
         if std::mem::take(&mut self.open) {
             self.total = sum(self.total, self.draft.counted);
@@ -83,7 +80,7 @@ impl Progress {
         }
     }
 
-    /// What all of it took.
+    /// Usage of the whole dispatch.
     pub(super) fn usage(&mut self) -> Usage {
         self.settle();
         Usage {
@@ -98,8 +95,8 @@ impl Progress {
         }
     }
 
-    /// How long the next answer may be so that all of it stays under what was
-    /// reserved; an error in words if no answer is short enough.
+    /// Output limit for the next turn that keeps the dispatch within its reservation; an
+    /// error message if not even a short answer fits.
     pub(super) fn afford(
         &self,
         request: &Request,
@@ -110,8 +107,8 @@ impl Progress {
             return Ok(wanted);
         };
         if !self.total.whole {
-            return Err("the provider does not say what the turns before have cost, so that \
-                        nobody knows what is left of the ceiling"
+            return Err("the provider did not report the cost of the earlier turns, so \
+                        the remaining budget of the step is unknown"
                 .to_owned());
         }
         let spent = bill(price, tokens(self.total));
@@ -122,8 +119,8 @@ impl Progress {
         let least = wanted.unwrap_or(OUTPUT_TOKENS_LEAST).min(OUTPUT_TOKENS_LEAST);
         match next {
             Some(most) if most < least => Err(format!(
-                "another turn of the model could pass the ceiling of ${ceiling}, of which ${spent} \
-                 is spent: declare a higher `max_cost_cents` on the step"
+                "another turn of the model could exceed the ceiling of ${ceiling}, of which ${spent} \
+                 is spent: set a higher `max_cost_cents` on the step"
             )),
             next => Ok(next),
         }

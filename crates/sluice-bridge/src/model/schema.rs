@@ -1,17 +1,16 @@
-//! Schemas as providers take them.
+//! Adapts JSON Schemas to the restrictions of providers.
 //!
-//! OpenAI holds a model to a schema strictly only if every property is required and
-//! no other is allowed, so what is optional may be null there, and those nulls are
-//! taken out of the answer again. Gemini knows fewer words than JSON Schema has;
-//! what it does not know is left out where that only widens, and where it would
-//! change what is meant the schema is given as it is, in a field for such.
+//! OpenAI enforces a schema strictly only if every property is required and no other is
+//! allowed. Optional properties are therefore made nullable, and those nulls are removed from
+//! the answer. Gemini supports a subset of JSON Schema: an unknown keyword is dropped if that
+//! only widens the schema; otherwise the original schema is sent in a separate field.
 //!
-//! Whatever comes of it is checked against the real schema elsewhere.
+//! The core validates every answer against the original schema.
 
 use serde_json::{Map, Value, json};
 use sluice_core::limits::DOCUMENT_DEPTH_MAX;
 
-/// The strict form of a schema; none if it cannot be said strictly.
+/// The strict form of a schema; `None` if it has none.
 pub(super) fn strict(schema: &Value) -> Option<Value> {
     let is_object = schema.get("type").and_then(Value::as_str) == Some("object");
     is_object.then(|| strictly(schema, 0)).flatten()
@@ -32,7 +31,7 @@ fn strictly(schema: &Value, depth: usize) -> Option<Value> {
                 .map(|one| strictly(one, depth + 1))
                 .collect::<Option<Vec<_>>>()?
                 .into(),
-            // Only what says less than the strict form does.
+            // The strict form implies these keywords.
             "additionalProperties" if value == &json!(false) || value == &json!(true) => continue,
             "properties" | "required" | "default" | "examples" | "$schema" | "$comment" => continue,
             _ => return None,
@@ -41,7 +40,7 @@ fn strictly(schema: &Value, depth: usize) -> Option<Value> {
     }
     if is_object(fields) {
         let properties = fields.get("properties").and_then(Value::as_object);
-        // An object of any shape cannot be asked for strictly.
+        // An object with arbitrary properties has no strict form.
         let properties = properties.filter(|properties| !properties.is_empty())?;
         let mut all = Map::new();
         for (name, one) in properties {
@@ -56,7 +55,7 @@ fn strictly(schema: &Value, depth: usize) -> Option<Value> {
         .keys()
         .any(|name| matches!(name.as_str(), "type" | "enum" | "const" | "anyOf"))
     {
-        // Anything at all: not strict.
+        // Any value at all: no strict form.
         return None;
     }
     Some(Value::Object(out))
@@ -79,7 +78,7 @@ fn requires(fields: &Map<String, Value>, name: &str) -> bool {
     required.is_some_and(|required| required.iter().any(|one| one == name))
 }
 
-/// Whether a schema lets null through, as far as it says so itself.
+/// Whether a schema allows null, as far as its own keywords say.
 fn takes_null(schema: &Value) -> bool {
     let Some(fields) = schema.as_object() else { return true };
     let said = ["type", "enum", "const", "anyOf"].iter().any(|name| fields.contains_key(*name));
@@ -98,7 +97,7 @@ fn nullable(schema: Value) -> Value {
     json!({"anyOf": [schema, {"type": "null"}]})
 }
 
-/// Takes the nulls out of an answer that stand for what is optional.
+/// Removes the nulls that stand for missing optional properties.
 pub(super) fn without_nulls(value: &mut Value, schema: &Value) {
     match value {
         Value::Object(fields) => {
@@ -125,7 +124,7 @@ pub(super) fn without_nulls(value: &mut Value, schema: &Value) {
     }
 }
 
-/// A schema in the words Gemini knows; none if that would change what it means.
+/// A schema in Gemini's subset; `None` if that would change its meaning.
 pub(super) fn gemini(schema: &Value) -> Option<Value> {
     reduced(schema, 0)
 }
@@ -144,7 +143,7 @@ fn reduced(schema: &Value, depth: usize) -> Option<Value> {
             "format" if known_format(value) => {
                 out.insert(name.clone(), value.clone());
             }
-            // Only words can be listed there.
+            // Gemini's enums hold only strings.
             "enum" if are_words(value) => {
                 out.insert(name.clone(), value.clone());
             }
@@ -171,11 +170,11 @@ fn reduced(schema: &Value, depth: usize) -> Option<Value> {
     let shapeless = has_type(&out, "object")
         && out.get("properties").and_then(Value::as_object).is_none_or(Map::is_empty);
     let nothing = !out.contains_key("type") && !out.contains_key("anyOf");
-    // It refuses objects without properties, and values of any type.
+    // Gemini rejects objects without properties and values of any type.
     (!shapeless && !nothing).then_some(Value::Object(out))
 }
 
-/// One type, and perhaps null.
+/// A single type, optionally nullable.
 fn kind(value: &Value, out: &mut Map<String, Value>) -> Option<()> {
     let one = match value {
         Value::String(one) => one.as_str(),

@@ -1,71 +1,64 @@
-//! Server-sent events, read as they come.
+//! Streaming parser for server-sent events.
 //!
-//! Parts end anywhere: within a line, a character, a pair of carriage return and
-//! line feed. Bytes that are no UTF-8 are replaced, as the format says.
+//! A chunk may end anywhere: within a line, a character, or a CR LF pair. Invalid UTF-8 is
+//! replaced, as the format requires.
 //!
-//! INVARIANT: how a stream is cut into parts never changes its events. No line and
-//! no event is longer than its bound. An event that is not ended by an empty line
-//! is none.
+//! INVARIANT: the chunking of a stream never changes its events. Lines and events are bounded.
+//! An event that is not ended by an empty line is dropped.
 
 use crate::limits::{EVENT_BYTES_MAX, EVENT_LINE_BYTES_MAX};
 
 const MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// One event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Event {
-    /// What it is called; empty if it is not.
+    /// Value of `event:`; empty if there is none.
     pub(crate) name: String,
-    /// What it says.
     pub(crate) data: String,
 }
 
-/// A stream that is none, or too much of one.
+/// The stream exceeds a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadStream {
-    /// A line has no end.
     #[error("its stream has a line over {EVENT_LINE_BYTES_MAX} bytes")]
     Line,
-    /// An event has no end.
     #[error("its stream has an event over {EVENT_BYTES_MAX} bytes")]
     Event,
 }
 
-/// Bounds of a stream.
+/// Limits of a stream.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
-    /// Longest line, in bytes.
+    /// In bytes.
     pub(crate) line: usize,
-    /// Longest event, in bytes.
+    /// In bytes.
     pub(crate) event: usize,
 }
 
-/// Reads a stream.
 #[derive(Debug)]
 pub(crate) struct Reader {
     bounds: Bounds,
     line: Vec<u8>,
     /// Whether the last byte was a carriage return, whose line feed may follow.
     returned: bool,
-    /// Whether no line has ended yet: the first may begin with a mark.
+    /// Whether no line has ended yet: the first may begin with a byte order mark.
     first: bool,
     event: Event,
     says: bool,
 }
 
 impl Reader {
-    /// At the beginning of a stream.
     pub(crate) fn new() -> Reader {
         Reader::within(Bounds { line: EVENT_LINE_BYTES_MAX, event: EVENT_BYTES_MAX })
     }
 
-    /// The same, with other bounds.
+    /// A parser with other limits.
     pub(crate) fn within(bounds: Bounds) -> Reader {
         let (line, event) = (Vec::new(), Event::default());
         Reader { bounds, line, returned: false, first: true, event, says: false }
     }
 
-    /// Takes the next part, and answers the events that it ends.
+    /// Parses a chunk; returns the events that it completes.
     pub(crate) fn take(&mut self, mut part: &[u8]) -> Result<Vec<Event>, BadStream> {
         let mut events = Vec::new();
         if self.returned && !part.is_empty() {
@@ -108,7 +101,7 @@ impl Reader {
         } else {
             self.field(&line)?;
         }
-        // The buffer is used again, unless it grew for one long line.
+        // The buffer is reused, unless it grew for one long line.
         line.clear();
         if line.capacity() <= 64 * 1024 {
             self.line = line;
@@ -131,7 +124,7 @@ impl Reader {
                 self.event.data.push_str(&String::from_utf8_lossy(value));
             }
             b"event" => self.event.name = String::from_utf8_lossy(value).into_owned(),
-            // Comments, ids and what nobody knows.
+            // Comments, ids and unknown fields.
             _ => {}
         }
         Ok(())

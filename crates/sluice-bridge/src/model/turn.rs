@@ -1,4 +1,4 @@
-//! One turn: a request goes out, its answer comes in and is passed on as it comes.
+//! One turn: sends a request and streams the response.
 
 use super::Job;
 use super::ModelAdapter;
@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 
 impl ModelAdapter {
-    /// Asks once. What comes is in the progress's draft; what is answered reads it.
+    /// Makes one request. The response is decoded into the draft of `progress`.
     pub(super) async fn turn(
         &self,
         job: &Job<'_>,
@@ -31,7 +31,8 @@ impl ModelAdapter {
         let mut incoming = match self.wire.open(place, &request).await {
             Ok(incoming) => incoming,
             Err(trouble) => {
-                // Who waits in vain for an answer may still have been worked for.
+                // After a timeout or a broken connection the provider may have
+                // worked, and charge for it.
                 if !is_doubtful(&trouble) {
                     progress.turned_away();
                 }
@@ -39,7 +40,8 @@ impl ModelAdapter {
             }
         };
         if incoming.status() != 200 {
-            // A proxy that gave up says nothing of who is behind it.
+            // A gateway error does not say whether the provider behind the proxy
+            // worked.
             if !matches!(incoming.status(), 408 | 502 | 504) {
                 progress.turned_away();
             }
@@ -88,7 +90,7 @@ fn is_stream(incoming: &dyn Incoming) -> Result<(), CallError> {
     Err(provider(format!("the provider answered with `{kind}` instead of a stream of events")))
 }
 
-/// What an answer complains about, as far as it is read.
+/// Body of an error response, up to a limit.
 async fn complaint(incoming: &mut dyn Incoming) -> Vec<u8> {
     let mut body = Vec::new();
     let until = Instant::now() + Duration::from_millis(COMPLAINT_MS);
@@ -102,7 +104,7 @@ async fn complaint(incoming: &mut dyn Incoming) -> Vec<u8> {
     body
 }
 
-/// Hears an answer to its end.
+/// Streams a response to its end.
 async fn hear(
     job: &Job<'_>,
     (mut incoming, url): (Box<dyn Incoming>, &str),
@@ -114,13 +116,13 @@ async fn hear(
     while let Some(chunk) = incoming.chunk().await.map_err(|trouble| of_outbound(&trouble, url))? {
         let events = reader.take(&chunk).map_err(|bad| provider(format!("the provider: {bad}")))?;
         let draft = &mut progress.draft;
-        // What came before trouble is told before it, and what comes after the end is not
-        // read: how the stream is cut must not decide whether it is.
+        // Events before an error are still emitted, and events after the end are
+        // ignored, so that the chunking of the stream does not matter.
         let heard = events
             .iter()
             .try_for_each(|event| if draft.ended { Ok(()) } else { listener.event(event, draft) });
         if draft.text.len() > told {
-            // What turns say is told apart.
+            // Separates the texts of successive turns.
             let gap = if told == 0 && progress.spoke { "\n\n" } else { "" };
             let part = format!("{gap}{}", &draft.text[told..]);
             told = draft.text.len();
@@ -142,20 +144,20 @@ async fn hear(
     Ok(())
 }
 
-/// Reads what is left of an answer that has said everything, so that its connection
-/// can be used again. Not for long: dropping it is as good.
+/// Reads the rest of a complete response, so that its connection can be reused. Only briefly:
+/// otherwise the connection is dropped.
 async fn finish(mut incoming: Box<dyn Incoming>) {
     let rest = async { while let Ok(Some(_)) = incoming.chunk().await {} };
     let _ = timeout(Duration::from_millis(LAST_BYTES_MS), rest).await;
 }
 
-/// Nobody listens any more.
+/// The engine has closed the call.
 pub(super) fn abandoned(closed: &Closed) -> CallError {
     error(CallErrorCode::Cancelled, closed.to_string())
 }
 
-/// A model must be named.
+/// Checks that the request names a model.
 pub(super) fn model(named: Option<&str>) -> Result<&str, CallError> {
     let named = named.filter(|name| !name.is_empty());
-    named.ok_or_else(|| invalid("no model is named: set `model` for the agent or the step"))
+    named.ok_or_else(|| invalid("the model is missing: set `model` for the agent or the step"))
 }

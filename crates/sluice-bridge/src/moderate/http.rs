@@ -1,11 +1,11 @@
-//! A moderator elsewhere, asked over HTTP.
+//! A remote moderator over HTTP.
 //!
-//! It is sent `{"phase", "run", "step", "text"}` and answers 200 with
-//! `{"flagged": true or false}`, and `reason` and `categories` if it likes.
-//! Where it is comes from whoever operates the engine, never from a document.
+//! The request is `{"phase", "run", "step", "text"}`; the response is 200 with `{"flagged":
+//! true or false}` and optionally `reason` and `categories`. The URL comes from the operator,
+//! never from a document.
 //!
-//! INVARIANT: anything but a 200 with such an answer is no clearance: another
-//! status, a redirect, a body that is too long or says nothing.
+//! INVARIANT: any other response leaves the text uncleared: another status, a redirect, a body
+//! that is too long or has no `flagged`.
 
 use crate::limits::{MODERATOR_ANSWER_MS, VERDICT_BYTES_MAX};
 use crate::outbound::allow::AllowList;
@@ -19,42 +19,42 @@ use sluice_core::port::Later;
 use sluice_core::port::moderator::{Moderator, Subject, Verdict};
 use std::time::Duration;
 
-/// An address that cannot be used.
+/// An invalid moderator URL.
 #[derive(Debug, thiserror::Error)]
 pub enum BadAddress {
-    /// It is none.
-    #[error("`{0}` is not an address of a moderator: it begins with `http://` or `https://`")]
+    /// It is not an HTTP URL.
+    #[error("moderator URL `{0}` is not valid: expected http:// or https://")]
     NotOne(String),
-    /// It is one, but not to be called.
+    /// The outbound guard refuses it.
     #[error("the moderator {0}")]
     Refused(String),
-    /// Its token cannot be sent.
+    /// The token is not a valid header value.
     #[error("the moderator's token has characters that cannot be sent")]
     BadToken,
 }
 
-/// Somebody to ask.
+/// Client of a remote moderator.
 #[derive(Debug)]
 pub struct HttpModerator {
     outbound: Outbound,
     url: String,
     patience: Duration,
-    /// What is said to prove who asks.
+    /// `Authorization` header.
     authorization: Option<HeaderValue>,
 }
 
 impl HttpModerator {
-    /// Whether a word is meant as an address, and not as a file.
+    /// Whether a setting is a URL, and not a file.
     pub fn is_address(word: &str) -> bool {
         word.starts_with("http://") || word.starts_with("https://")
     }
 
-    /// Asks at an address. The operator names it, and so opens it.
+    /// A moderator at a URL. The operator configured it, so it is allowed.
     pub fn new(address: &str) -> Result<HttpModerator, BadAddress> {
         HttpModerator::patient(address, Duration::from_millis(MODERATOR_ANSWER_MS))
     }
 
-    /// The same, waiting only so long for an answer.
+    /// A moderator with another time limit.
     pub fn patient(address: &str, patience: Duration) -> Result<HttpModerator, BadAddress> {
         let bad = || BadAddress::NotOne(address.to_owned());
         let url = Url::parse(address).map_err(|_| bad())?;
@@ -66,7 +66,7 @@ impl HttpModerator {
         Ok(HttpModerator { outbound, url: address.to_owned(), patience, authorization: None })
     }
 
-    /// The same, with a token that it knows the engine by.
+    /// Adds the token that authenticates the engine.
     pub fn with_token(mut self, token: &Secret) -> Result<HttpModerator, BadAddress> {
         let value = HeaderValue::from_str(&format!("Bearer {}", token.expose()));
         let mut value = value.map_err(|_| BadAddress::BadToken)?;
@@ -89,7 +89,7 @@ impl HttpModerator {
             request = request.header(AUTHORIZATION, value.clone());
         }
         let answer = self.outbound.send(&request).await.map_err(|error| match error {
-            OutboundError::TooLong(most) => format!("the moderator's answer is over {most} bytes"),
+            OutboundError::TooLong(most) => format!("the moderator's answer exceeds {most} bytes"),
             other => format!("{} {other}", asked_at("the moderator", &self.url)),
         })?;
         if answer.status != 200 {
@@ -106,7 +106,7 @@ impl Moderator for HttpModerator {
 }
 
 fn verdict(body: &[u8]) -> Result<Verdict, String> {
-    let unclear = || "the moderator's answer does not say whether it is flagged".to_owned();
+    let unclear = || "the moderator's answer has no boolean `flagged`".to_owned();
     let answer: Map<String, Value> = serde_json::from_slice(body).map_err(|_| unclear())?;
     match answer.get("flagged") {
         Some(Value::Bool(false)) => Ok(Verdict::Clear),

@@ -1,14 +1,13 @@
-//! A moderator that knows phrases by heart.
+//! A moderator that searches for phrases.
 //!
-//! One phrase a line; `input:` or `output:` before it makes it count for that
-//! side alone. Blank lines say nothing, and there are no comments: whatever a
-//! line holds is a phrase. A phrase is found in any case, with any blanks
-//! between its words, whatever invisible characters are strewn in, and only as
-//! whole words (see `sluice_core::word`). `é` as one character and as two are
-//! not the same: a list is to be written as its texts are.
+//! One phrase per line; the prefix `input:` or `output:` restricts it to that side. Blank lines
+//! are ignored, and there are no comments: every other line is a phrase. A phrase matches in
+//! any case, with any white space between its words, with ignorable characters in it, and only
+//! as whole words (see `sluice_core::word`). Texts are not normalised: `é` as one character and
+//! as two are different.
 //!
-//! INVARIANT: a phrase is no longer than a stream holds back, so that no part of
-//! one is ever shown.
+//! INVARIANT: a phrase is no longer than what a stream holds back, so that no part of a phrase
+//! is ever shown.
 
 use crate::limits::{PHRASES_MAX, WORD_LIST_BYTES_MAX};
 use aho_corasick::AhoCorasick;
@@ -18,30 +17,30 @@ use sluice_core::port::Later;
 use sluice_core::port::moderator::{Moderator, Phase, Subject, Verdict};
 use sluice_core::word::{is_ignored, joins};
 
-/// A list that cannot be used.
+/// An invalid word list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadList {
-    /// It is too long.
-    #[error("the word list is over {WORD_LIST_BYTES_MAX} bytes")]
+    /// The list is too long.
+    #[error("the word list exceeds {WORD_LIST_BYTES_MAX} bytes")]
     TooLong,
-    /// It is no text.
+    /// The list is not text.
     #[error("the word list is not UTF-8")]
     NoText,
-    /// It has too many phrases.
-    #[error("the word list has over {PHRASES_MAX} phrases")]
+    /// The list has too many phrases.
+    #[error("the word list has more than {PHRASES_MAX} phrases")]
     TooMany,
-    /// A prefix, and nothing after it.
+    /// A prefix without a phrase.
     #[error("line {0} has no phrase after its prefix")]
     NoPhrase(usize),
     /// A phrase is too long.
-    #[error("the phrase in line {0} is over {PHRASE_BYTES_MAX} bytes")]
+    #[error("the phrase in line {0} exceeds {PHRASE_BYTES_MAX} bytes")]
     LongPhrase(usize),
-    /// The phrases cannot be made into something to search with.
+    /// The search automaton cannot be built.
     #[error("the word list cannot be used: {0}")]
     Unusable(String),
 }
 
-/// Phrases, ready to be looked for.
+/// Search automaton for phrases.
 #[derive(Debug)]
 pub struct WordList {
     phrases: Vec<Phrase>,
@@ -50,17 +49,17 @@ pub struct WordList {
 
 #[derive(Debug)]
 struct Phrase {
-    /// As it stands in the list.
+    /// As it is written in the list.
     written: String,
     line: usize,
-    /// The side it counts for; none for both.
+    /// `None` for both sides.
     phase: Option<Phase>,
-    /// Whether it begins, and ends, with part of a word.
+    /// Whether it begins, and ends, with a word character.
     edges: (bool, bool),
 }
 
 impl WordList {
-    /// Reads a list.
+    /// Parses a list.
     pub fn parse(bytes: &[u8]) -> Result<WordList, BadList> {
         if bytes.len() > WORD_LIST_BYTES_MAX {
             return Err(BadList::TooLong);
@@ -95,7 +94,7 @@ impl WordList {
         Ok(WordList { phrases, search })
     }
 
-    /// The first phrase in a text that counts for this side.
+    /// The first phrase of this side in a text.
     fn find(&self, phase: Phase, text: &str) -> Option<&Phrase> {
         let text = fold(text);
         let hits = self.search.find_overlapping_iter(&text);
@@ -124,7 +123,7 @@ impl Moderator for WordList {
     }
 }
 
-/// The side a line names, and the rest of it.
+/// Splits the prefix from a line.
 fn side(line: &str) -> (Option<Phase>, &str) {
     for phase in [Phase::Input, Phase::Output] {
         let rest = line.strip_prefix(phase.as_str()).and_then(|rest| rest.strip_prefix(':'));
@@ -135,8 +134,7 @@ fn side(line: &str) -> (Option<Phase>, &str) {
     (None, line)
 }
 
-/// A text as phrases are looked for in it: lower case, single blanks, nothing
-/// that is not seen.
+/// Normalises a text for the search: lower case, single spaces, no ignorable characters.
 fn fold(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     for c in text.chars().filter(|c| !is_ignored(*c)) {

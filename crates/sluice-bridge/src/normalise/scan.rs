@@ -1,18 +1,17 @@
 //! Finds the JSON objects and lists of a text in one pass.
 //!
-//! JSON can be read with one byte of look-ahead, and an inner value is read
-//! exactly as it would be on its own. So when a value turns out to be none at
-//! some byte, every value that was open there is none either, and the search
-//! goes on at that byte instead of behind the first bracket: no byte is looked
-//! at more than twice.
+//! JSON needs one byte of look-ahead, and a nested value is parsed like a top-level one. So
+//! when parsing fails at a byte, every value that is open there fails too, and the search
+//! continues at that byte instead of after the first bracket: no byte is examined more than
+//! twice.
 
 use std::ops::Range;
 
-/// An object or list of a text.
+/// An object or list in a text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) range: Range<usize>,
-    /// Levels of objects and lists, its own counted.
+    /// Nesting depth, at least 1.
     pub(super) depth: usize,
 }
 
@@ -43,21 +42,21 @@ impl Iterator for Values<'_> {
     }
 }
 
-/// One value under way. Answers none at the byte where it is none.
+/// Parser of one value. Methods return `None` at the byte where parsing fails.
 struct Reading<'t> {
     bytes: &'t [u8],
     at: usize,
-    /// The brackets that are open, as a list instead of recursion: nesting
-    /// costs a byte a level.
+    /// Open brackets, on an explicit stack instead of recursion: nesting costs one byte per
+    /// level.
     open: Vec<u8>,
     depth: usize,
 }
 
 impl Reading<'_> {
-    /// Reads the value that begins here.
+    /// Parses the value at the current position.
     fn value(&mut self) -> Option<()> {
         loop {
-            // Here a value begins.
+            // A value begins.
             match self.peek()? {
                 bracket @ (b'{' | b'[') => {
                     self.at += 1;
@@ -75,14 +74,14 @@ impl Reading<'_> {
                 b'n' => self.word(b"null")?,
                 _ => self.number()?,
             }
-            // Here a value has ended, or an empty bracket is about to.
+            // A value has ended, or an empty bracket is about to.
             if self.close()? {
                 return Some(());
             }
         }
     }
 
-    /// Reads closing brackets and the comma after them. Whether all is closed.
+    /// Parses closing brackets and the comma after them. Returns whether all are closed.
     fn close(&mut self) -> Option<bool> {
         while let Some(bracket) = self.open.last() {
             let closing = closing(*bracket);
@@ -104,7 +103,7 @@ impl Reading<'_> {
         Some(true)
     }
 
-    /// Reads the key of an object's next value; a list's has none.
+    /// Parses the key of an object's next value; list items have none.
     fn key(&mut self) -> Option<()> {
         if self.open.last() == Some(&b'{') {
             self.string()?;
@@ -165,7 +164,7 @@ impl Reading<'_> {
         self.bytes.get(self.at).copied()
     }
 
-    /// Goes past the next byte if it is wanted.
+    /// Consumes the next byte if it is accepted.
     fn take(&mut self, wanted: impl Fn(u8) -> bool) -> Option<u8> {
         let byte = self.peek().filter(|byte| wanted(*byte))?;
         self.at += 1;

@@ -1,12 +1,11 @@
-//! Which addresses are not for strangers to name.
+//! Classifies addresses that must not be called by default.
 //!
-//! Whoever may write a URL could otherwise have the engine call what only the
-//! engine's machine can reach: a database on loopback, a neighbour in the same
-//! network, the cloud's keeper of credentials.
+//! A person who may write a URL could otherwise make the engine call what only its machine can
+//! reach: a database on loopback, a neighbour in the same network, the cloud's metadata
+//! service.
 //!
-//! INVARIANT: what is not known to be a public unicast address is closed. An
-//! address that carries another one inside (mapped, 6to4, Teredo, NAT64, ISATAP)
-//! is as closed as the one inside it.
+//! INVARIANT: every address that is not known to be public unicast is closed. An address that
+//! embeds another one (mapped, 6to4, Teredo, NAT64, ISATAP) is closed if the embedded one is.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -16,28 +15,28 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub enum Closed {
     /// `0.0.0.0` and its block, `::`.
     Unspecified,
-    /// This machine.
+    /// Loopback.
     Loopback,
     /// A private network.
     Private,
-    /// Shared between a carrier and its customers.
+    /// Shared address space of carriers.
     Shared,
-    /// The same wire.
+    /// Link-local.
     LinkLocal,
-    /// Where clouds hand out credentials.
+    /// A cloud metadata service, which hands out credentials.
     Metadata,
-    /// Many at once.
+    /// Multicast.
     Multicast,
-    /// For examples.
+    /// Documentation.
     Documentation,
-    /// Set aside for something else.
+    /// Reserved.
     Reserved,
 }
 
 impl Closed {
-    /// Whether naming the host opens it. Where credentials are handed out, and
-    /// what nobody serves on, takes an address or a network on the list: whoever
-    /// rules a name's zone could otherwise point it there.
+    /// Whether an allow-list entry with the host's name is enough. Metadata services and
+    /// unusual ranges require an address or a network on the list, because the owner of a
+    /// DNS zone could point a name to them.
     pub fn opens_by_name(self) -> bool {
         matches!(self, Closed::Loopback | Closed::Private | Closed::Shared)
     }
@@ -59,7 +58,7 @@ impl fmt::Display for Closed {
     }
 }
 
-/// Why an address is closed; none if it is public.
+/// Why an address is closed; `None` if it is public.
 pub fn closed(address: IpAddr) -> Option<Closed> {
     match address.to_canonical() {
         IpAddr::V4(address) => closed_v4(address),
@@ -67,7 +66,7 @@ pub fn closed(address: IpAddr) -> Option<Closed> {
     }
 }
 
-/// Metadata services that stand in no block of their own, or in a public one.
+/// Metadata services that are in no special block, or in a public one.
 const METADATA_V4: [Ipv4Addr; 4] = [
     Ipv4Addr::new(169, 254, 169, 254),
     Ipv4Addr::new(100, 100, 100, 200),
@@ -116,7 +115,7 @@ fn closed_v6(address: Ipv6Addr) -> Option<Closed> {
     match part {
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => closed_v4(joined(high, low)),
         [0x2002, high, low, ..] => closed_v4(joined(high, low)),
-        // Teredo: who relays it, and, turned over, who is meant.
+        // Teredo: the relay's address, and the inverted address of the client.
         [0x2001, 0, high, low, .., client_high, client_low] => {
             closed_v4(joined(high, low)).or_else(|| closed_v4(joined(!client_high, !client_low)))
         }
@@ -126,7 +125,7 @@ fn closed_v6(address: Ipv6Addr) -> Option<Closed> {
         [0xfc00..=0xfdff | 0xfec0..=0xfeff, ..] => Some(Closed::Private),
         [0xfe80..=0xfebf, ..] => Some(Closed::LinkLocal),
         [0xff00..=0xffff, ..] => Some(Closed::Multicast),
-        // IPv4-compatible: long abandoned, and some systems still unwrap it.
+        // IPv4-compatible: deprecated, but some systems still unwrap it.
         [0, 0, 0, 0, 0, 0, high, low] => {
             Some(closed_v4(joined(high, low)).unwrap_or(Closed::Reserved))
         }

@@ -1,8 +1,8 @@
-//! What the operator opens beside the public network.
+//! The operator's allow list of non-public destinations.
 //!
-//! An entry is a host (`hooks.internal`), an address (`127.0.0.1`, `::1`), either
-//! with a port (`127.0.0.1:8080`, `[::1]:8080`), or a network (`10.0.0.0/8`).
-//! It only ever opens; what is public needs no entry.
+//! An entry is a host (`hooks.internal`), an address (`127.0.0.1`, `::1`), either with a port
+//! (`127.0.0.1:8080`, `[::1]:8080`), or a network (`10.0.0.0/8`). Public addresses need no
+//! entry.
 
 use super::address::Closed;
 use super::host::Host;
@@ -12,23 +12,23 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-/// An entry that cannot be used.
+/// An invalid entry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadAllow {
-    /// It is none.
+    /// The entry has an unknown form.
     #[error(
-        "`{0}` is no host, address or network, such as `hooks.internal`, `127.0.0.1:8080` or `10.0.0.0/8`"
+        "`{0}` is not a host, address or network, such as `hooks.internal`, `127.0.0.1:8080` or `10.0.0.0/8`"
     )]
     NotOne(String),
-    /// A network whose address has bits past its length.
+    /// A network whose address has bits beyond the prefix length.
     #[error("`{0}` is not the address of a network: `{1}` is")]
     Ragged(String, String),
-    /// There are too many.
-    #[error("more than {ALLOWED_MAX} entries are allowed to be called")]
+    /// The list is too long.
+    #[error("the allow list has more than {ALLOWED_MAX} entries")]
     TooMany,
 }
 
-/// Everything the operator opened.
+/// The allow list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AllowList {
     entries: Vec<Entry>,
@@ -37,7 +37,7 @@ pub struct AllowList {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Entry {
     what: What,
-    /// The only port that is opened; none for all.
+    /// `None` for all ports.
     port: Option<u16>,
 }
 
@@ -54,12 +54,12 @@ struct Network {
 }
 
 impl AllowList {
-    /// A list that opens nothing.
+    /// A list that allows nothing.
     pub fn none() -> AllowList {
         AllowList::default()
     }
 
-    /// Reads entries.
+    /// Parses entries.
     pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<AllowList, BadAllow> {
         let mut entries = Vec::new();
         for word in words {
@@ -71,8 +71,7 @@ impl AllowList {
         Ok(AllowList { entries })
     }
 
-    /// The same, and where this URL points to: what an operator configures to be
-    /// called may be called.
+    /// Adds a URL's host and port: what an operator configures may be called.
     #[must_use]
     pub fn and(mut self, url: &Url) -> AllowList {
         let what = match Host::of(url) {
@@ -84,8 +83,8 @@ impl AllowList {
         self
     }
 
-    /// Whether an entry opens what would be closed: an address at a port, reached
-    /// by its host's name if it has one.
+    /// Whether an entry allows a closed address at a port, reached by its host's name if it
+    /// has one.
     pub(super) fn opens(&self, host: Option<&str>, to: SocketAddr, why: Closed) -> bool {
         self.entries.iter().filter(|entry| entry.port.is_none_or(|port| port == to.port())).any(
             |entry| match &entry.what {
@@ -120,7 +119,7 @@ impl FromStr for Entry {
         if name.is_empty() || !name.chars().all(is_of_name) {
             return Err(bad());
         }
-        // As a URL has it: what a URL would read as an address is no name.
+        // Parsed as a URL would be: what a URL reads as an address is not a name.
         let url = Url::parse(&format!("http://{name}/")).map_err(|_| bad())?;
         match Host::of(&url) {
             Some(Host::Name(name)) => Ok(Entry { what: What::Host(plain(name)), port }),
@@ -167,7 +166,7 @@ impl fmt::Display for Network {
     }
 }
 
-/// The first bits of an address, and zeros.
+/// The first `length` bits of an address.
 fn masked(address: IpAddr, length: u8) -> IpAddr {
     match address {
         IpAddr::V4(address) => {
@@ -181,7 +180,7 @@ fn masked(address: IpAddr, length: u8) -> IpAddr {
     }
 }
 
-/// A name as names are compared.
+/// Normalises a host name for comparison.
 fn plain(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }

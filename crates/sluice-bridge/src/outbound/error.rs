@@ -1,8 +1,7 @@
-//! Why nothing came of a call.
+//! Errors of outgoing requests.
 //!
-//! No message holds a whole URL: its query may hold a secret, and its path a
-//! private name. Scheme, host and port are enough to know which one it
-//! was: `origin` has them.
+//! No message contains a whole URL: its query may contain a secret, and its path a private
+//! name. `origin` returns scheme, host and port.
 
 use super::address::Closed;
 use super::host::Host;
@@ -10,39 +9,40 @@ use crate::limits::{CONNECT_MS, REDIRECTS_MAX, REQUEST_BYTES_MAX};
 use reqwest::Url;
 use std::net::SocketAddr;
 
-/// What went wrong. One variant per thing the caller does next.
+/// One variant per thing the caller does next. Messages continue a sentence that begins with
+/// the peer's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OutboundError {
-    /// It is not done here, now or later.
+    /// Refused before sending; a retry does not help.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// Nobody is there, or not now: ask later.
+    /// The peer could not be reached: retry later.
     #[error("cannot be reached: {0}")]
     Unreachable(String),
-    /// The answer takes too long: ask later, or wait longer.
-    #[error("does not answer in time")]
+    /// The response took too long: retry later, or wait longer.
+    #[error("did not answer in time")]
     Late,
-    /// What came was no answer, or half of one: ask later.
-    #[error("broke off")]
+    /// The response was malformed or incomplete: retry later.
+    #[error("closed the connection early")]
     Broken,
-    /// The answer is longer than the caller takes.
-    #[error("answers with more than {0} bytes")]
+    /// The response exceeds the caller's limit.
+    #[error("answered with more than {0} bytes")]
     TooLong(usize),
 }
 
-/// Why something is not done.
+/// Why a request was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// It is no address.
-    #[error("is no URL with a host")]
+    /// Not a URL with a host.
+    #[error("is not a URL with a host")]
     NoUrl,
-    /// Only HTTP is spoken.
-    #[error("`{0}:` is not spoken; URLs begin with `http://` or `https://`")]
+    /// Only HTTP is supported.
+    #[error("has the scheme `{0}:`, expected `http://` or `https://`")]
     Scheme(String),
-    /// A user or password stands in the URL, where it would be shown.
+    /// The URL contains a user or password, which would show up in logs.
     #[error("has a user or password in its URL")]
     UserInfo,
-    /// The host is none that strangers may name.
+    /// The address is closed.
     #[error(
         "has a {why} address (`{host}`), which is not called unless the operator allows it: add \
          `{allow}` to `allow` of `[outbound]` in sluice.toml, or to SLUICE_OUTBOUND_ALLOW"
@@ -50,34 +50,34 @@ pub enum Refusal {
     Closed {
         /// The host, as it was written.
         host: String,
-        /// What kind of address it has.
+        /// Class of its address.
         why: Closed,
-        /// The entry of the allow-list that would open it.
+        /// The allow-list entry that would open it.
         allow: String,
     },
-    /// From one to the next, without end.
+    /// Too many redirects.
     #[error("redirects more than {REDIRECTS_MAX} times")]
     Redirects,
-    /// What was secure is sent on to where it would not be.
+    /// A redirect from HTTPS to HTTP.
     #[error("redirects from https to http")]
     Downgrade,
-    /// There is too much to send.
-    #[error("is to be sent more than {REQUEST_BYTES_MAX} bytes")]
+    /// The request body is too long.
+    #[error("would be sent more than {REQUEST_BYTES_MAX} bytes")]
     LongRequest,
-    /// Only a recording is asked, and it has something else.
+    /// A replay's recording does not match.
     #[error("{0}")]
     Diverged(String),
-    /// It was not done when it was recorded.
+    /// The request was refused when it was recorded.
     #[error("{0}")]
     Recorded(String),
-    /// No client can be made here.
-    #[error("cannot be called from here: {0}")]
+    /// The HTTP client could not be created.
+    #[error("cannot be called: {0}")]
     NoClient(String),
 }
 
 impl Refusal {
-    /// Of a host that is closed, with the entry that would open it: its name where a
-    /// name opens it, else its address.
+    /// A closed host, with the allow-list entry that would open it: the name if that is
+    /// enough, otherwise the address.
     pub(super) fn closed(host: &str, to: SocketAddr, why: Closed) -> Refusal {
         let by_name = host.parse::<std::net::IpAddr>().is_err() && why.opens_by_name();
         let allow = if by_name { format!("{host}:{}", to.port()) } else { to.to_string() };
@@ -85,8 +85,8 @@ impl Refusal {
     }
 }
 
-/// Scheme, host and port of a URL: enough to know which one is meant, and never a
-/// secret. None if it is not a URL that could be called.
+/// Scheme, host and port of a URL: enough to identify it, and never a secret. `None` if it is
+/// not a URL with a host.
 pub fn origin(url: &str) -> Option<String> {
     let url = Url::parse(url).ok()?;
     Host::of(&url)?;
@@ -94,8 +94,7 @@ pub fn origin(url: &str) -> Option<String> {
     Some(format!("{}://{}{port}", url.scheme(), url.host_str()?))
 }
 
-/// A component as errors name it, with where it was asked: `the provider at
-/// https://api.example`.
+/// Name of a peer in error messages, with its origin: `the provider at https://api.example`.
 pub(crate) fn asked_at(who: &str, url: &str) -> String {
     match origin(url) {
         Some(origin) => format!("{who} at {origin}"),
@@ -103,9 +102,9 @@ pub(crate) fn asked_at(who: &str, url: &str) -> String {
     }
 }
 
-/// What the client says went wrong, in our words. A judgement on addresses comes
-/// back wrapped in the client's own errors.
-#[expect(clippy::needless_pass_by_value, reason = "it stands where errors are mapped")]
+/// Translates an error of the HTTP client. A refusal of the resolver comes back wrapped in the
+/// client's own errors.
+#[expect(clippy::needless_pass_by_value, reason = "used with map_err")]
 pub(super) fn told(error: reqwest::Error) -> OutboundError {
     let mut source = std::error::Error::source(&error);
     while let Some(inner) = source {
@@ -115,7 +114,7 @@ pub(super) fn told(error: reqwest::Error) -> OutboundError {
         source = inner.source();
     }
     if error.is_connect() {
-        // Nothing was sent, so no work can have begun.
+        // Nothing was sent, so no work can have started.
         let late = || format!("no connection within {CONNECT_MS} ms");
         let cause = if error.is_timeout() { late() } else { innermost(&error) };
         OutboundError::Unreachable(cause)
@@ -126,7 +125,7 @@ pub(super) fn told(error: reqwest::Error) -> OutboundError {
     }
 }
 
-/// The first cause of an error: what the operating system or TLS said.
+/// The root cause of an error: the message of the operating system or TLS.
 fn innermost(error: &reqwest::Error) -> String {
     let mut innermost: &dyn std::error::Error = error;
     while let Some(source) = innermost.source() {

@@ -1,22 +1,20 @@
-//! Who a URL points to: an address, or a name that is still to be looked up.
+//! The host of a URL: an address, or a name to resolve.
 
 use reqwest::Url;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The host of a URL.
 ///
-/// INVARIANT: a URL is parsed before it is asked, so that every other way to write
-/// an address (`2130706433`, `0x7f.1`, `0177.0.0.1`) stands here as an address.
+/// INVARIANT: the URL is parsed first, so that every notation of an address (`2130706433`,
+/// `0x7f.1`, `0177.0.0.1`) becomes an address here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Host<'u> {
-    /// It is written out.
     Address(IpAddr),
-    /// It is to be looked up.
     Name(&'u str),
 }
 
 impl Host<'_> {
-    /// The host of a URL that has one.
+    /// The host of a URL, if it has one.
     pub(crate) fn of(url: &Url) -> Option<Host<'_>> {
         let host = url.host_str().filter(|host| !host.is_empty())?;
         let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));

@@ -1,17 +1,17 @@
-//! Where an answer sends the caller on to, and with what.
+//! Follows redirects.
 //!
-//! INVARIANT: nothing that proves who asks is carried to another origin. What may
-//! be carried is a short list, so that a header nobody thought of stays behind.
+//! INVARIANT: no credentials are sent to another origin. Only a short list of headers is kept,
+//! so that an unknown header is dropped.
 
 use super::error::{OutboundError, Refusal};
 use super::{Request, parse};
 use reqwest::header::{ACCEPT, ACCEPT_LANGUAGE, CONTENT_TYPE, HeaderMap, HeaderName, LOCATION};
 use reqwest::{Method, StatusCode, Url};
 
-/// Headers that say nothing about who asks.
+/// Headers without credentials.
 const CARRIED: [HeaderName; 3] = [ACCEPT, ACCEPT_LANGUAGE, CONTENT_TYPE];
 
-/// What is asked at the next place.
+/// One request of a redirect chain.
 #[derive(Debug, Clone)]
 pub(super) struct Hop {
     pub(super) method: Method,
@@ -21,7 +21,7 @@ pub(super) struct Hop {
 }
 
 impl Hop {
-    /// What a request asks first.
+    /// The first request.
     pub(super) fn first(request: &Request) -> Result<Hop, OutboundError> {
         Ok(Hop {
             method: request.method.clone(),
@@ -31,7 +31,7 @@ impl Hop {
         })
     }
 
-    /// What is asked next, if the answer sends on.
+    /// The next request, if the response is a redirect; otherwise `Err` with this one.
     pub(super) fn next(
         self,
         status: StatusCode,

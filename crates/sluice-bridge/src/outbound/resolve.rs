@@ -1,8 +1,8 @@
-//! How a name becomes the addresses that are connected to.
+//! Resolves names to the addresses that are connected to.
 //!
-//! INVARIANT: the addresses that were judged are the ones that are connected to.
-//! The client has no other way to look up a name, so an answer that changes
-//! between the look and the call changes nothing.
+//! INVARIANT: the checked addresses are the ones that are connected to. The client has no other
+//! resolver, so a DNS answer that changes between check and connection has no effect (DNS
+//! rebinding).
 
 use super::address::{Closed, closed};
 use super::allow::AllowList;
@@ -15,13 +15,13 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-/// Who knows the addresses of names.
+/// A name resolver.
 pub trait Names: fmt::Debug + Send + Sync {
-    /// The addresses of a name.
+    /// Resolves a name.
     fn addresses<'a>(&'a self, name: &'a str) -> Later<'a, io::Result<Vec<IpAddr>>>;
 }
 
-/// What this machine knows of names.
+/// The resolver of the operating system.
 #[derive(Debug, Clone, Copy)]
 pub struct SystemNames;
 
@@ -34,7 +34,7 @@ impl Names for SystemNames {
     }
 }
 
-/// Judges addresses for calls to one port.
+/// Checks addresses for connections to one port.
 #[derive(Debug, Clone)]
 pub(super) struct Guard {
     pub(super) allow: Arc<AllowList>,
@@ -43,13 +43,13 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// Why an address may not be called, if so.
+    /// Why an address must not be called, if so.
     pub(super) fn closed(&self, host: Option<&str>, address: IpAddr) -> Option<Closed> {
         let to = SocketAddr::new(address, self.port);
         closed(address).filter(|why| !self.allow.opens(host, to, *why))
     }
 
-    /// The addresses of a name that may be called.
+    /// Resolves a name to its allowed addresses.
     pub(super) async fn look_up(&self, name: &str) -> Result<Vec<SocketAddr>, OutboundError> {
         let found = self.names.addresses(name).await;
         let found = found.map_err(|error| OutboundError::Unreachable(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! The body of a result: what an engine is told when work is over.
+//! Body of a result.
 
 use super::{BadBody, Key, check_step, figure, plain, run_id};
 use crate::limits::{
@@ -19,76 +19,76 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// It was done.
+    /// Successful.
     Completed,
-    /// It was not; `error_code` says why. A cancelled one is one of these.
+    /// Failed or cancelled; `error_code` has the reason.
     Failed,
-    /// It took too long.
+    /// Exceeded its timeout.
     TimedOut,
 }
 
-/// The result of a dispatch.
+/// Body of a result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallbackBody {
-    /// The run.
+    /// Run of the step.
     #[serde(with = "run_id")]
     pub run_id: RunId,
-    /// The step; `step[3]` for an instance.
+    /// Step id; `step[3]` for an instance.
     pub step_id: String,
-    /// Which dispatch of it. Only old gateways leave it out.
+    /// Number of the step's dispatch. Only old gateways omit it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dispatch_no: Option<u32>,
     /// How it ended.
     pub status: Status,
-    /// The structured part.
+    /// Structured outputs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outputs: Option<Map<String, Value>>,
-    /// The text, as it came.
+    /// Text of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdout: Option<String>,
-    /// What went wrong, for people.
+    /// Error message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What went wrong, for programs.
+    /// Error code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_code: Option<String>,
-    /// How long the provider asks us to wait.
+    /// How long the provider wants us to wait.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "figure::tokens")]
     pub retry_after_ms: Option<u64>,
-    /// When it was begun.
+    /// Start time.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
         deserialize_with = "figure::instant"
     )]
     pub started_at: Option<String>,
-    /// When it was over.
+    /// End time.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
         deserialize_with = "figure::instant"
     )]
     pub completed_at: Option<String>,
-    /// The model that answered.
+    /// Model that answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Tokens read.
+    /// Input tokens.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "figure::tokens")]
     pub input_tokens: Option<u64>,
-    /// Tokens written.
+    /// Output tokens.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "figure::tokens")]
     pub output_tokens: Option<u64>,
-    /// Tokens thought, beside those written.
+    /// Reasoning tokens, in addition to the output tokens.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "figure::tokens")]
     pub thinking_tokens: Option<u64>,
-    /// Tokens read that the provider had kept: part of those read.
+    /// Input tokens from the provider's cache; part of `input_tokens`.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "figure::tokens")]
     pub cached_tokens: Option<u64>,
-    /// All of them. For people: the parts count.
+    /// Sum of all tokens, for display. The engine uses the parts.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "figure::tokens")]
     pub total_tokens: Option<u64>,
-    /// What it cost, in dollars. Left out where only the tokens are known, and
-    /// with them where nobody knows.
+    /// Cost in dollars. Omitted if only the tokens are known; if the tokens are omitted
+    /// too, the cost is unknown.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -96,46 +96,46 @@ pub struct CallbackBody {
         deserialize_with = "figure::cost"
     )]
     pub cost: Option<Money>,
-    /// The conversation, to go on with later.
+    /// Session to continue later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// What was said, oldest first.
+    /// Conversation, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conversation: Vec<Value>,
-    /// Files that came of it.
+    /// Artefacts of the step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artefacts: Vec<Value>,
-    /// What sort of output this is.
+    /// Kind of output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// What sort of artifact it is.
+    /// Kind of artefact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact_kind: Option<String>,
-    /// Pictures, sound and other files.
+    /// Images, audio and other files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media: Option<Value>,
-    /// What else is to be known of it.
+    /// Additional information.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
 }
 
-/// Whose result it is, and from when to when it was worked on.
+/// The dispatch that a result belongs to, and the time of its execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Worked<'a> {
-    /// The run.
+    /// Run of the step.
     pub run: RunId,
-    /// The step.
+    /// Step id.
     pub step: &'a str,
-    /// Which dispatch of it.
+    /// Number of the step's dispatch.
     pub dispatch_no: u32,
-    /// When it was begun, in milliseconds since 1970.
+    /// Start time, in milliseconds since 1970.
     pub from_ms: u64,
-    /// When it was over.
+    /// End time, in milliseconds since 1970.
     pub to_ms: u64,
 }
 
 impl CallbackBody {
-    /// Of an answer.
+    /// Encodes an answer.
     pub fn new(worked: Worked<'_>, answer: Answer) -> CallbackBody {
         let status = match answer.error.as_ref().map(|error| error.code) {
             None => Status::Completed,
@@ -174,9 +174,10 @@ impl CallbackBody {
         }
     }
 
-    /// Reads one that says whose it is.
+    /// Parses a result that identifies its dispatch.
     pub fn read(bytes: &[u8]) -> Result<CallbackBody, BadBody> {
-        let text = std::str::from_utf8(bytes).map_err(|_| BadBody("is no UTF-8".to_owned()))?;
+        let text = std::str::from_utf8(bytes)
+            .map_err(|_| BadBody("the body is not valid UTF-8".to_owned()))?;
         let text = plain::readable(text);
         let body: CallbackBody =
             serde_json::from_str(&text).map_err(|error| BadBody::of(&error))?;
@@ -184,10 +185,11 @@ impl CallbackBody {
         Ok(body)
     }
 
-    /// Reads the answer to a request: whose it is need not be said again, but
-    /// must not be another's.
+    /// Parses a synchronous result: the ids may be omitted, but must not belong to another
+    /// dispatch.
     pub fn read_reply(bytes: &[u8], worked: Worked<'_>) -> Result<CallbackBody, BadBody> {
-        let text = std::str::from_utf8(bytes).map_err(|_| BadBody("is no UTF-8".to_owned()))?;
+        let text = std::str::from_utf8(bytes)
+            .map_err(|_| BadBody("the body is not valid UTF-8".to_owned()))?;
         let text = plain::readable(text);
         let read = serde_json::from_str::<BTreeMap<String, Box<RawValue>>>(&text);
         let mut fields = read.map_err(|error| BadBody::of(&error))?;
@@ -204,17 +206,17 @@ impl CallbackBody {
         let whole = serde_json::to_vec(&fields).map_err(|error| BadBody::of(&error))?;
         let body = CallbackBody::read(&whole)?;
         if body.key(worked.dispatch_no) != Key::of(worked.run, worked.step, worked.dispatch_no) {
-            return Err(BadBody("the result is that of another dispatch".to_owned()));
+            return Err(BadBody("the result belongs to another dispatch".to_owned()));
         }
         Ok(body)
     }
 
-    /// The dispatch that it is of: this one, where it does not say.
+    /// Identifies the dispatch; `dispatch_no` is used if the body has none.
     pub fn key(&self, dispatch_no: u32) -> Key {
         Key::of(self.run_id, &self.step_id, self.dispatch_no.unwrap_or(dispatch_no))
     }
 
-    /// What it means to the core. What is too long to be kept is left out or cut.
+    /// Converts the result for the core. Texts that are too long are dropped or truncated.
     pub fn answer(self) -> Answer {
         let usage = self.usage();
         let error = self.failure();
@@ -243,7 +245,7 @@ impl CallbackBody {
             Status::TimedOut => CallErrorCode::Timeout,
             Status::Failed => said.unwrap_or(CallErrorCode::ProviderError),
         };
-        let message = self.error.as_deref().unwrap_or("the gateway does not say why");
+        let message = self.error.as_deref().unwrap_or("the gateway gave no reason");
         let message = cut(message, ERROR_BYTES_MAX).to_owned();
         let retry_after_ms = self.retry_after_ms.filter(|ms| *ms != u64::MAX);
         Some(CallError { code, message, retry_after_ms })
@@ -256,7 +258,7 @@ impl CallbackBody {
         let told = figures.iter().any(Option::is_some);
         Usage {
             model: self.model.as_deref().map(|model| cut(model, NAME_BYTES_MAX).to_owned()),
-            // Whichever it was: the core looks at these.
+            // The core checks these fields, whichever figure was absurd.
             input_tokens: if absurd { u64::MAX } else { self.input_tokens.unwrap_or(0) },
             output_tokens: self.output_tokens.unwrap_or(0),
             thinking_tokens: self.thinking_tokens.unwrap_or(0),
@@ -267,8 +269,8 @@ impl CallbackBody {
         }
     }
 
-    /// As it is sent, never longer than whoever takes it reads: what was said on
-    /// the way goes first, then the result itself, never what it cost.
+    /// Encodes the body within the engine's limit: first the conversation and artefacts are
+    /// dropped, then the result itself, never its cost.
     pub fn bytes(&self) -> Vec<u8> {
         let write = |body: &CallbackBody| {
             serde_json::to_vec(body).expect("a body of texts and figures can be written")
@@ -288,12 +290,12 @@ impl CallbackBody {
         short.model = short.model.map(|model| cut(&model, NAME_BYTES_MAX).to_owned());
         short.status = Status::Failed;
         short.error_code = Some(CallErrorCode::ProviderError.as_str().to_owned());
-        short.error = Some(format!("the result has more than {CALLBACK_BYTES_MAX} bytes"));
+        short.error = Some(format!("the result exceeds {CALLBACK_BYTES_MAX} bytes"));
         write(&short)
     }
 }
 
-/// The beginning of a text, at most so long.
+/// Truncates a text.
 fn cut(text: &str, bytes_max: usize) -> &str {
     &text[..text.floor_char_boundary(bytes_max)]
 }

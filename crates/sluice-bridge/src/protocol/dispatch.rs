@@ -1,4 +1,4 @@
-//! The body of a dispatch: what a bridge is told.
+//! Body of a dispatch.
 
 use super::{BadBody, Key, bounded, check_step, figure, run_id};
 use crate::limits::{
@@ -14,76 +14,76 @@ use sluice_core::trace::TraceParent;
 use sluice_govern::decision::Constraints;
 use sluice_govern::registry::Price;
 
-/// What a bridge is told of a dispatch.
+/// Body of a dispatch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DispatchBody {
-    /// The run.
+    /// Run of the step.
     #[serde(with = "run_id")]
     pub run_id: RunId,
-    /// The step; `step[3]` for an instance.
+    /// Step id; `step[3]` for an instance.
     pub step_id: String,
-    /// Which dispatch of it, from 1.
+    /// Number of the step's dispatch, from 1.
     pub dispatch_no: u32,
-    /// Which attempt, from 1.
+    /// Number of the attempt, from 1.
     #[serde(default = "first")]
     pub attempt: u32,
-    /// The same when it is sent again, new for a retry.
+    /// The same when the dispatch is sent again, new for a retry.
     #[serde(default)]
     pub idempotency_key: String,
-    /// The workflow.
+    /// Name of the workflow.
     #[serde(default)]
     pub workflow_name: String,
-    /// Which adapter of the bridge is meant.
+    /// Name of the bridge's adapter.
     pub provider: String,
-    /// Who is to do it.
+    /// Agent that does the work.
     #[serde(default)]
     pub agent: String,
-    /// Standing instructions.
+    /// System prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// The instruction. For a shell: the script.
+    /// Instruction. For a shell: the script.
     #[serde(default)]
     pub command: String,
-    /// What is piped in.
+    /// Standard input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdin: Option<String>,
-    /// The model to use.
+    /// Model to use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Tools it may use.
+    /// Tools that the agent may use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
-    /// A JSON Schema for the structured part of the answer.
+    /// JSON Schema of the outputs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
-    /// What sort of answer is wanted.
+    /// Requested kind of answer.
     #[serde(default = "text")]
     pub output_strategy: OutputStrategy,
-    /// Longest answer.
+    /// Output limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u64>,
-    /// How long it may take.
+    /// Time limit.
     pub timeout_ms: u64,
-    /// What governance says it must keep to. One that is not known here refuses
-    /// the dispatch: nobody would keep to it.
+    /// Constraints of the policies. An unknown constraint rejects the dispatch, because the
+    /// bridge could not enforce it.
     #[serde(default, skip_serializing_if = "Constraints::is_empty")]
     pub governance_constraints: Constraints,
-    /// An earlier conversation to go on with.
+    /// Earlier session to continue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// The call's place in a trace.
+    /// Trace context.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Trace>,
-    /// Where the result is sent.
+    /// URL for the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub callback_url: Option<String>,
-    /// What the result must show.
+    /// Token that authorises the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dispatch_token: Option<String>,
-    /// Where it is asked whether a tool may be called.
+    /// URL for tool requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_url: Option<String>,
-    /// Where parts of the answer are sent while it is worked on.
+    /// URL for parts of the answer during the work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts_url: Option<String>,
     /// Environment variables, for a shell.
@@ -92,10 +92,10 @@ pub struct DispatchBody {
     /// Working directory inside the run's workspace, for a shell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// What a million tokens cost, as it was when money was reserved.
+    /// Price per million tokens at the time of the reservation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
-    /// What the work may cost at most, in dollars.
+    /// Limit of the cost, in dollars.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -103,28 +103,28 @@ pub struct DispatchBody {
         deserialize_with = "figure::exact_usd"
     )]
     pub ceiling: Option<Money>,
-    /// SHA-256 of what was allowed.
+    /// SHA-256 of the action that was allowed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub action_digest: String,
 }
 
-/// A place in a trace.
+/// Trace context.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trace {
-    /// As W3C writes it.
+    /// W3C `traceparent`.
     pub traceparent: String,
 }
 
-/// How a result comes back.
+/// Where and with which token results come back.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Return {
-    /// Where it is sent.
+    /// URL for the result.
     pub callback_url: Option<String>,
-    /// What it must show.
+    /// Token that authorises the result.
     pub dispatch_token: Option<String>,
-    /// Where it is asked about tools.
+    /// URL for tool requests.
     pub tool_url: Option<String>,
-    /// Where parts of the answer are sent.
+    /// URL for parts of the answer.
     pub parts_url: Option<String>,
 }
 
@@ -137,7 +137,7 @@ fn text() -> OutputStrategy {
 }
 
 impl DispatchBody {
-    /// Of a request, for an adapter of the bridge.
+    /// Encodes a request for one of the bridge's adapters.
     pub fn new(request: &Request, provider: &str, back: Return) -> DispatchBody {
         let request = request.clone();
         DispatchBody {
@@ -173,7 +173,7 @@ impl DispatchBody {
         }
     }
 
-    /// Reads one, and checks every length and number.
+    /// Parses a body and checks every length and number.
     pub fn read(bytes: &[u8]) -> Result<DispatchBody, BadBody> {
         let body: DispatchBody =
             serde_json::from_slice(bytes).map_err(|error| BadBody::of(&error))?;
@@ -202,27 +202,27 @@ impl DispatchBody {
         self.tools.iter().try_for_each(|tool| bounded("tools", tool, STEP_BYTES_MAX))?;
         let wrong = |message: &str| Err(BadBody(message.to_owned()));
         if self.dispatch_no == 0 || self.attempt == 0 {
-            return wrong("`dispatch_no` and `attempt` count from 1");
+            return wrong("`dispatch_no` and `attempt` must be at least 1");
         }
         if !(1..=TIMEOUT_MS_MAX).contains(&self.timeout_ms) {
-            return Err(BadBody(format!("`timeout_ms` is 1 to {TIMEOUT_MS_MAX}")));
+            return Err(BadBody(format!("`timeout_ms` must be between 1 and {TIMEOUT_MS_MAX}")));
         }
         if self.tools.len() > TOOLS_MAX || self.env.len() > ENV_MAX {
             return wrong("`tools` or `env` has too many entries");
         }
         let sendable = |text: &String| text.bytes().all(|byte| (0x20..0x7f).contains(&byte));
         if !self.dispatch_token.as_ref().is_none_or(sendable) {
-            return wrong("`dispatch_token` has characters that cannot be sent back");
+            return wrong("`dispatch_token` has characters that are not valid in a header");
         }
         Ok(())
     }
 
-    /// The dispatch that it is.
+    /// Identifies the dispatch.
     pub fn key(&self) -> Key {
         Key::of(self.run_id, &self.step_id, self.dispatch_no)
     }
 
-    /// What an adapter is told.
+    /// Converts the body into an adapter's request.
     pub fn request(&self, gateway: &str) -> Request {
         let body = self.clone();
         Request {
@@ -262,15 +262,15 @@ impl From<&Recall> for super::CancelBody {
     }
 }
 
-/// What a bridge answers when it has taken a dispatch.
+/// Response of a bridge to an accepted dispatch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dispatched {
-    /// `dispatched`.
+    /// Always `dispatched`.
     pub status: String,
-    /// The run.
+    /// Run of the step.
     pub run_id: String,
-    /// The step.
+    /// Step id.
     pub step_id: String,
-    /// When it was taken.
+    /// Time of acceptance.
     pub dispatched_at: String,
 }

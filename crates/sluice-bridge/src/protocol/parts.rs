@@ -1,8 +1,7 @@
-//! Parts of an answer, as a bridge delivers them while it works.
+//! Body of a batch of parts, which a bridge sends while it works.
 //!
-//! Batches of one dispatch follow each other: a batch is sent when the engine has the
-//! one before it, and sent again unchanged until the engine has it. The result follows
-//! the last of them.
+//! The batches of a dispatch are sent in order: each after the engine has accepted the previous
+//! one, and repeated unchanged until it is accepted. The result follows the last batch.
 
 use super::{BadBody, bounded, check_step, run_id};
 use crate::limits::{MEDIA_URL_BYTES_MAX, NAME_BYTES_MAX, PARTS_MAX, PARTS_NUMBER_MAX};
@@ -10,36 +9,36 @@ use serde::{Deserialize, Serialize};
 use sluice_core::port::adapter::{Emission, ToolEnded};
 use sluice_core::run::id::RunId;
 
-/// Some parts of an answer.
+/// Body of a batch of parts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartsBody {
-    /// The run.
+    /// Run of the step.
     #[serde(with = "run_id")]
     pub run_id: RunId,
-    /// The step; `step[3]` for an instance.
+    /// Step id; `step[3]` for an instance.
     pub step_id: String,
-    /// Which dispatch of it.
+    /// Number of the step's dispatch.
     pub dispatch_no: u32,
-    /// The number of the first part within the dispatch, from 0.
+    /// Number of the first part within the dispatch, from 0.
     pub first: u64,
     /// The parts, in order.
     pub parts: Vec<Part>,
 }
 
-/// A part.
+/// A part of an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Part {
     /// Text of the answer.
     Text {
-        /// This much of it.
+        /// Next piece of the text.
         text: String,
     },
-    /// A picture or sound, by address.
+    /// An image or audio, by URL.
     Media {
-        /// Where it is.
+        /// URL of the file.
         url: String,
-        /// What it is.
+        /// MIME type.
         mime: String,
     },
     /// A line for the log.
@@ -47,31 +46,31 @@ pub enum Part {
         /// The line.
         text: String,
     },
-    /// A tool that was allowed has answered.
+    /// A tool call has ended.
     ToolEnded {
-        /// The call.
+        /// Id of the call.
         call_id: String,
-        /// The tool.
+        /// Qualified name of the tool.
         tool: String,
         /// Whether it failed.
         #[serde(default)]
         failed: bool,
-        /// How long its answer was.
+        /// Length of its answer, in bytes.
         #[serde(default)]
         bytes: u64,
-        /// How long it took.
+        /// Duration of the call.
         #[serde(default)]
         duration_ms: u64,
     },
 }
 
 impl PartsBody {
-    /// Reads one, and checks every length and number.
+    /// Parses a body and checks every length and number.
     pub fn read(bytes: &[u8]) -> Result<PartsBody, BadBody> {
         let body: PartsBody = serde_json::from_slice(bytes).map_err(|error| BadBody::of(&error))?;
         check_step(&body.step_id)?;
         if body.parts.is_empty() || body.parts.len() > PARTS_MAX {
-            return Err(BadBody(format!("`parts` has 1 to {PARTS_MAX} entries")));
+            return Err(BadBody(format!("`parts` must have between 1 and {PARTS_MAX} entries")));
         }
         if body.first > PARTS_NUMBER_MAX {
             return Err(BadBody(format!("a dispatch has at most {PARTS_NUMBER_MAX} parts")));
@@ -92,14 +91,14 @@ impl PartsBody {
         Ok(body)
     }
 
-    /// What the parts mean to the core.
+    /// Converts the parts for the core.
     pub fn emissions(self) -> Vec<Emission> {
         self.parts.into_iter().map(Part::emission).collect()
     }
 }
 
 impl Part {
-    /// Of what an adapter emits; none of what only its own machine needs.
+    /// Converts an emission; `None` if only the local machine needs it.
     pub fn of(emission: Emission) -> Option<Part> {
         Some(match emission {
             Emission::Text(text) => Part::Text { text },
@@ -127,7 +126,7 @@ impl Part {
         }
     }
 
-    /// About how many bytes it takes.
+    /// Approximate size.
     pub fn bytes(&self) -> usize {
         match self {
             Part::Text { text } | Part::Log { text } => text.len(),

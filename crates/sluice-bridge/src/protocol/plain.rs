@@ -1,11 +1,11 @@
-//! Numbers that are none in JSON, but that some languages write into it.
+//! Non-standard JSON numbers that some languages write: `NaN` and infinities.
 
 use std::borrow::Cow;
 
-/// The words, the longest first.
+/// The longest first.
 const WORDS: [&str; 3] = ["-Infinity", "Infinity", "NaN"];
 
-/// The same text with such words as texts, so that the rest of it can be read.
+/// Quotes these words, so that a JSON parser accepts the text.
 pub(super) fn readable(text: &str) -> Cow<'_, str> {
     if !WORDS[1..].iter().any(|word| text.contains(word)) {
         return Cow::Borrowed(text);
@@ -21,7 +21,7 @@ pub(super) fn readable(text: &str) -> Cow<'_, str> {
         let mut taken = first.len_utf8();
         match first {
             '"' => quoted = !quoted,
-            // What follows a backslash in a text ends nothing.
+            // The character after a backslash does not end the string.
             '\\' if quoted => taken += rest[taken..].chars().next().map_or(0, char::len_utf8),
             _ => {}
         }

@@ -1,15 +1,15 @@
-//! Secrets that a stream of events says in pieces.
+//! Redacts secrets that are spread over the events of a stream.
 //!
-//! A model that repeats a key says it word by word, each in an event of its own: no
-//! line holds the key, and whoever reads the stream has it. So what stands at the
-//! same place of each event is read as one text.
+//! A model that repeats a key writes it token by token, each in its own event: no line contains
+//! the key, but a reader of the stream can join it. So the texts at the same JSON path of
+//! successive events are searched as one text.
 
 use crate::secret::scrub::{REDACTED, Scrub};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A stream without secrets; none if it holds none in pieces.
+/// The redacted stream; `None` if no secret was found.
 pub(super) fn clean(scrub: &Scrub, stream: &str) -> Option<String> {
     let mut lines: Vec<Line<'_>> = stream.split_inclusive('\n').map(Line::read).collect();
     let mut texts: BTreeMap<String, Vec<(usize, String)>> = BTreeMap::new();
@@ -37,11 +37,9 @@ pub(super) fn clean(scrub: &Scrub, stream: &str) -> Option<String> {
     found.then(|| lines.iter().map(Line::write).collect())
 }
 
-/// A line of a stream.
 enum Line<'t> {
-    /// What an event says, and how the line ends.
+    /// Data of an event, and the line's end.
     Data(Value, &'t str),
-    /// Anything else.
     Other(&'t str),
 }
 
@@ -61,7 +59,7 @@ impl<'t> Line<'t> {
     }
 }
 
-/// Every text of a value, by where it stands.
+/// Collects every text of a value by its JSON pointer.
 fn gather(
     value: &Value,
     place: &mut String,
@@ -91,8 +89,8 @@ fn gather(
     }
 }
 
-/// A piece of the whole, without what lies in secrets. Each secret is marked in the
-/// piece it begins in.
+/// A piece of the whole without the parts in secrets. Each secret is marked in the piece where
+/// it begins.
 fn without(whole: &str, piece: Range<usize>, secrets: &[Range<usize>]) -> String {
     let (mut clean, mut at) = (String::new(), piece.start);
     for secret in secrets.iter().filter(|one| one.start < piece.end && one.end > piece.start) {

@@ -1,4 +1,4 @@
-//! One request to somebody who does work elsewhere, and what came of it.
+//! One HTTP request to a remote worker, and the classification of its response.
 
 use crate::limits::{CALLBACK_BYTES_MAX, REFUSAL_BYTES_MAX, TITLE_BYTES_MAX};
 use crate::outbound::error::{OutboundError, asked_at};
@@ -11,25 +11,24 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValu
 use sluice_core::port::adapter::{Answer, CallError, CallErrorCode, Usage};
 use std::time::Duration;
 
-/// Carries requests to one place.
+/// Sends requests to one worker.
 pub(crate) struct Exchange<'a> {
     pub(crate) wire: &'a dyn Wire,
     pub(crate) key: Option<&'a Secret>,
-    /// What it is called in messages, which also say where it was asked.
+    /// Name of the worker in error messages, which also show its origin.
     pub(crate) who: &'a str,
 }
 
-/// Whether somebody may have begun to work.
+/// Whether the worker may have started to work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Reached {
-    /// Nobody did.
     No,
-    /// Perhaps: nobody knows what it cost.
+    /// Unknown, and so is the cost.
     Maybe,
 }
 
 impl Reached {
-    /// An answer with what is known of its cost.
+    /// Marks the answer's cost as unknown where it is.
     pub(crate) fn paid(self, answer: Answer) -> Answer {
         match self {
             Reached::No => answer,
@@ -38,21 +37,20 @@ impl Reached {
     }
 }
 
-/// What came of a request.
+/// Classified response.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// The work is over, and this is what was said.
+    /// The work has ended; the body of the response.
     Result(Vec<u8>),
-    /// The work is taken on.
+    /// The worker accepted the work.
     Accepted,
-    /// A failure, with what was answered; it may be asked again.
+    /// A temporary failure: the request may be repeated.
     Again(Box<Answer>, Reached),
-    /// Something that asking again does not help against.
+    /// A permanent failure.
     Failed(Box<Answer>),
 }
 
 impl Exchange<'_> {
-    /// Sends a body.
     pub(crate) async fn post(
         &self,
         place: Place<'_>,
@@ -75,7 +73,7 @@ impl Exchange<'_> {
         let headers = reply.headers().clone();
         match read(reply).await {
             Ok(bytes) => self.judged(url, status, &headers, bytes),
-            // What was taken on is, whatever else was said.
+            // Status 202 is enough, even if the body cannot be read.
             Err(_) if status == 202 => Outcome::Accepted,
             Err(OutboundError::TooLong(most)) => {
                 let who = asked_at(self.who, url);
@@ -87,7 +85,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Asks for something; none if it does not come.
+    /// Reads a resource; `None` on any failure.
     pub(crate) async fn get(
         &self,
         place: Place<'_>,
@@ -99,7 +97,7 @@ impl Exchange<'_> {
         read(reply).await.ok()
     }
 
-    /// The same, while it is still coming.
+    /// Opens a response as a stream; `None` on any failure.
     pub(crate) async fn open(
         &self,
         place: Place<'_>,
@@ -147,15 +145,15 @@ impl Exchange<'_> {
         Outcome::Failed(answer)
     }
 
-    /// What was answered beside a status that is no success, for the record; none if
-    /// it is empty or might repeat the key.
+    /// Body of an error response for the record; `None` if it is empty or might contain the
+    /// key.
     fn body(&self, bytes: &[u8]) -> Option<String> {
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(REFUSAL_BYTES_MAX)]);
         let scrub = Scrub::new(self.key).ok()?;
         Some(scrub.text(&text).into_owned()).filter(|text| !text.is_empty())
     }
 
-    /// What was answered, as far as it says so itself. It may repeat what it was shown.
+    /// Error message of a response, with its `title` or `error`, redacted.
     fn told(&self, url: &str, status: u16, bytes: &[u8]) -> String {
         let said: serde_json::Value = serde_json::from_slice(bytes).unwrap_or_default();
         let title = said["title"].as_str().or(said["error"].as_str()).unwrap_or_default();
@@ -196,7 +194,7 @@ async fn read(mut reply: Box<dyn Incoming>) -> Result<Vec<u8>, OutboundError> {
     Ok(bytes)
 }
 
-/// How long somebody asks us to wait, where they say it in seconds.
+/// The `Retry-After` header, if it is in seconds.
 fn retry_after_ms(headers: &HeaderMap) -> Option<u64> {
     let seconds: u64 = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     seconds.checked_mul(1000)

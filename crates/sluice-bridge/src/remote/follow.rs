@@ -1,7 +1,6 @@
-//! What a bridge tells of a dispatch while it is worked on.
+//! Event stream of a dispatch that a bridge is executing.
 //!
-//! Nothing depends on it: where it cannot be had, or breaks off, the result comes
-//! all the same.
+//! Best effort: if the stream cannot be opened or breaks off, the result still arrives.
 
 use super::exchange::Exchange;
 use crate::limits::{FOLLOW_BYTES_MAX, FOLLOW_EVENT_BYTES_MAX};
@@ -14,22 +13,22 @@ use sluice_core::port::adapter::{Call, Closed, Emission, ToolEnded};
 use sluice_core::run::id::RunId;
 use std::time::Duration;
 
-/// Longest line and event of a bridge's stream.
+/// Limits of a bridge's event stream.
 const BOUNDS: Bounds = Bounds { line: FOLLOW_EVENT_BYTES_MAX, event: FOLLOW_EVENT_BYTES_MAX };
 
-/// A stream of events of one dispatch.
+/// An open event stream of one dispatch.
 pub(super) struct Follow {
     reply: Box<dyn Incoming>,
 }
 
-/// The dispatch that is followed, with its run.
+/// The dispatch to follow.
 pub(super) struct Followed<'a> {
     pub(super) run: RunId,
     pub(super) place: Place<'a>,
 }
 
 impl Follow {
-    /// Begins to follow; none if there is nothing to follow.
+    /// Opens the stream; `None` if the bridge does not offer it.
     pub(super) async fn open(
         exchange: &Exchange<'_>,
         base: &str,
@@ -44,7 +43,7 @@ impl Follow {
         Some(Follow { reply })
     }
 
-    /// Passes on what is told, until it ends or nobody listens.
+    /// Passes events on until the stream or the call ends.
     pub(super) async fn pass_on(mut self, call: &dyn Call) {
         let mut reader = Reader::within(BOUNDS);
         while let Ok(Some(chunk)) = self.reply.chunk().await {
@@ -58,7 +57,7 @@ impl Follow {
     }
 }
 
-/// What an event says to the engine, if anything.
+/// What the engine learns from an event, if anything.
 fn emission(event: &Event) -> Option<Emission> {
     let data: Value = serde_json::from_str(&event.data).ok()?;
     let text = |field: &str| data[field].as_str().map(str::to_owned);

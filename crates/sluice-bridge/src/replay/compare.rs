@@ -1,11 +1,11 @@
-//! Where what is asked is not what was asked.
+//! Compares a request with the recorded one.
 
 use crate::limits::{DIFFERENCE_CHARS_MAX, DIFFERENCES_MAX};
 use crate::recording::{Asked, Body};
 use serde_json::Value;
 use sluice_core::visible;
 
-/// Fields that are new in every run.
+/// Fields that change in every run.
 const VARYING: [&str; 9] = [
     "action_digest",
     "callback_url",
@@ -17,11 +17,11 @@ const VARYING: [&str; 9] = [
     "traceparent",
     "tracestate",
 ];
-/// What ids that we make begin with; 32 hexadecimal digits follow.
+/// Prefixes of generated ids; 32 hexadecimal digits follow.
 const IDS: [&str; 2] = ["run_", "apr_"];
 const ID_DIGITS: usize = 32;
 
-/// Every difference, for people, up to a bound.
+/// All differences as messages, up to a limit.
 pub(super) fn differences(recorded: &Asked, now: &Asked) -> Vec<String> {
     let mut found = Found::default();
     found.texts("method", &recorded.method, &now.method);
@@ -102,8 +102,8 @@ impl Found {
     }
 }
 
-/// Two texts from a little before where they part: in a long prompt the end of
-/// what is the same is worth more than its beginning.
+/// Both texts from shortly before their first difference: in a long prompt the end of the
+/// common part is more useful than its beginning.
 fn apart(before: &str, after: &str) -> (String, String) {
     let same = before.bytes().zip(after.bytes()).take_while(|(one, other)| one == other).count();
     let from = before.floor_char_boundary(same.saturating_sub(DIFFERENCE_CHARS_MAX / 3));
@@ -113,7 +113,7 @@ fn apart(before: &str, after: &str) -> (String, String) {
     (format!("…{}", &before[from..]), format!("…{}", &after[from..]))
 }
 
-/// A text without the ids that every run has of its own.
+/// The text without generated ids.
 fn steady(text: &str) -> String {
     let mut steady = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! A server of tools that answers from a recording.
+//! A tool server that answers from a recording.
 
 use super::Replay;
 use crate::media::File;
@@ -20,14 +20,14 @@ pub(super) fn server(replay: Arc<Replay>, name: &str) -> Arc<dyn ToolServer> {
     Arc::new(ReplayedTools { replay, name: name.to_owned() })
 }
 
-/// What was kept of an answer, or the trouble there was.
+/// Decodes a recorded answer, or the recorded error.
 fn kept<T: DeserializeOwned>(outcome: Result<Outcome, String>) -> Result<T, ToolTrouble> {
     match outcome.map_err(ToolTrouble)? {
         Outcome::Failed(Failure::Refused(why)) => Err(ToolTrouble(why)),
-        Outcome::Failed(_) => Err(ToolTrouble("the tool could not be asked".to_owned())),
+        Outcome::Failed(_) => Err(ToolTrouble("the tool could not be called".to_owned())),
         Outcome::Answered { chunks, .. } => {
             let text: Vec<u8> = chunks.iter().filter_map(Chunk::bytes).flatten().collect();
-            let broken = |_| ToolTrouble("what was recorded of the tool is broken".to_owned());
+            let broken = |_| ToolTrouble("the recorded answer of the tool is malformed".to_owned());
             serde_json::from_slice(&text).map_err(broken)
         }
     }
@@ -38,7 +38,7 @@ impl ToolServer for ReplayedTools {
         &self.name
     }
 
-    /// A recording changes nothing.
+    /// A replay has no side effects.
     fn reads_only(&self, _tool: &str) -> bool {
         true
     }

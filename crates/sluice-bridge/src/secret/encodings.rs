@@ -1,7 +1,7 @@
-//! How a secret may be written in a text that repeats it.
+//! Encodings of a secret that are searched for.
 //!
-//! As it is, as JSON and URLs write it, in base64 and in hexadecimal. What else a
-//! program may do to a text (reverse it, put spaces into it) cannot be looked for.
+//! Plain, JSON, URL, base64 and hexadecimal. Other transformations of a text (reversed, with
+//! spaces) cannot be found.
 
 use crate::limits::ENCODED_BYTES_MAX;
 use base64::Engine as _;
@@ -10,12 +10,12 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// Lengths of lines that tools break base64 into: `base64` and `openssl`.
+/// Line lengths of `base64` and `openssl`.
 const BASE64_LINES: [usize; 2] = [76, 64];
-/// Length of lines that `xxd -p` breaks hexadecimal digits into.
+/// Line length of `xxd -p`.
 const HEX_LINE: usize = 60;
 
-/// Every way to write a secret that is looked for.
+/// All forms of a secret that are searched for.
 pub(super) fn all(plain: &str) -> BTreeSet<String> {
     let mut words = BTreeSet::from([plain.to_owned()]);
     words.extend(as_json(plain));
@@ -27,8 +27,7 @@ pub(super) fn all(plain: &str) -> BTreeSet<String> {
     words
 }
 
-/// In a JSON string: with the escapes that must be, with those that some writers add,
-/// and in ASCII alone.
+/// As a JSON string: with the required escapes, with those that some writers add, and in ASCII.
 fn as_json(plain: &str) -> [String; 3] {
     let quoted = Value::String(plain.to_owned()).to_string();
     let usual = quoted[1..quoted.len() - 1].to_owned();
@@ -46,8 +45,7 @@ fn as_json(plain: &str) -> [String; 3] {
     [usual, slashes, ascii]
 }
 
-/// In a URL: with every byte escaped that may need it, digits in either case, and as
-/// forms write a space.
+/// As a URL part: percent-encoded in either case, and with `+` for a space.
 fn as_url(plain: &str) -> [String; 3] {
     let escaped = |hex: fn(u8) -> String| {
         let mut text = String::with_capacity(plain.len());
@@ -67,8 +65,8 @@ fn as_url(plain: &str) -> [String; 3] {
     [upper, lower, form]
 }
 
-/// In base64, wherever in a longer text it begins. Characters that also hold bits of
-/// what stands before or after it are left out.
+/// As base64 at every offset within a longer text. Characters that share bits with adjacent
+/// text are left out.
 fn as_base64(plain: &[u8]) -> Vec<String> {
     let mut words = Vec::new();
     for engine in [&STANDARD_NO_PAD, &URL_SAFE_NO_PAD] {
@@ -80,7 +78,7 @@ fn as_base64(plain: &[u8]) -> Vec<String> {
             words.push(text[first..whole].to_owned());
         }
     }
-    // A tool that encodes nothing but the secret breaks long lines.
+    // A tool that encodes only the secret breaks long lines.
     let alone = words[0].clone();
     words.extend(BASE64_LINES.iter().filter_map(|length| broken(&alone, *length)));
     words
@@ -95,7 +93,7 @@ fn as_hex(plain: &[u8]) -> Vec<String> {
     [Some(lower.to_ascii_uppercase()), Some(lower), lines].into_iter().flatten().collect()
 }
 
-/// A text in lines of a length; none if it fits on one.
+/// Splits a text into lines; `None` if it fits on one.
 fn broken(text: &str, length: usize) -> Option<String> {
     if text.len() <= length {
         return None;

@@ -1,7 +1,7 @@
-//! Secrets in files.
+//! Reads secrets from files.
 //!
-//! INVARIANT: no file of a closed directory is read, by whatever path it is named: what
-//! was judged is what is read.
+//! INVARIANT: no file in a closed directory is read, whatever path leads to it: the file that
+//! was checked is the file that is read.
 
 use super::NoSecret;
 use crate::limits::SECRET_BYTES_MAX;
@@ -10,14 +10,13 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// Where the system shows itself and its processes as files: the variables and open
-/// files of this process are among them.
+/// Directories of the kernel: they expose the variables and open files of this process.
 const SYSTEM: [&str; 2] = ["/proc", "/sys"];
 
-/// Reads a file, and no more of it than a secret may have.
+/// Reads a file, up to the limit of a secret.
 pub(super) fn read(path: &str, closed: &[PathBuf]) -> Result<Vec<u8>, NoSecret> {
     let unreadable = |error: io::Error| NoSecret::Unreadable(path.to_owned(), error.kind());
-    // Opening a pipe would wait for a writer.
+    // Opening a pipe would block until it has a writer.
     if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
         return Err(unreadable(io::ErrorKind::InvalidInput.into()));
     }
@@ -25,7 +24,7 @@ pub(super) fn read(path: &str, closed: &[PathBuf]) -> Result<Vec<u8>, NoSecret> 
     let opened = file.metadata().map_err(unreadable)?;
     let real = std::fs::canonicalize(path).map_err(unreadable)?;
     let judged = std::fs::metadata(&real).map_err(unreadable)?;
-    // The path may have been pointed at another file meanwhile.
+    // The path may refer to another file by now.
     if !opened.is_file() || identity(&opened) != identity(&judged) {
         return Err(unreadable(io::ErrorKind::InvalidInput.into()));
     }
@@ -38,8 +37,8 @@ pub(super) fn read(path: &str, closed: &[PathBuf]) -> Result<Vec<u8>, NoSecret> 
     Ok(bytes)
 }
 
-/// Whether a path without links leads through a closed directory. Directories are
-/// compared by identity: another name, or a mount, leads to the same one.
+/// Whether a resolved path leads through a closed directory. Directories are compared by
+/// identity, because a mount may give them another name.
 fn is_closed(real: &Path, closed: &[PathBuf]) -> io::Result<bool> {
     if SYSTEM.iter().any(|system| real.starts_with(system)) {
         return Ok(true);
@@ -48,7 +47,7 @@ fn is_closed(real: &Path, closed: &[PathBuf]) -> io::Result<bool> {
     for dir in closed {
         match std::fs::metadata(dir) {
             Ok(found) => ids.push(identity(&found)),
-            // A directory that does not exist holds nothing.
+            // A missing directory contains nothing.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }

@@ -1,7 +1,7 @@
-//! The hosts that a secret may be shown to.
+//! Hosts that may receive a secret.
 //!
-//! An entry is a host (`api.openai.com`), the hosts below one (`*.example.com`) or an
-//! address (`127.0.0.1`, `[::1]`), each with a port or for all ports.
+//! An entry is a host (`api.openai.com`), all hosts below one (`*.example.com`) or an address
+//! (`127.0.0.1`, `[::1]`), each with a port or for all ports.
 
 use crate::outbound::host::Host;
 use reqwest::Url;
@@ -9,37 +9,37 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// An entry that cannot be used.
+/// An invalid entry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a host, such as `api.example.com`, `*.example.com` or `127.0.0.1:8080`")]
 pub struct BadHost(String);
 
-/// Hosts.
+/// A list of hosts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Hosts(Vec<HostEntry>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct HostEntry {
     what: HostPattern,
-    /// The only port; none for all.
+    /// `None` for all ports.
     port: Option<u16>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum HostPattern {
     Name(String),
-    /// Every name that ends with a dot and this.
+    /// Names that end with a dot and this one.
     Below(String),
     Address(IpAddr),
 }
 
 impl Hosts {
-    /// Reads entries.
+    /// Parses entries.
     pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Hosts, BadHost> {
         words.into_iter().map(|word| word.trim().parse()).collect::<Result<_, _>>().map(Hosts)
     }
 
-    /// Whether an entry stands for where a URL points to.
+    /// Whether an entry matches the URL's host and port.
     pub fn contains(&self, url: &Url) -> bool {
         let (Some(host), port) = (Host::of(url), url.port_or_known_default()) else { return false };
         let fits = |entry: &HostEntry| match (&entry.what, host) {
@@ -54,7 +54,7 @@ impl Hosts {
     }
 }
 
-/// A host as it is compared.
+/// Normalises a host name for comparison.
 fn plain(host: &str) -> String {
     host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
 }
@@ -64,7 +64,7 @@ impl FromStr for HostEntry {
 
     fn from_str(word: &str) -> Result<HostEntry, BadHost> {
         let bad = || BadHost(sluice_core::visible::brief(word).into_owned());
-        // An address of version 6 may stand without its brackets.
+        // An IPv6 address may be written without brackets.
         if let Ok(address) = word.parse::<IpAddr>() {
             return Ok(HostEntry {
                 what: HostPattern::Address(address.to_canonical()),
@@ -79,9 +79,10 @@ impl FromStr for HostEntry {
         if rest.is_empty() || !rest.chars().all(fits) {
             return Err(bad());
         }
-        // As a URL has it: names in Unicode and other ways to write an address included.
+        // Parsed as a URL would be, including Unicode names and other notations of
+        // addresses.
         let url = Url::parse(&format!("http://{rest}/")).map_err(|_| bad())?;
-        // A port that is written as the usual one would not be seen in the URL.
+        // The URL omits a default port, so the port is parsed from the text.
         let port = match rest.rsplit_once(':') {
             Some((host, port)) if !host.contains(':') || host.ends_with(']') => {
                 Some(port.parse().map_err(|_| bad())?)

@@ -1,8 +1,7 @@
-//! The secrets that the operator declares, and what a row may have of them.
+//! The secrets that the operator declares, and the access that rows have to them.
 //!
 //! INVARIANT: a row's secret is read only if the operator declares it for the row's
-//! organisation, or wrote the row; and is handed out only for a host that it may be
-//! shown to.
+//! organisation, or wrote the row; and only for a host that may receive it.
 
 use super::hosts::Hosts;
 use super::{NoSecret, Secret};
@@ -13,28 +12,28 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The word for every organisation.
+/// Stands for every organisation.
 pub const EVERY_ORGANISATION: &str = "*";
 
 /// A secret that the operator declares.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Declared {
-    /// What rows call it.
+    /// Name that rows use.
     pub name: String,
-    /// The variable or file that holds it.
+    /// The variable or file with the value.
     pub from: SecretRef,
-    /// The organisations whose rows may name it.
+    /// Organisations whose rows may use it.
     pub organisations: Vec<String>,
-    /// The hosts it may be shown to, and whose webhooks may be signed with it.
+    /// Hosts that may receive it, and whose webhooks may be signed with it.
     pub hosts: Hosts,
 }
 
-/// What the rows of one organisation may name.
+/// The secrets that the rows of one organisation may use.
 #[derive(Debug, Clone, Default)]
 pub struct Keyring {
     organisation: String,
     declared: Arc<BTreeMap<String, Arc<Declared>>>,
-    /// Directories whose files no row reads.
+    /// Directories whose files no row may read.
     closed: Arc<[PathBuf]>,
 }
 
@@ -80,12 +79,12 @@ impl Keyring {
         }
     }
 
-    /// Whether the organisation's rows may name a secret.
+    /// Whether the organisation's rows may use a secret.
     pub fn has(&self, name: &str) -> bool {
         self.find(name).is_some()
     }
 
-    /// Every declared secret, with why it cannot be read.
+    /// Every declared secret, with the reason if it cannot be read.
     pub fn check(&self) -> impl Iterator<Item = (&Declared, Option<NoSecret>)> + '_ {
         let tried = |one: &Declared| Secret::read_beside(&one.from, &self.closed).err();
         self.declared.values().map(move |one| (&**one, tried(one)))
@@ -100,8 +99,8 @@ impl Keyring {
     }
 }
 
-/// A secret that a row or a setting names. It is read anew each time: it may be
-/// changed while Sluice runs.
+/// A secret that a row or a setting names. It is read anew each time, because it may change
+/// while Sluice runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedSecret {
     source: SecretSource,
@@ -110,7 +109,7 @@ pub struct NamedSecret {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum SecretSource {
-    /// The operator's own: for wherever the operator points it to.
+    /// The operator's own reference: valid for every host.
     Machine(SecretRef),
     Declared(Arc<Declared>),
     None(NoSecret),
@@ -126,7 +125,7 @@ impl NamedSecret {
         NamedSecret { source, closed: Arc::from([]) }
     }
 
-    /// Reads it, to be shown to the host of a URL or to sign what is sent there.
+    /// Reads the secret for a request to the URL's host, or to sign one.
     pub fn read_for(&self, url: &str) -> Result<Secret, NoSecret> {
         if let SecretSource::Declared(declared) = &self.source {
             let fits = |url: Url| declared.hosts.contains(&url);
@@ -138,7 +137,7 @@ impl NamedSecret {
         self.read()
     }
 
-    /// Reads it, to check what others have signed with it. It must not be sent.
+    /// Reads the secret to verify a signature. It must not be sent.
     pub fn read(&self) -> Result<Secret, NoSecret> {
         match &self.source {
             SecretSource::Machine(reference) => Secret::read_beside(reference, &self.closed),
@@ -146,8 +145,9 @@ impl NamedSecret {
             SecretSource::Declared(declared) => {
                 let read = Secret::read_beside(&declared.from, &self.closed);
                 read.map_err(|why| {
-                    // Where the operator keeps it is not for the organisation to know.
-                    tracing::warn!(secret = declared.name, %why, "a secret cannot be read");
+                    // The location of the secret is not shown to the
+                    // organisation.
+                    tracing::warn!(secret = declared.name, %why, "cannot read a secret");
                     NoSecret::NotReadable(declared.name.clone())
                 })
             }

@@ -1,11 +1,11 @@
-//! Every secret that this process has read: what is taken out of logs and answers.
+//! All secrets that this process has read, for redaction in logs and answers.
 //!
-//! A set of its own, since what logs or answers does not know what read a key. Each
-//! variable, file or setting is a source, and only a newer value of the same source
-//! takes the place of a value: reading one secret never makes another forgotten.
+//! One set per process, because a component that logs or answers does not know which component
+//! read a key. Each variable, file or setting is a source. Only a newer value of the same
+//! source replaces a value: reading one secret never drops another.
 //!
-//! INVARIANT: a secret that something holds stays known, and so does the newest value
-//! of every source.
+//! INVARIANT: a secret that is in use stays known, and so does the newest value of every
+//! source.
 
 use super::Secret;
 use super::scrub::{Scrub, TooMany};
@@ -15,12 +15,12 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 static PROCESS: LazyLock<Known> = LazyLock::new(Known::default);
 
-/// The secrets of this process.
+/// The known secrets of this process.
 pub fn process() -> &'static Known {
     &PROCESS
 }
 
-/// Secrets that are known.
+/// A set of known secrets.
 #[derive(Debug, Default)]
 pub struct Known {
     held: Mutex<Held>,
@@ -32,12 +32,12 @@ struct Held {
     sources: BTreeMap<String, VecDeque<Secret>>,
     count: usize,
     bytes: usize,
-    /// Made when it is next needed.
+    /// Built when it is next needed.
     scrub: Option<Arc<Scrub>>,
 }
 
 impl Known {
-    /// Keeps the value of a source, to be looked for from now on.
+    /// Adds the value of a source.
     pub fn note(&self, source: &str, secret: &Secret) -> Result<(), TooMany> {
         let length = secret.expose().len();
         if length < SCRUBBED_BYTES_MIN {
@@ -65,14 +65,15 @@ impl Known {
         Ok(())
     }
 
-    /// What looks for all of them.
+    /// The redactor for all known secrets.
     pub fn scrub(&self) -> Arc<Scrub> {
         let mut held = self.held();
         if let Some(scrub) = &held.scrub {
             return Arc::clone(scrub);
         }
         let secrets = held.sources.values().flatten();
-        let scrub = Scrub::new(secrets).expect("no more are kept than can be looked for");
+        let scrub =
+            Scrub::new(secrets).expect("the limits of known secrets are within those of Scrub");
         let scrub = Arc::new(scrub);
         held.scrub = Some(Arc::clone(&scrub));
         scrub
@@ -84,7 +85,7 @@ impl Known {
 }
 
 impl Held {
-    /// Makes room for one more value of a source: the oldest that nothing holds goes.
+    /// Drops the oldest unused value of a source that has too many.
     fn forget_old(&mut self, source: &str) {
         let Some(values) = self.sources.get_mut(source) else { return };
         if values.len() < SECRET_VALUES_MAX {

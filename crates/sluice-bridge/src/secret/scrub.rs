@@ -1,4 +1,4 @@
-//! Takes known secrets out of texts, whole or piece by piece.
+//! Redacts known secrets in texts, complete or streamed.
 
 use super::{Secret, encodings};
 use crate::limits::{SCRUBBED_BYTES_MIN, SECRETS_MAX};
@@ -9,28 +9,27 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 
-/// What stands where a secret stood.
+/// Replacement of a secret.
 pub const REDACTED: &str = "[redacted]";
 
-/// Too many secrets, or too long.
+/// Too many secrets, or too long ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("more than {SECRETS_MAX} secrets, or too long ones, cannot be looked for")]
+#[error("more than {SECRETS_MAX} secrets, or too long ones, cannot be redacted")]
 pub struct TooMany;
 
-/// Secrets, ready to be looked for.
+/// Search automaton for secrets.
 ///
-/// Those shorter than `SCRUBBED_BYTES_MIN` are not: they would take words out of
-/// texts. A secret is also found as JSON and URLs write it, in base64 and in
-/// hexadecimal.
+/// Secrets shorter than `SCRUBBED_BYTES_MIN` are ignored, because they would match ordinary
+/// words. A secret is also found in its JSON, URL, base64 and hexadecimal forms.
 pub struct Scrub {
     search: Option<AhoCorasick>,
-    /// What is looked for, sorted.
+    /// The search patterns, sorted.
     words: Vec<String>,
     longest: usize,
 }
 
 impl Scrub {
-    /// Looks for these.
+    /// Builds the automaton.
     pub fn new<'s>(secrets: impl IntoIterator<Item = &'s Secret>) -> Result<Scrub, TooMany> {
         let (mut words, mut count) = (BTreeSet::new(), 0);
         for secret in secrets {
@@ -53,7 +52,7 @@ impl Scrub {
         Ok(Scrub { search: Some(search.map_err(|_| TooMany)?), words, longest })
     }
 
-    /// Bytes without them; none if they hold none.
+    /// Redacted bytes; `None` if nothing was found.
     pub fn bytes(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         let search = self.search.as_ref().filter(|search| search.is_match(bytes))?;
         let mut clean = Vec::with_capacity(bytes.len());
@@ -64,24 +63,25 @@ impl Scrub {
         Some(clean)
     }
 
-    /// Where they are in a text.
+    /// The positions of secrets in a text.
     pub fn ranges(&self, text: &str) -> Vec<Range<usize>> {
         let found = self.search.iter().flat_map(|search| search.find_iter(text));
         found.map(|found| found.range()).collect()
     }
 
-    /// Where the end of a text begins that could still become one of them.
+    /// Start of a suffix that could still become a secret.
     fn open_from(&self, text: &str) -> usize {
         let from = text.len().saturating_sub(self.longest.saturating_sub(1));
         let begins = |rest: &[u8]| {
-            // Words that begin with the rest follow it in order; one that equals it is whole.
+            // Patterns that begin with the suffix sort after it; an equal one is
+            // complete.
             let after = self.words.partition_point(|word| word.as_bytes() <= rest);
             self.words.get(after).is_some_and(|word| word.as_bytes().starts_with(rest))
         };
         (from..text.len()).find(|at| begins(&text.as_bytes()[*at..])).unwrap_or(text.len())
     }
 
-    /// A text without them.
+    /// Redacts a text.
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let Some(search) = self.search.as_ref().filter(|search| search.is_match(text)) else {
             return Cow::Borrowed(text);
@@ -94,7 +94,7 @@ impl Scrub {
         Cow::Owned(clean)
     }
 
-    /// A value without them, names of fields included.
+    /// Redacts a value, including field names.
     pub fn value(&self, value: &mut Value) {
         if self.search.is_none() {
             return;
@@ -121,26 +121,26 @@ impl Scrub {
     }
 }
 
-/// A text that comes in pieces, without secrets.
+/// Redacts a text that arrives in pieces.
 ///
-/// What could still become a secret is held back, and nothing more.
-/// INVARIANT: the pieces that come out, joined, are what the whole would give.
+/// Only a suffix that could still become a secret is held back.
+/// INVARIANT: the joined pieces equal the redacted whole.
 #[derive(Debug, Default)]
 pub struct Flow {
     held: String,
 }
 
 impl Flow {
-    /// What can be let go now that this has come.
+    /// Adds a piece; returns what can be passed on.
     pub fn push(&mut self, scrub: &Scrub, piece: &str) -> String {
         self.held.push_str(piece);
         let Some(search) = &scrub.search else { return std::mem::take(&mut self.held) };
         let (mut clean, mut at) = (String::new(), 0);
         let open = loop {
-            // What a secret has taken cannot begin another.
+            // The bytes of a found secret cannot begin another.
             let open = at + scrub.open_from(&self.held[at..]);
             let found = search.find(Input::new(&self.held).range(at..));
-            // One that begins where a longer one may still come to be waits with it.
+            // A match where a longer one is still possible has to wait.
             let Some(found) = found.filter(|found| found.start() < open) else { break open };
             clean.push_str(&self.held[at..found.start()]);
             clean.push_str(REDACTED);
@@ -151,7 +151,7 @@ impl Flow {
         clean
     }
 
-    /// The rest: nothing more comes.
+    /// Returns the rest at the end of the text.
     pub fn end(&mut self, scrub: &Scrub) -> String {
         scrub.text(&std::mem::take(&mut self.held)).into_owned()
     }

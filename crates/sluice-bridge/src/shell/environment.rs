@@ -1,4 +1,4 @@
-//! What a command finds in its environment.
+//! Environment variables of a command.
 
 use super::outcome::{refusal, variable_too_long};
 use crate::limits::ARGUMENT_BYTES_MAX;
@@ -6,17 +6,17 @@ use sluice_core::port::adapter::{CallError, Request};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
-/// Variables of our own that a command sees.
+/// Variables that a command inherits.
 const ALLOWED: &[&str] =
     &["HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"];
-/// Beginnings of such variables. Our own settings are not among them: tokens and the
-/// password of the database are set there.
+/// Prefixes of inherited variables. Sluice's own settings are not among them, because they
+/// contain tokens and the database password.
 const ALLOWED_PREFIXES: &[&str] = &["LC_", "LOBSTER_"];
-/// What the names of our own settings begin with.
+/// Prefix of Sluice's own settings.
 const SETTINGS: &str = "SLUICE_";
 
-/// What is allowed of our own environment, then what the step sets, then what
-/// tells the command who it is; later ones win.
+/// Inherited variables, then those of the step, then those that identify the step; later ones
+/// win.
 pub(super) fn of(
     own: &[(OsString, OsString)],
     request: &Request,
@@ -37,7 +37,7 @@ pub(super) fn of(
         all.insert(name.into(), value.into());
     }
     let too_long = |(name, value): &(&OsString, &OsString)| {
-        // Between them stands `=`, behind them a zero.
+        // An `=` between them and a zero byte at the end.
         name.len() + value.len() + 2 > ARGUMENT_BYTES_MAX
     };
     match all.iter().find(too_long) {
@@ -46,8 +46,8 @@ pub(super) fn of(
     }
 }
 
-/// What a process that is no step's sees of our own environment: what is allowed and
-/// what is named, but never our own settings, which may hold tokens.
+/// Environment of a process that does not belong to a step: the inherited and the named
+/// variables, but never Sluice's own settings, which may contain tokens.
 pub(crate) fn beside(
     own: impl IntoIterator<Item = (OsString, OsString)>,
     named: &[String],
@@ -60,7 +60,7 @@ pub(crate) fn beside(
     own.into_iter().filter(|(name, _)| seen(name)).collect()
 }
 
-/// Whether a variable is one of our own settings.
+/// Whether a variable is one of Sluice's own settings.
 fn is_setting(name: &str) -> bool {
     name.starts_with(SETTINGS)
 }
@@ -74,10 +74,10 @@ fn is_allowed(name: &OsStr) -> bool {
 
 fn check(name: &str, value: &str) -> Result<(), CallError> {
     if name.is_empty() || name.contains(['=', '\0']) {
-        return Err(refusal(format!("{name:?} cannot be the name of an environment variable")));
+        return Err(refusal(format!("{name:?} is not a valid name of an environment variable")));
     }
     if value.contains('\0') {
-        return Err(refusal(format!("the environment variable {name} holds a zero byte")));
+        return Err(refusal(format!("the environment variable {name} contains a zero byte")));
     }
     Ok(())
 }
@@ -126,15 +126,15 @@ mod tests {
     #[test]
     fn what_the_system_cannot_hand_over_is_refused_by_name() {
         for (name, value, message) in [
-            ("", "x", "\"\" cannot be the name of an environment variable"),
-            ("A=B", "x", "\"A=B\" cannot be the name of an environment variable"),
-            ("A", "x\0", "the environment variable A holds a zero byte"),
+            ("", "x", "\"\" is not a valid name of an environment variable"),
+            ("A=B", "x", "\"A=B\" is not a valid name of an environment variable"),
+            ("A", "x\0", "the environment variable A contains a zero byte"),
         ] {
             assert_eq!(names(&[], &[(name, value)]).unwrap_err(), message);
         }
         let fits = "x".repeat(ARGUMENT_BYTES_MAX - 3);
         assert!(names(&[], &[("A", &fits)]).is_ok());
         let message = names(&[], &[("A", &format!("{fits}x"))]).unwrap_err();
-        assert!(message.contains("variable A is over 128 KiB"), "{message}");
+        assert!(message.contains("variable A exceeds 128 KiB"), "{message}");
     }
 }

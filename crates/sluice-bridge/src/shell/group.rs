@@ -1,4 +1,4 @@
-//! A process group and its end.
+//! A process group and its termination.
 
 use super::pipe::{Pipes, Stderr, Stdout};
 use super::survivor;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::{sleep, timeout};
 
-/// How often a group that was asked to end is looked at.
+/// Poll interval while a group terminates.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A process group, killed when dropped.
@@ -18,12 +18,12 @@ pub(crate) struct Group {
     leader: Child,
     id: Pid,
     process: Process,
-    /// The leader is reaped: its number may be another's from now on.
+    /// Whether the leader is reaped: from then on its pid may belong to another process.
     reaped: bool,
 }
 
 impl Group {
-    /// Starts a command that is to lead a group of its own.
+    /// Starts a command as the leader of a new group.
     pub(crate) fn spawn(command: &mut Command) -> io::Result<Group> {
         let leader = command.spawn()?;
         let number = leader.id().expect("a process that was not waited for has an id");
@@ -33,14 +33,14 @@ impl Group {
         Ok(Group { leader, id, process, reaped: false })
     }
 
-    /// How it is found after a crash.
+    /// Identifies the group after a crash.
     pub(super) fn process(&self) -> Process {
         self.process.clone()
     }
 
-    /// The ends of its pipes; they can be taken once.
+    /// The pipes; can be called once.
     pub(super) fn pipes(&mut self, stdout_bytes_max: usize, stderr_bytes_max: usize) -> Pipes {
-        let fact = "each pipe was asked for and is taken once";
+        let fact = "all pipes are configured and taken once";
         Pipes {
             stdin: Some(self.leader.stdin.take().expect(fact)),
             stdout: Stdout::new(self.leader.stdout.take().expect(fact), stdout_bytes_max),
@@ -48,9 +48,9 @@ impl Group {
         }
     }
 
-    /// The same, for somebody who reads and writes them in another way.
+    /// The raw pipes; can be called once.
     pub(crate) fn raw_pipes(&mut self) -> (ChildStdin, ChildStdout, ChildStderr) {
-        let fact = "each pipe was asked for and is taken once";
+        let fact = "all pipes are configured and taken once";
         (
             self.leader.stdin.take().expect(fact),
             self.leader.stdout.take().expect(fact),
@@ -58,18 +58,18 @@ impl Group {
         )
     }
 
-    /// Waits for the leader, then kills what it left behind.
+    /// Waits for the leader, then kills the rest of the group.
     pub(crate) async fn wait(&mut self) -> io::Result<ExitStatus> {
         let status = self.reap().await?;
         self.signal(Signal::KILL);
         Ok(status)
     }
 
-    /// Asks the group to end, and kills what is left of it after the grace.
+    /// Sends SIGTERM to the group, and SIGKILL after the grace period.
     pub(crate) async fn terminate(&mut self, grace: Duration) {
         self.signal(Signal::TERM);
         let gone = async {
-            // A shell ends at once; what it ran may need the time.
+            // The shell ends at once; its children may need the time.
             let _ = self.reap().await;
             while self.is_ours() && self.has_members() {
                 sleep(LOOK).await;
@@ -91,15 +91,14 @@ impl Group {
         Ok(status)
     }
 
-    /// Whether the group's number still means this group. No process gets the
-    /// number of a group that has members; when it has none, somebody may.
+    /// Whether the group id still refers to this group. The kernel does not reuse the id of
+    /// a group that has members; afterwards it may.
     fn is_ours(&self) -> bool {
         !self.reaped || !survivor::exists(self.process.group)
     }
 
-    /// Whether somebody in the group still runs. The dead count until they are
-    /// reaped, which nobody may ever do for orphans; then the system is asked
-    /// for more.
+    /// Whether a process of the group still runs. Zombies count for `kill` until they are
+    /// reaped, which may never happen for orphans; so `/proc` is checked as well.
     fn has_members(&self) -> bool {
         test_kill_process_group(self.id).is_ok()
             && survivor::has_living(self.process.group).unwrap_or(true)
@@ -107,7 +106,7 @@ impl Group {
 
     fn signal(&self, signal: Signal) {
         if self.is_ours() {
-            // That nobody is left to be told is no error.
+            // A group without members is not an error.
             let _ = kill_process_group(self.id, signal);
         }
     }

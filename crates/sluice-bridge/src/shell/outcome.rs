@@ -1,4 +1,4 @@
-//! What became of a command, as an answer.
+//! Translates the end of a command into an answer.
 
 use crate::limits::ARGUMENT_BYTES_MAX;
 use crate::normalise::object_of;
@@ -9,20 +9,20 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-/// Why a command was not seen to its end.
+/// Why a command was stopped.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// The engine asked.
+    /// The engine cancelled it.
     Cancelled,
-    /// The engine does not listen any more.
+    /// The engine closed the call.
     Closed,
-    /// It said too much.
+    /// It exceeded an output limit.
     TooLong { what: &'static str, bytes_max: usize },
-    /// A pipe or the wait for it failed.
+    /// A pipe or waiting for the process failed.
     Broken(io::Error),
 }
 
-/// The answer of a command that ended. Its text is kept as it came.
+/// Answer of a command that ended. Its text is unchanged.
 pub(super) fn ended(status: ExitStatus, stdout: String, stderr_tail: &str) -> Answer {
     let error = failure(status).map(|(code, what)| {
         let message = match stderr_tail {
@@ -48,12 +48,12 @@ fn failure(status: ExitStatus) -> Option<(CallErrorCode, String)> {
     })
 }
 
-/// The answer of a command that was stopped, with what it had written by then.
+/// Answer of a stopped command, with its output so far.
 pub(super) fn stopped(stop: &Stop, stdout: String) -> Answer {
     let answer = match stop {
         Stop::Cancelled | Stop::Closed => Answer::failed(CallErrorCode::Cancelled, "cancelled"),
         Stop::TooLong { what, bytes_max } => {
-            let message = format!("{what} is over {}", size(*bytes_max));
+            let message = format!("{what} exceeds {}", size(*bytes_max));
             Answer::failed(CallErrorCode::ProviderError, message)
         }
         Stop::Broken(error) => {
@@ -66,9 +66,9 @@ pub(super) fn stopped(stop: &Stop, stdout: String) -> Answer {
 /// Why a command could not be started.
 #[derive(Debug)]
 pub(super) enum NotStarted {
-    /// It cannot be started: trying again changes nothing.
+    /// Permanent: a retry does not help.
     Refused(CallError),
-    /// The machine has no file handle, process or memory left for it now.
+    /// The machine has no file handle, process or memory left at the moment.
     Exhausted(CallError),
 }
 
@@ -78,15 +78,14 @@ impl From<CallError> for NotStarted {
     }
 }
 
-/// Why the system did not start a command. What a later try could cure is no fault
-/// of the request.
+/// Classifies a failed start. Exhausted resources are not the request's fault.
 pub(super) fn not_started(error: &io::Error, environment: &[(OsString, OsString)]) -> NotStarted {
     let errno = Errno::from_io_error(error);
     if errno == Some(Errno::TOOBIG) {
         let largest = environment.iter().max_by_key(|(name, value)| name.len() + value.len());
         let name = largest.map(|(name, _)| name.to_string_lossy()).unwrap_or_default();
         return refusal(format!(
-            "the command and its environment are more than the system hands to a process; \
+            "the command and its environment exceed the system's limit for a process; \
              the largest variable is {name}"
         ))
         .into();
@@ -100,28 +99,27 @@ pub(super) fn not_started(error: &io::Error, environment: &[(OsString, OsString)
     }
 }
 
-/// The variable that is too long to be handed to a process.
 pub(super) fn variable_too_long(name: &str) -> CallError {
     let limit = ARGUMENT_BYTES_MAX / 1024;
     refusal(format!(
-        "the environment variable {name} is over {limit} KiB, the most a process takes; \
+        "the environment variable {name} exceeds {limit} KiB, the limit of one variable; \
          pass long values through stdin"
     ))
 }
 
-/// An error for which the request is to blame.
+/// An error caused by the request.
 pub(super) fn refusal(message: impl Into<String>) -> CallError {
     let code = CallErrorCode::InvalidRequest;
     CallError { code, message: message.into(), retry_after_ms: None }
 }
 
-/// The error of a command that was cancelled before it was started.
+/// The error of a command that was cancelled before it started.
 pub(super) fn cancelled() -> CallError {
     let code = CallErrorCode::Cancelled;
     CallError { code, message: "cancelled".to_owned(), retry_after_ms: None }
 }
 
-/// An error for which the machine is to blame.
+/// An error caused by the machine.
 pub(super) fn crash(message: impl Into<String>) -> CallError {
     let code = CallErrorCode::AdapterCrash;
     CallError { code, message: message.into(), retry_after_ms: None }
@@ -136,7 +134,7 @@ fn size(bytes: usize) -> String {
     }
 }
 
-/// Signals that mostly end a process, by the numbers that all our systems share.
+/// Names of common signals, by the numbers that all supported systems share.
 fn signal_name(signal: i32) -> String {
     let name = match signal {
         1 => "SIGHUP",

@@ -1,4 +1,4 @@
-//! What goes into a command and comes out of it.
+//! Standard input, output and error of a command.
 
 use super::outcome::Stop;
 use crate::limits::{LOG_LINE_BYTES_MAX, READ_BYTES_MAX, SILENCE_MS, STDERR_TAIL_BYTES_MAX};
@@ -13,14 +13,13 @@ use tokio::time::sleep;
 /// Turns true when the command has ended.
 pub(super) type End = watch::Receiver<bool>;
 
-/// Our ends of a command's pipes.
 pub(super) struct Pipes {
     pub(super) stdin: Option<ChildStdin>,
     pub(super) stdout: Stdout,
     pub(super) stderr: Stderr,
 }
 
-/// Opens the gate and hands over standard input. A command need not read it.
+/// Releases the barrier and writes standard input. A command need not read it.
 pub(super) async fn feed(stdin: Option<ChildStdin>, text: &str, mut end: End) -> Result<(), Stop> {
     let Some(mut stdin) = stdin else {
         return Ok(());
@@ -41,7 +40,7 @@ pub(super) async fn feed(stdin: Option<ChildStdin>, text: &str, mut end: End) ->
     }
 }
 
-/// Standard output: emitted as it comes, and kept.
+/// Standard output: emitted as it arrives, and stored.
 pub(super) struct Stdout {
     pipe: ChildStdout,
     bytes_max: usize,
@@ -78,19 +77,19 @@ impl Stdout {
         }
     }
 
-    /// All that came, exactly, but for bytes that are no UTF-8.
+    /// The whole output; invalid UTF-8 is replaced.
     pub(super) fn into_text(self) -> String {
         self.text
     }
 }
 
-/// Standard error: logged line by line, and its end kept.
+/// Standard error: logged line by line; its tail is stored.
 pub(super) struct Stderr {
     pipe: ChildStderr,
     bytes_max: usize,
     line: Vec<u8>,
     tail: Vec<u8>,
-    /// Whether something came before the tail.
+    /// Whether output before the tail was dropped.
     cut: bool,
 }
 
@@ -136,7 +135,7 @@ impl Stderr {
         self.cut |= over > 0;
     }
 
-    /// The last lines, whole unless there is only one.
+    /// The last complete lines, or the end of a single long one.
     pub(super) fn tail(&self) -> String {
         let text = String::from_utf8_lossy(&self.tail);
         let text = text.trim_end();
@@ -148,8 +147,8 @@ impl Stderr {
     }
 }
 
-/// Reads what is there; nothing means that nothing more comes. The pipe of a
-/// command that has ended closes, unless somebody who left its group holds it.
+/// Reads available bytes; 0 means the end. The pipe of an ended command closes, unless a
+/// process that left the group holds it open; then the read ends after a silence.
 async fn read(
     pipe: &mut (impl AsyncRead + Unpin),
     buffer: &mut [u8],
@@ -166,10 +165,10 @@ async fn read(
     }
 }
 
-/// Bytes to text, piece by piece. Bytes that are no UTF-8 are replaced.
+/// Decodes UTF-8 incrementally and replaces invalid bytes.
 #[derive(Default)]
 pub(super) struct Decoder {
-    /// The beginning of a character whose rest has not come yet.
+    /// Start of an incomplete character.
     pending: Vec<u8>,
 }
 
@@ -189,7 +188,7 @@ impl Decoder {
     }
 }
 
-/// How many bytes there are before a last character that is only begun.
+/// Length without an incomplete last character.
 fn complete(bytes: &[u8]) -> usize {
     let Some(last) = bytes.utf8_chunks().last() else {
         return 0;
@@ -204,7 +203,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What the decoder makes of the pieces, one by one.
+    /// Decodes the pieces one by one.
     fn decoded(pieces: &[Vec<u8>]) -> Vec<String> {
         let mut decoder = Decoder::default();
         let mut texts: Vec<String> = pieces.iter().map(|piece| decoder.push(piece)).collect();

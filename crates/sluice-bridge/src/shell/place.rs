@@ -1,4 +1,4 @@
-//! The directory a command works in.
+//! Working directory of a command.
 
 use super::outcome::{crash, refusal};
 use rustix::io::Errno;
@@ -8,10 +8,10 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Component, Path, PathBuf};
 
-/// The directory `cwd` of the workspace, made if it is missing.
+/// The directory `cwd` of the workspace, created if it is missing.
 ///
-/// Every part is resolved before the next is looked at, so that nothing is made
-/// behind a link that leads out.
+/// Each component is resolved before the next one, so that nothing is created behind a symbolic
+/// link that leaves the workspace.
 pub(super) fn directory(workspace: &Path, cwd: Option<&str>) -> Result<PathBuf, CallError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(workspace);
     let root = made.and_then(|()| workspace.canonicalize());
@@ -25,7 +25,7 @@ pub(super) fn directory(workspace: &Path, cwd: Option<&str>) -> Result<PathBuf, 
             Component::CurDir => continue,
             Component::Normal(name) => place.push(name),
             Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
-                return Err(refusal(format!("cwd `{cwd}` leads out of the workspace")));
+                return Err(refusal(format!("cwd `{cwd}` leads outside the workspace")));
             }
         }
         let made = match std::fs::create_dir(&place) {
@@ -34,10 +34,10 @@ pub(super) fn directory(workspace: &Path, cwd: Option<&str>) -> Result<PathBuf, 
         };
         place = made.map_err(|error| no_directory(&place, &error))?;
         if !place.starts_with(&root) {
-            return Err(refusal(format!("cwd `{cwd}` leads out of the workspace")));
+            return Err(refusal(format!("cwd `{cwd}` leads outside the workspace")));
         }
         if !place.is_dir() {
-            return Err(refusal(format!("cwd `{cwd}` is no directory")));
+            return Err(refusal(format!("cwd `{cwd}` is not a directory")));
         }
     }
     Ok(place)

@@ -1,9 +1,8 @@
-//! Commands that outlived the engine that started them.
+//! Commands that outlived the engine process that started them.
 //!
-//! Numbers of processes are given out again, so a group is known by its number
-//! and by when its leader was started, counted by the kernel since a boot that
-//! has an id. Where the system does not say (anything but Linux), nothing is
-//! ever killed.
+//! Process ids are reused, so a group is identified by its id and the start time of its leader,
+//! in kernel ticks since a boot with a known id. On systems other than Linux the start time is
+//! unknown, and nothing is killed.
 
 use crate::limits::{SURVIVOR_LOOK_MS, SURVIVOR_WAIT_MS};
 use rustix::process::{Pid, Signal, getpgrp, kill_process_group};
@@ -11,21 +10,21 @@ use sluice_core::port::adapter::Process;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// What became of a process group that a crash left behind.
+/// What happened to a process group that a crash left behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Survivor {
-    /// It had ended; its number may be a stranger's by now.
+    /// It had ended; its id may belong to another group by now.
     Gone,
     /// It was running, and is dead now.
     Killed,
-    /// It was killed, but does not end: the system is stuck.
+    /// It was killed, but does not end.
     Stuck,
-    /// The system does not say whether it runs. Nothing was done.
+    /// The system does not report whether it runs. Nothing was done.
     Unknown,
 }
 
-/// Kills what is left of a process group that an earlier engine started, and
-/// waits, at most a few seconds, until it is gone. Blocks meanwhile.
+/// Kills the rest of a process group that an earlier engine process started, and waits a few
+/// seconds until it has disappeared. Blocking.
 pub fn kill_survivor(process: &Process) -> Survivor {
     let number = i32::try_from(process.group).ok().filter(|number| *number > 1);
     let id = number.and_then(Pid::from_raw).filter(|id| *id != getpgrp());
@@ -43,7 +42,7 @@ pub fn kill_survivor(process: &Process) -> Survivor {
         if begin.elapsed() > Duration::from_millis(SURVIVOR_WAIT_MS) {
             return Survivor::Stuck;
         }
-        // Again each time: a member may have started another meanwhile.
+        // Repeated, because a member may have started a new process in the meantime.
         let _ = kill_process_group(id, Signal::KILL);
         found = Survivor::Killed;
         std::thread::sleep(Duration::from_millis(SURVIVOR_LOOK_MS));
@@ -51,8 +50,8 @@ pub fn kill_survivor(process: &Process) -> Survivor {
     found
 }
 
-/// When a process was started, in a form that no other process of its number
-/// shares; empty where the system does not say.
+/// Start time of a process, in a form that no other process with its id shares; empty if the
+/// system does not report it.
 pub(super) fn started(number: u32) -> String {
     match (boot_id(), Stat::of(number)) {
         (Some(boot), Some(stat)) => format!("{boot}:{}", stat.started),
@@ -60,17 +59,17 @@ pub(super) fn started(number: u32) -> String {
     }
 }
 
-/// Whether a process of this number exists, dead ones that nobody reaped counted.
+/// Whether a process with this id exists, including zombies.
 pub(super) fn exists(number: u32) -> bool {
     PathBuf::from(format!("/proc/{number}")).exists()
 }
 
-/// Whether any member of the group runs; none where the system does not say.
+/// Whether a member of the group runs; `None` if the system does not report it.
 pub(super) fn has_living(group: u32) -> Option<bool> {
     Some(members(group)?.iter().any(Stat::is_alive))
 }
 
-/// The boot and the count of ticks that [`started`] wrote.
+/// Parses the result of [`started`]: boot id and ticks.
 fn read_started(started: &str) -> Option<(&str, u64)> {
     let (boot, ticks) = started.rsplit_once(':')?;
     Some((boot, ticks.parse().ok()?))
@@ -81,11 +80,11 @@ fn boot_id() -> Option<String> {
     Some(id.trim().to_owned())
 }
 
-/// Whether anything of the group runs that `started` then.
+/// Whether a process of the group whose leader started at `started` runs.
 ///
-/// The kernel gives no process the number of a group that has members. So if a
-/// process of that number exists that was started at another time, the group
-/// had no members left. A member older than the leader is a stranger's for sure.
+/// The kernel does not reuse the id of a group that has members. So if a process with that id
+/// started at another time, the old group had no members left. A member older than the leader
+/// belongs to another group.
 fn runs(group: u32, started: u64) -> bool {
     if Stat::of(group).is_some_and(|leader| leader.started != started) {
         return false;
@@ -95,14 +94,14 @@ fn runs(group: u32, started: u64) -> bool {
     !stranger && members.iter().any(Stat::is_alive)
 }
 
-/// Every process of the group; none where the system does not say.
+/// The processes of the group; `None` if the system does not report them.
 fn members(group: u32) -> Option<Vec<Stat>> {
     let entries = std::fs::read_dir("/proc").ok()?;
     let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     Some(numbers.filter_map(Stat::of).filter(|stat| stat.group == group).collect())
 }
 
-/// What the kernel says about a process.
+/// Fields of `/proc/PID/stat`.
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     state: char,
@@ -116,11 +115,11 @@ impl Stat {
         Stat::parse(&std::fs::read(format!("/proc/{number}/stat")).ok()?)
     }
 
-    /// `number (name) state parent group …`; the name may hold anything.
+    /// `pid (name) state parent group …`; the name may contain anything.
     fn parse(line: &[u8]) -> Option<Stat> {
         let name_end = line.iter().rposition(|byte| *byte == b')')?;
         let rest = std::str::from_utf8(&line[name_end + 1..]).ok()?;
-        // The first of these is field 3 in the kernel's count, which is from 1.
+        // The first of these is field 3; the kernel counts from 1.
         let mut fields = rest.split_ascii_whitespace();
         let state = fields.next()?.chars().next()?;
         let group = fields.nth(1)?.parse().ok()?;
@@ -128,7 +127,7 @@ impl Stat {
         Some(Stat { state, group, started })
     }
 
-    /// Whether it still does anything: not one that only waits to be reaped.
+    /// Whether it is not a zombie.
     fn is_alive(&self) -> bool {
         !matches!(self.state, 'Z' | 'X' | 'x')
     }

@@ -1,6 +1,6 @@
-//! The dispatches that a station knows: what is under way, and what it remembers.
+//! The dispatches that a bridge knows: running ones and those in the spool.
 //!
-//! INVARIANT: a dispatch is begun by whoever enters it here, and by nobody else.
+//! INVARIANT: only the caller that receives [`Admission::New`] starts a dispatch.
 
 use super::spool::kept::State;
 use crate::limits::KNOWN_MAX;
@@ -11,28 +11,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-/// How far a dispatch under way has come.
+/// Progress of a dispatch that has not ended.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Phase {
-    /// It is not on the disk yet.
+    /// Not yet on disk.
     Arriving,
-    /// It is worked on.
     Running,
-    /// It was not taken after all.
+    /// Not accepted: the spool or the permits failed.
     Refused,
-    /// It is over.
     Done(Arc<CallbackBody>),
 }
 
-/// A dispatch under way, for whoever comes with the same.
+/// A running dispatch, as seen by requests for the same dispatch.
 #[derive(Debug, Clone)]
 pub(super) struct Underway {
-    /// How far it is.
     pub(super) phase: watch::Receiver<Phase>,
-    /// Held by whoever waits for the result at the other end of a connection,
-    /// and told when they have it.
+    /// Held by a request that waits for the result on its connection; receives a message
+    /// when the response was sent.
     pub(super) hand: mpsc::Sender<()>,
-    /// Stops the work.
     pub(super) cancel: CancellationToken,
 }
 
@@ -42,31 +38,29 @@ enum Entry {
     Kept(State, u64),
 }
 
-/// The end of whoever works on a dispatch.
+/// A running dispatch, as seen by the task that executes it.
 #[derive(Debug)]
 pub(super) struct Work {
-    /// Tells how far it is.
     pub(super) phase: watch::Sender<Phase>,
-    /// Hears that somebody has the result; ends when nobody waits for it.
+    /// Receives a message when a request has the result; closes when no request waits for
+    /// it.
     pub(super) taken: mpsc::Receiver<()>,
-    /// Fires when it is to stop.
     pub(super) cancel: CancellationToken,
 }
 
-/// What is known of a dispatch that arrives.
+/// What the table knows of a dispatch that arrives.
 #[derive(Debug)]
 pub(super) enum Arrival {
-    /// Nothing: it was entered, and is to be begun.
+    /// It was unknown; the caller starts it.
     New(Underway, Work),
-    /// It is under way.
     Underway(Underway),
-    /// It is over, and its result is in the spool.
+    /// It has ended, and its result is in the spool.
     Kept(State),
-    /// There is no room for more.
+    /// The table is full.
     Full,
 }
 
-/// The dispatches.
+/// All known dispatches.
 #[derive(Debug, Default)]
 pub(super) struct Book {
     entries: Mutex<BTreeMap<Key, Entry>>,
@@ -77,7 +71,7 @@ impl Book {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Enters a dispatch, if there is room and nobody did so before.
+    /// Adds a dispatch, unless it is known or the table is full.
     pub(super) fn enter(&self, key: Key) -> Arrival {
         let mut entries = self.entries();
         match entries.get(&key) {
@@ -94,13 +88,13 @@ impl Book {
         Arrival::New(underway, Work { phase, taken, cancel })
     }
 
-    /// Notes how far a dispatch is that is no longer worked on.
+    /// Records the state of a dispatch that is no longer running.
     pub(super) fn keep(&self, key: Key, state: State, now_ms: u64) {
         self.entries().insert(key, Entry::Kept(state, now_ms));
     }
 
-    /// Notes that a dispatch that somebody has is to be delivered again; whether
-    /// it was one.
+    /// Marks a delivered or given-up dispatch for another delivery. Returns whether it was
+    /// one.
     pub(super) fn reopen(&self, key: Key, now_ms: u64) -> bool {
         let mut entries = self.entries();
         let over =
@@ -111,12 +105,10 @@ impl Book {
         over
     }
 
-    /// Forgets a dispatch.
     pub(super) fn forget(&self, key: Key) {
         self.entries().remove(&key);
     }
 
-    /// A dispatch that is under way.
     pub(super) fn underway(&self, key: Key) -> Option<Underway> {
         match self.entries().get(&key)? {
             Entry::Underway(underway) => Some(underway.clone()),
@@ -124,12 +116,11 @@ impl Book {
         }
     }
 
-    /// Whether a dispatch is known.
     pub(super) fn knows(&self, key: Key) -> bool {
         self.entries().contains_key(&key)
     }
 
-    /// How many are under way, and how many have a result that nobody has.
+    /// Number of running dispatches, and of results that are not delivered.
     pub(super) fn counts(&self) -> (usize, usize) {
         let entries = self.entries();
         let underway = entries.values().filter(|one| matches!(one, Entry::Underway(_))).count();
@@ -137,8 +128,8 @@ impl Book {
         (underway, entries.values().filter(waiting).count())
     }
 
-    /// Those that need not be remembered any more: older than `old` says, and
-    /// the oldest delivered ones past half of the room there is.
+    /// Records that can be removed: those that `old` selects, and the oldest delivered ones
+    /// beyond half of the table's limit.
     pub(super) fn stale(&self, old: impl Fn(State, u64) -> bool) -> Vec<Key> {
         let entries = self.entries();
         let kept = entries.iter().filter_map(|(key, entry)| match entry {

@@ -1,7 +1,7 @@
-//! Connections of a station: taken, bounded, ended.
+//! Accepts and limits the connections of a bridge.
 //!
-//! A connection on which the key was shown counts as signed in; the others make room
-//! for new ones.
+//! A connection that has sent the key is signed in. When the limit is reached, connections that
+//! are not signed in are closed first.
 
 use super::problem::Problem;
 use super::{Inner, door};
@@ -23,10 +23,10 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::task::TaskTracker;
 
-/// How long to wait when connections cannot be taken.
+/// Pause after a failed accept.
 const PAUSE_MS: u64 = 50;
 
-/// Takes connections until the station stops. Answers with those that are open.
+/// Accepts connections until the bridge stops. Returns the tracker of those still open.
 pub(super) async fn serve(inner: Arc<Inner>, listener: TcpListener) -> TaskTracker {
     let bounds = Bounds {
         all: CONNECTIONS_MAX,
@@ -51,17 +51,18 @@ pub(super) async fn serve(inner: Arc<Inner>, listener: TcpListener) -> TaskTrack
     connections
 }
 
-/// The next connection. One that only waits makes room for it.
+/// Accepts the next connection. At the limit, an idle connection is closed to make room.
 async fn take(listener: &TcpListener, all: &Arc<Connections>) -> Option<(TcpStream, Admitted)> {
     match listener.accept().await {
         Ok((stream, from)) => {
-            // Small answers should not wait for more.
+            // Small responses are sent at once.
             let _ = stream.set_nodelay(true);
             Some((stream, all.admit(from.ip()).await))
         }
         Err(error) => {
-            // Of one connection, or of all: out of file handles, for example.
-            tracing::warn!(%error, "a connection could not be taken");
+            // The error concerns one connection, or all of them: out of file
+            // handles, for example.
+            tracing::warn!(%error, "cannot accept a connection");
             if is_exhausted(&error) {
                 all.make_room();
             }
@@ -71,7 +72,7 @@ async fn take(listener: &TcpListener, all: &Arc<Connections>) -> Option<(TcpStre
     }
 }
 
-/// A body, and the request that is under way until a stream in it has ended.
+/// Keeps the request marked as in flight until a streamed body has ended.
 fn until_sent(body: Body, under_way: UnderWay) -> Body {
     if body.size_hint().exact().is_some() {
         return body;
@@ -121,6 +122,6 @@ async fn connection(
         }
     };
     if let Err(error) = ended {
-        tracing::debug!(%error, "a connection broke off");
+        tracing::debug!(%error, "a connection ended with an error");
     }
 }

@@ -1,7 +1,7 @@
-//! Results on their way to the engine.
+//! Delivery of results to the engine.
 //!
-//! A few quick tries, then a slow schedule, until somebody has the result or it is
-//! too old. A result that is refused for good is kept, and told of.
+//! A few quick attempts, then a slow schedule, until the engine accepts the result or it
+//! expires. A result that the engine rejects for good is logged and stays in the spool.
 
 use super::Inner;
 use super::line::shown;
@@ -15,17 +15,17 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// When a result is sent: after each of these waits, the last again and again.
+/// Retry schedule of a delivery. The last wait repeats.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pace {
-    /// The waits before the second, third, … try.
+    /// Waits before the second, third, … attempt.
     pub waits: Vec<Duration>,
-    /// How long it is tried at all.
+    /// Age at which a result is no longer sent.
     pub expires: Duration,
 }
 
 impl Default for Pace {
-    /// Three quick tries, then after 5 s, 30 s, and every minute for a day.
+    /// Three quick attempts, then after 5 s, 30 s, and every minute for a day.
     fn default() -> Pace {
         let waits = [200, 1_000, 5_000, 30_000, 60_000];
         Pace {
@@ -36,27 +36,27 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// The wait before the try that follows so many.
+    /// Wait after the given number of attempts.
     pub(super) fn wait(&self, tries: usize) -> Duration {
         let last = self.waits.last().copied().unwrap_or(Duration::from_secs(60));
         self.waits.get(tries - 1).copied().unwrap_or(last)
     }
 }
 
-/// How many tries hold the result in memory.
+/// Attempts that keep the result in memory; later ones read it from the spool.
 const QUICK: usize = 3;
 
-/// What came of a try.
+/// Result of one attempt.
 pub(super) enum Tried {
     Taken,
-    /// Not now.
+    /// Temporary failure: retry.
     Later(String),
-    /// Never.
+    /// Permanent failure.
     Refused(String),
 }
 
-/// Gives a result to whoever waits for it at the other end of a connection, or
-/// delivers it if nobody does.
+/// Returns the result on the connection of a synchronous dispatch, or delivers it by callback
+/// if no connection waits for it.
 pub(super) async fn hand_over(inner: Arc<Inner>, kept: Kept, mut taken: mpsc::Receiver<()>) {
     let patience = Duration::from_millis(HAND_OVER_MS);
     let handed = matches!(tokio::time::timeout(patience, taken.recv()).await, Ok(Some(())));
@@ -66,7 +66,7 @@ pub(super) async fn hand_over(inner: Arc<Inner>, kept: Kept, mut taken: mpsc::Re
     deliver(inner, kept).await;
 }
 
-/// Delivers a result, which stands in the spool if it does not stand here.
+/// Delivers a result, from memory or from the spool.
 pub(super) async fn deliver(inner: Arc<Inner>, mut kept: Kept) {
     let expires_ms = u64::try_from(inner.settings.pace.expires.as_millis()).unwrap_or(u64::MAX);
     let Some(url) = kept.callback_url.clone() else {
@@ -74,17 +74,31 @@ pub(super) async fn deliver(inner: Arc<Inner>, mut kept: Kept) {
     };
     for tries in 1_usize.. {
         if inner.clock.now_ms().saturating_sub(kept.at_ms) > expires_ms {
-            tracing::warn!(run = kept.run, step = kept.step, "nobody took a result in time");
+            tracing::warn!(
+                run = kept.run,
+                step = kept.step,
+                "a result expired before the engine accepted it"
+            );
             return settle(&inner, kept, State::GivenUp).await;
         }
         match attempt(&inner, &url, &mut kept).await {
             Tried::Taken => return settle(&inner, kept, State::Delivered).await,
             Tried::Refused(why) => {
-                tracing::warn!(run = kept.run, step = kept.step, why, "a result is not taken");
+                tracing::warn!(
+                    run = kept.run,
+                    step = kept.step,
+                    why,
+                    "the engine rejected a result"
+                );
                 return settle(&inner, kept, State::GivenUp).await;
             }
             Tried::Later(why) if tries == QUICK => {
-                tracing::warn!(run = kept.run, step = kept.step, why, "a result waits");
+                tracing::warn!(
+                    run = kept.run,
+                    step = kept.step,
+                    why,
+                    "a result could not be delivered yet; retrying"
+                );
             }
             Tried::Later(_) => {}
         }
@@ -92,7 +106,7 @@ pub(super) async fn deliver(inner: Arc<Inner>, mut kept: Kept) {
             kept = kept.without_result();
         }
         tokio::select! {
-            // The next life goes on with it.
+            // The next process continues the delivery.
             () = inner.stop.cancelled() => return,
             () = tokio::time::sleep(inner.settings.pace.wait(tries)) => {}
         }
@@ -106,7 +120,7 @@ async fn in_spool(inner: &Inner, kept: &Kept) -> bool {
 
 async fn attempt(inner: &Inner, url: &str, kept: &mut Kept) -> Tried {
     let Ok(_place) = inner.deliveries.acquire().await else {
-        return Tried::Later("the station ends".to_owned());
+        return Tried::Later("the bridge is stopping".to_owned());
     };
     if let Err(why) = load(inner, kept).await {
         return Tried::Later(why);
@@ -115,7 +129,7 @@ async fn attempt(inner: &Inner, url: &str, kept: &mut Kept) -> Tried {
         return Tried::Later(why);
     }
     let Some(result) = &kept.result else {
-        return Tried::Refused("the result is gone from the spool".to_owned());
+        return Tried::Refused("the result is missing from the spool".to_owned());
     };
     let patience = Duration::from_millis(DELIVERY_TRY_MS);
     let request = Request::post(url, result.bytes(), patience, DELIVERY_ANSWER_BYTES_MAX);
@@ -125,14 +139,15 @@ async fn attempt(inner: &Inner, url: &str, kept: &mut Kept) -> Tried {
     };
     match inner.outbound.send(&request).await {
         Ok(answer) => judged(answer.status),
-        // A long answer is an answer, but says nothing that can be relied on.
+        // A response that is too long does not say reliably whether the result was
+        // accepted: retry.
         Err(OutboundError::Refused(refusal)) => Tried::Refused(refusal.to_string()),
         Err(error) => Tried::Later(error.to_string()),
     }
 }
 
-/// Sends the parts that go before a result. What the engine refuses is left out: the
-/// result has the whole text.
+/// Sends the parts that precede a result. Rejected parts are dropped: the result has the whole
+/// text.
 async fn send_parts(inner: &Inner, kept: &mut Kept) -> Tried {
     let Some(url) = kept.parts_url.clone() else { return Tried::Taken };
     let token = kept.dispatch_token.as_deref().map(Secret::new);
@@ -140,7 +155,7 @@ async fn send_parts(inner: &Inner, kept: &mut Kept) -> Tried {
         match outbox::send(inner, &url, token.as_ref(), batch).await {
             Tried::Taken => drop(kept.parts.remove(0)),
             Tried::Refused(why) => {
-                tracing::warn!(step = kept.step, why, "parts of an answer are refused");
+                tracing::warn!(step = kept.step, why, "the engine rejected parts of an answer");
                 kept.parts.clear();
             }
             later @ Tried::Later(_) => return later,
@@ -149,7 +164,7 @@ async fn send_parts(inner: &Inner, kept: &mut Kept) -> Tried {
     Tried::Taken
 }
 
-/// What a status means for what was sent.
+/// Maps an HTTP status to the result of an attempt.
 pub(super) fn judged(status: u16) -> Tried {
     match status {
         200..300 => Tried::Taken,
@@ -159,7 +174,7 @@ pub(super) fn judged(status: u16) -> Tried {
     }
 }
 
-/// Makes sure that the result is at hand.
+/// Loads the result from the spool if it is not in memory.
 async fn load(inner: &Inner, kept: &mut Kept) -> Result<(), String> {
     if kept.result.is_none() {
         let there = inner.spool.read(kept.key()).await.map_err(|error| error.to_string())?;
@@ -170,8 +185,8 @@ async fn load(inner: &Inner, kept: &mut Kept) -> Result<(), String> {
     Ok(())
 }
 
-/// Notes that a result is delivered, or never will be. It is kept for whoever
-/// asks again.
+/// Records that a result is delivered or given up. It stays in the spool in case the dispatch
+/// is sent again.
 async fn settle(inner: &Inner, mut kept: Kept, state: State) {
     let (key, now_ms) = (kept.key(), inner.clock.now_ms());
     let noted = match load(inner, &mut kept).await {
@@ -183,8 +198,9 @@ async fn settle(inner: &Inner, mut kept: Kept, state: State) {
         Err(error) => Err(error),
     };
     if let Err(error) = noted {
-        // The next life delivers it once more, and is told that it is known.
-        tracing::warn!(error, "it cannot be noted that a result was delivered");
+        // The next process delivers it once more, and the engine recognises the
+        // duplicate.
+        tracing::warn!(error, "cannot record that a result was delivered");
     }
     inner.book.keep(key, state, now_ms);
 }

@@ -1,6 +1,6 @@
-//! What is asked of a station, over HTTP.
+//! HTTP API of a bridge.
 //!
-//! INVARIANT: nothing of a body is read before whoever sends it has shown the key.
+//! INVARIANT: a request body is read only after the request's key was checked.
 
 use super::book::{Arrival, Phase, Underway};
 use super::events::Filter;
@@ -37,7 +37,6 @@ use tokio::sync::mpsc;
 
 type Answered = Result<Response, Problem>;
 
-/// Everything that can be asked.
 pub(super) fn router(inner: Arc<Inner>) -> Router {
     Router::new()
         .route(DISPATCH_PATH, post(dispatch))
@@ -46,12 +45,12 @@ pub(super) fn router(inner: Arc<Inner>) -> Router {
         .route(CANCEL_PATH, post(cancel))
         .route(HEALTH_PATH, get(health))
         .route(EVENTS_PATH, get(events))
-        .fallback(|| async { Problem::unknown("there is no such place") })
+        .fallback(|| async { Problem::unknown("there is no such path") })
         .method_not_allowed_fallback(|| async { Problem::method() })
         .with_state(inner)
 }
 
-/// How somebody wants the result.
+/// How the caller receives the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Want {
     Callback,
@@ -102,7 +101,7 @@ async fn dispatch_sync(Of(inner): Of<Arc<Inner>>, request: Request) -> Answered 
     }
 }
 
-/// A result. Whoever holds it back is told when the last of it is on its way.
+/// Response with a result. Tells the executing task when the last of it is being sent.
 fn result_of(result: &CallbackBody, hand: Option<mpsc::Sender<()>>) -> Response {
     let parts = (Some(Bytes::from(result.bytes())), hand);
     let body = futures_util::stream::unfold(parts, |(bytes, hand)| async move {
@@ -110,7 +109,7 @@ fn result_of(result: &CallbackBody, hand: Option<mpsc::Sender<()>>) -> Response 
             return Some((Ok::<_, Infallible>(bytes), (None, hand)));
         }
         if let Some(hand) = hand {
-            // Another may have had it before.
+            // Another request may have received it before.
             let _ = hand.try_send(());
         }
         None
@@ -127,7 +126,7 @@ async fn cancel(Of(inner): Of<Arc<Inner>>, request: Request) -> Answered {
             "cancelling"
         }
         None if inner.book.knows(body.key()) => "finished",
-        None => return Err(Problem::unknown("there is no such dispatch here")),
+        None => return Err(Problem::unknown("this bridge does not know the dispatch")),
     };
     Ok(axum::Json(json!({"status": status})).into_response())
 }
@@ -148,7 +147,7 @@ async fn health(Of(inner): Of<Arc<Inner>>, headers: HeaderMap) -> Response {
     .into_response()
 }
 
-/// Whose events somebody asks for.
+/// Query of the events route.
 #[derive(Debug, Deserialize)]
 struct Asked {
     run_id: Option<String>,
@@ -158,12 +157,13 @@ struct Asked {
 
 async fn events(Of(inner): Of<Arc<Inner>>, request: Request) -> Answered {
     inner.known(request.headers())?;
-    let Query(asked) = Query::<Asked>::try_from_uri(request.uri())
-        .map_err(|_| Problem::bad("`run_id`, `step_id` and `dispatch_no` say whose events"))?;
+    let Query(asked) = Query::<Asked>::try_from_uri(request.uri()).map_err(|_| {
+        Problem::bad("the query accepts only `run_id`, `step_id` and a numeric `dispatch_no`")
+    })?;
     let run = match asked.run_id {
         None => None,
         Some(run) => {
-            Some(RunId::parse(&run).ok_or_else(|| Problem::bad("`run_id` is no id of a run"))?)
+            Some(RunId::parse(&run).ok_or_else(|| Problem::bad("`run_id` is not a valid run id"))?)
         }
     };
     let filter = Filter { run, step: asked.step_id, dispatch_no: asked.dispatch_no };
@@ -172,19 +172,19 @@ async fn events(Of(inner): Of<Arc<Inner>>, request: Request) -> Answered {
     Ok(Sse::new(listener.stream()).keep_alive(beat).into_response())
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it stands where errors are mapped")]
+#[expect(clippy::needless_pass_by_value, reason = "used with map_err")]
 fn bad(body: BadBody) -> Problem {
     Problem::bad(body.to_string())
 }
 
-/// What is known of a dispatch that was taken.
+/// A dispatch that was accepted now or earlier.
 enum Taken {
     Underway(Underway),
     Kept(State, Box<DispatchBody>),
 }
 
 impl Inner {
-    /// Whether somebody has shown the key, found out in a time that does not tell.
+    /// Checks the key in constant time, so that timing does not reveal it.
     pub(super) fn known(&self, headers: &HeaderMap) -> Result<(), Problem> {
         let shown = headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
         let shown = shown.and_then(|value| value.strip_prefix(b"Bearer ")).unwrap_or_default();
@@ -202,7 +202,7 @@ impl Inner {
         match tokio::time::timeout(Duration::from_millis(BODY_MS), body).await {
             Ok(Ok(bytes)) => Ok(bytes),
             Ok(Err(error)) if is_length(&error) => Err(Problem::too_long(bytes_max)),
-            Ok(Err(_)) => Err(Problem::bad("the body broke off")),
+            Ok(Err(_)) => Err(Problem::bad("the body ended early")),
             Err(_) => Err(Problem::slow()),
         }
     }
@@ -211,8 +211,8 @@ impl Inner {
         let bytes = self.body(request, DISPATCH_BYTES_MAX).await?;
         let body = DispatchBody::read(&bytes).map_err(bad)?;
         if want == Want::Callback && body.callback_url.is_none() {
-            let remedy = "name `callback_url`, or ask at `/api/v2/dispatch/sync`";
-            return Err(Problem::refused("nobody says where the result goes", remedy));
+            let remedy = "set `callback_url`, or post to `/api/v2/dispatch/sync`";
+            return Err(Problem::refused("`callback_url` is missing", remedy));
         }
         for url in [&body.callback_url, &body.tool_url, &body.parts_url].into_iter().flatten() {
             self.check_server(url)?;
@@ -220,25 +220,26 @@ impl Inner {
         Ok(body)
     }
 
-    /// Whether a URL is of a server that the token may be shown to.
+    /// Checks that a URL belongs to a server that may receive the token.
     fn check_server(&self, url: &str) -> Result<(), Problem> {
         let url = Url::parse(url).ok();
         let ours = |url: &Url| self.settings.servers.iter().any(|one| one.origin() == url.origin());
         if url.as_ref().is_some_and(ours) {
             return Ok(());
         }
-        let remedy = "add it to `servers` of the bridge's file, if it is to be trusted";
-        let title = "`callback_url` or `tool_url` is not of a server that this bridge works for";
+        let remedy = "add the server to `servers` in the bridge's file if you trust it";
+        let title =
+            "`callback_url` or `tool_url` does not belong to a server that this bridge works for";
         Err(Problem::refused(title, remedy))
     }
 
     fn adapter(&self, provider: &str) -> Result<Arc<dyn Adapter>, Problem> {
-        let remedy = "name one of the adapters in the bridge's file";
-        let none = || Problem::refused("no adapter of this name is here", remedy);
+        let remedy = "use the name of an adapter in the bridge's file";
+        let none = || Problem::refused("the bridge has no adapter of this name", remedy);
         self.adapters.get(provider).cloned().ok_or_else(none)
     }
 
-    /// Enters a dispatch, and begins it if it is new.
+    /// Admits a dispatch, and starts it if it is new.
     fn arrive(self: &Arc<Self>, body: DispatchBody) -> Result<Taken, Problem> {
         let adapter = self.adapter(&body.provider)?;
         let place = Arc::clone(&self.running).try_acquire_owned();
@@ -252,7 +253,8 @@ impl Inner {
                     work.phase.send_replace(Phase::Refused);
                     return Err(Problem::full());
                 };
-                // A task of its own: it goes on when whoever asked is gone.
+                // A separate task, so that it continues when the caller
+                // disconnects.
                 let begun = Begun { body, adapter, work, place };
                 self.tasks.spawn(work::live(Arc::clone(self), begun));
                 Ok(Taken::Underway(underway))
@@ -260,7 +262,7 @@ impl Inner {
         }
     }
 
-    /// A dispatch that is over was sent again: whoever sends it has no result.
+    /// An ended dispatch was sent again because the engine has no result: deliver it again.
     async fn again(self: &Arc<Self>, state: State, body: DispatchBody) -> Result<(), Problem> {
         let (key, now_ms) = (body.key(), self.clock.now_ms());
         if state == State::Finished || !self.book.reopen(key, now_ms) {
@@ -276,7 +278,7 @@ impl Inner {
     }
 }
 
-/// Whether a body was too long, and not broken.
+/// Whether the body exceeded the limit.
 fn is_length(error: &axum::Error) -> bool {
     let mut source: Option<&dyn std::error::Error> = Some(error);
     while let Some(one) = source {

@@ -1,8 +1,8 @@
-//! What goes on at a station, for whoever listens: server-sent events.
+//! Events of running dispatches, as server-sent events.
 //!
-//! Somebody who follows one dispatch has a queue of their own, so that many
-//! dispatches and many listeners do not multiply. A listener who is too slow is let
-//! go; the result does not depend on anybody listening.
+//! A subscriber of one dispatch has its own queue, so that events are not copied to every
+//! subscriber of every dispatch. A subscriber that is too slow is disconnected; results do not
+//! depend on subscribers.
 
 use crate::limits::{EVENT_READERS_MAX, EVENTS_ALL_MAX, EVENTS_ONE_MAX};
 use crate::protocol::Key;
@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};
 use tokio_util::sync::CancellationToken;
 
-/// Whose events.
+/// The dispatch that an event belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Whose {
     pub(super) run: RunId,
@@ -24,7 +24,7 @@ pub(super) struct Whose {
     pub(super) dispatch_no: u32,
 }
 
-/// Which events somebody wants.
+/// Selects the events of a subscription.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Filter {
     pub(super) run: Option<RunId>,
@@ -39,25 +39,24 @@ impl Filter {
             && self.dispatch_no.is_none_or(|number| number == whose.dispatch_no)
     }
 
-    /// The one dispatch that is meant, if it is one.
+    /// The dispatch that the filter selects, if it selects exactly one.
     fn one(&self) -> Option<Key> {
         Some(Key::of(self.run?, self.step.as_ref()?, self.dispatch_no?))
     }
 }
 
-/// Something that was told.
 #[derive(Debug)]
 struct Told {
     name: &'static str,
     whose: Whose,
     data: String,
-    /// Whether nothing follows for this dispatch.
+    /// Whether this is the last event of its dispatch.
     last: bool,
 }
 
 type Tell = broadcast::Sender<Arc<Told>>;
 
-/// Where events pass.
+/// Distributes events to subscribers.
 #[derive(Debug)]
 pub(super) struct Hub {
     all: Tell,
@@ -80,12 +79,11 @@ impl Hub {
         self.one.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells something.
     pub(super) fn tell(&self, whose: &Whose, name: &'static str, data: Value) {
         self.send(whose, name, data, End::Open);
     }
 
-    /// Tells that nothing follows.
+    /// Publishes the last event of a dispatch.
     pub(super) fn end(&self, whose: &Whose) {
         self.send(whose, "exec.progress", json!({"state": "finished"}), End::Last);
     }
@@ -104,12 +102,12 @@ impl Hub {
         }
         let (whose, data) = (whose.clone(), Value::Object(fields).to_string());
         let told = Arc::new(Told { name, whose, data, last: end == End::Last });
-        // Nobody listening is no trouble.
+        // Having no subscribers is normal.
         let _ = one.map(|one| one.send(Arc::clone(&told)));
         let _ = self.all.send(told);
     }
 
-    /// Listens; none if too many do.
+    /// Subscribes; `None` if there are too many subscribers.
     pub(super) fn listen(
         self: &Arc<Self>,
         filter: Filter,
@@ -136,7 +134,6 @@ enum End {
     Last,
 }
 
-/// Somebody who listens.
 pub(super) struct Listener {
     hub: Arc<Hub>,
     one: Option<Key>,
@@ -147,8 +144,8 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    /// Everything that is heard. Ends with the dispatch, where one is followed, and
-    /// when what was told came faster than it was taken.
+    /// Stream of the selected events. Ends with the dispatch, if the filter selects one,
+    /// and when the subscriber falls behind.
     pub(super) fn stream(self) -> impl Stream<Item = Result<Event, Infallible>> + Send {
         futures_util::stream::unfold((self, false), |(mut listener, over)| async move {
             let told = if over { None } else { listener.next().await }?;

@@ -1,8 +1,8 @@
-//! The adapter's end of a dispatch: what it says is told to whoever listens, and
-//! the engine is asked about every tool.
+//! The adapter's `Call` of a dispatch: publishes what the adapter emits and asks the engine to
+//! decide about tool calls.
 //!
-//! INVARIANT: a tool is called only if the engine said so, for this call. Where it
-//! cannot be asked, or says nothing that can be understood, the answer is no.
+//! INVARIANT: a tool is called only if the engine allowed this call. If the engine cannot be
+//! reached or its response is malformed, the call is denied.
 
 use super::Inner;
 use super::events::Whose;
@@ -21,18 +21,17 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// One dispatch, to its adapter.
 pub(super) struct Line {
     inner: Arc<Inner>,
     whose: Whose,
     tool_url: Option<String>,
     dispatch_token: Option<Secret>,
     cancel: CancellationToken,
-    /// Where what it says goes, where the engine takes parts.
+    /// Set if the engine accepts parts of answers.
     outbox: Option<Arc<Outbox>>,
 }
 
-/// What the engine says of a tool.
+/// The engine's response about a tool call.
 #[derive(Deserialize)]
 struct Envelope {
     data: Said,
@@ -52,12 +51,12 @@ enum Word {
     Pending,
 }
 
-/// What came of asking once.
+/// Result of one request to the engine.
 enum Asked {
     Verdict(ToolVerdict),
-    /// A person has not answered yet.
+    /// An approver has not decided yet.
     Pending,
-    /// Nothing did.
+    /// The request failed or its response is malformed.
     Nothing,
 }
 
@@ -86,11 +85,11 @@ impl Line {
     async fn may(&self, wanted: &ToolUse) -> ToolVerdict {
         let denied = |why: &str| ToolVerdict::Denied(why.to_owned());
         let Some(url) = &self.tool_url else {
-            return denied("the engine did not say where it is asked about tools");
+            return denied("the dispatch has no `tool_url`");
         };
         let pause = Duration::from_millis(TOOL_PAUSE_MS);
         let mut failures = 0;
-        // Bounded by the dispatch's own time: whoever waits for it ends this.
+        // The dispatch's timeout bounds this loop: the caller drops it.
         loop {
             match self.ask(url, wanted).await {
                 Asked::Verdict(verdict) => return verdict,
@@ -98,7 +97,7 @@ impl Line {
                 Asked::Nothing => failures += 1,
             }
             if failures == TOOL_TRIES {
-                return denied("the engine could not be asked");
+                return denied("the engine could not be reached");
             }
             tokio::time::sleep(pause).await;
         }
@@ -123,7 +122,7 @@ impl Line {
                 if (400..500).contains(&answer.status)
                     && !matches!(answer.status, 408 | 425 | 429) =>
             {
-                let why = format!("the engine answered {} when it was asked", answer.status);
+                let why = format!("the engine answered {} to the tool request", answer.status);
                 Asked::Verdict(ToolVerdict::Denied(why))
             }
             Ok(_) | Err(_) => Asked::Nothing,
@@ -137,14 +136,13 @@ fn understood(body: &[u8]) -> Asked {
         Word::Allowed => Asked::Verdict(ToolVerdict::Allowed),
         Word::Pending => Asked::Pending,
         Word::Denied => {
-            let reason = data.reason.unwrap_or_else(|| "the engine says no".to_owned());
+            let reason = data.reason.unwrap_or_else(|| "the engine denied the call".to_owned());
             Asked::Verdict(ToolVerdict::Denied(reason))
         }
     }
 }
 
-/// A request that shows who we are, and whose dispatch it is about; none where a
-/// token cannot be sent.
+/// Adds the tokens of gateway and dispatch; `None` if one is not a valid header value.
 pub(super) fn shown(
     request: Request,
     gateway: &Secret,
@@ -182,7 +180,7 @@ impl Call for Line {
                     "bytes": ended.bytes, "duration_ms": ended.duration_ms,
                 }),
             ),
-            // There is no journal here.
+            // A bridge has no journal for processes.
             Emission::Process(_) => return Box::pin(std::future::ready(Ok(()))),
         };
         self.inner.hub.tell(&self.whose, name, data);

@@ -1,11 +1,11 @@
-//! Parts of an answer on their way to the engine, while the work goes on.
+//! Sends the parts of an answer to the engine while the work goes on.
 //!
-//! They are gathered for a moment and sent in batches, one after the other. A batch is
-//! sent again unchanged until the engine has it, so that the engine can tell one that it
-//! knows. What has not arrived when the work is over goes with the result, before it.
+//! Parts are collected for a moment and sent in batches, one batch at a time. A batch is resent
+//! unchanged until the engine accepts it, so that the engine can recognise a duplicate. Parts
+//! that have not arrived when the work ends are stored with the result and sent before it.
 //!
-//! INVARIANT: the engine has parts without a gap, from the first one. If it refuses them,
-//! or too much waits, nothing more is sent: the result has the whole text.
+//! INVARIANT: the engine receives parts without a gap, from the first one. If it rejects a
+//! batch, or too much is queued, nothing more is sent: the result has the whole text.
 
 use super::Inner;
 use super::deliver::{Tried, judged};
@@ -25,34 +25,34 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// Longest text of one part, in bytes.
+/// Limit of one part's text, in bytes.
 const PIECE_BYTES_MAX: usize = PARTS_BATCH_BYTES_MAX;
 
-/// Where the parts of one dispatch go.
+/// Queue and destination for the parts of one dispatch.
 #[derive(Debug)]
 pub(super) struct Outbox {
     url: String,
     token: Option<Secret>,
     waiting: Mutex<Waiting>,
-    /// Something came, or nothing more will.
+    /// Notified when a part was queued or the outbox was closed.
     wake: Notify,
 }
 
 #[derive(Debug)]
 struct Waiting {
-    /// The batch that is being sent.
+    /// Batch in flight.
     batch: Option<PartsBody>,
-    /// What comes after it.
+    /// Header of the batch that follows.
     next: PartsBody,
-    /// The rest, in order.
+    /// Queued parts, in order.
     parts: VecDeque<Part>,
     bytes: usize,
-    /// Whether parts are taken.
+    /// Whether more parts are accepted.
     open: bool,
 }
 
 impl Outbox {
-    /// Of a dispatch; none if its engine takes no parts.
+    /// Outbox of a dispatch; `None` if its engine does not accept parts.
     pub(super) fn new(body: &DispatchBody) -> Option<Outbox> {
         let next = PartsBody {
             run_id: body.run_id,
@@ -74,7 +74,7 @@ impl Outbox {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a part.
+    /// Queues a part, split into pieces that fit into a batch.
     pub(super) fn push(&self, emission: Emission) {
         let Some(part) = Part::of(emission) else { return };
         let mut waiting = self.waiting();
@@ -93,14 +93,13 @@ impl Outbox {
         self.wake.notify_one();
     }
 
-    /// Nothing more comes.
+    /// Accepts no more parts.
     pub(super) fn close(&self) {
         self.waiting().open = false;
         self.wake.notify_one();
     }
 
-    /// Sends what comes, until it was closed and everything is sent, or the engine
-    /// refuses it.
+    /// Sends batches until the outbox is closed and empty, or the engine rejects one.
     pub(super) async fn run(&self, inner: &Inner) {
         let mut failures = 0;
         loop {
@@ -120,7 +119,11 @@ impl Outbox {
                     self.waiting().batch = None;
                 }
                 Tried::Refused(why) => {
-                    tracing::warn!(step = batch.step_id, why, "parts of an answer are refused");
+                    tracing::warn!(
+                        step = batch.step_id,
+                        why,
+                        "the engine rejected parts of an answer"
+                    );
                     let mut waiting = self.waiting();
                     (waiting.batch, waiting.open) = (None, false);
                     waiting.parts.clear();
@@ -134,7 +137,7 @@ impl Outbox {
         }
     }
 
-    /// The batch to send: the same until it is taken.
+    /// The batch to send: the same one until the engine accepts it.
     fn batch(&self) -> Option<PartsBody> {
         let mut waiting = self.waiting();
         if waiting.batch.is_none() {
@@ -143,7 +146,7 @@ impl Outbox {
         waiting.batch.clone()
     }
 
-    /// What the engine does not have yet, in order.
+    /// Removes and returns the batches that the engine does not have yet, in order.
     pub(super) fn rest(&self) -> Vec<PartsBody> {
         let mut waiting = self.waiting();
         let mut rest: Vec<PartsBody> = waiting.batch.take().into_iter().collect();
@@ -155,7 +158,7 @@ impl Outbox {
 }
 
 impl Waiting {
-    /// Takes a part that fits into a batch, joined to the text before it.
+    /// Queues a part that fits into a batch, joined to the text before it.
     fn take(&mut self, part: Part) {
         if !self.open {
             return;
@@ -163,7 +166,9 @@ impl Waiting {
         self.bytes += part.bytes();
         let count = self.next.first + self.parts.len() as u64;
         if self.bytes > PARTS_WAITING_BYTES_MAX || count >= PARTS_NUMBER_MAX {
-            tracing::warn!("too many parts of an answer wait; the rest comes with the result");
+            tracing::warn!(
+                "too many parts of an answer are queued; the rest comes with the result"
+            );
             self.open = false;
             return;
         }
@@ -177,7 +182,7 @@ impl Waiting {
         }
     }
 
-    /// Cuts a batch off what waits; none if nothing does.
+    /// Removes the next batch from the queue, if there is one.
     fn cut(&mut self) -> Option<PartsBody> {
         let mut batch = self.next.clone();
         let mut bytes = 0;

@@ -1,76 +1,72 @@
-//! What a station says no to, as RFC 9457 problems.
+//! Error responses of a bridge, as RFC 9457 problem details.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-/// Something that is not done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Problem {
     status: StatusCode,
     code: &'static str,
-    /// What is wrong: lower case, no full stop, no secret.
+    /// Lower case, no full stop, no secret.
     title: String,
-    /// What to do about it.
+    /// What the caller can do.
     detail: &'static str,
 }
 
 impl Problem {
-    /// Whoever asks is not the engine.
     pub(super) fn stranger() -> Problem {
         let detail = "send the gateway's key as `Authorization: Bearer …`";
-        Problem::new(StatusCode::UNAUTHORIZED, "unauthenticated", "no key of this gateway", detail)
+        Problem::new(
+            StatusCode::UNAUTHORIZED,
+            "unauthenticated",
+            "the gateway's key is missing or wrong",
+            detail,
+        )
     }
 
-    /// The body is not one.
+    /// The body is malformed.
     pub(super) fn bad(title: impl Into<String>) -> Problem {
-        let detail = "the guide's page on the bridge has the bodies";
+        let detail = "see the guide's page on the bridge for the request bodies";
         Problem::new(StatusCode::BAD_REQUEST, "bad_request", title, detail)
     }
 
-    /// The body is one, but nothing that is done here.
+    /// The body is well formed, but the bridge does not accept it.
     pub(super) fn refused(title: impl Into<String>, detail: &'static str) -> Problem {
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_request", title, detail)
     }
 
-    /// The body is too long.
     pub(super) fn too_long(bytes_max: usize) -> Problem {
         let title = format!("the body has more than {bytes_max} bytes");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", title, "send less")
     }
 
-    /// The body does not come.
     pub(super) fn slow() -> Problem {
-        let title = "the body did not come in time";
+        let title = "the body did not arrive in time";
         Problem::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", title, "send it again")
     }
 
-    /// There is no such thing.
     pub(super) fn unknown(title: &str) -> Problem {
-        let detail = "the guide's page on the bridge says what there is";
+        let detail = "see the guide's page on the bridge for the paths";
         Problem::new(StatusCode::NOT_FOUND, "not_found", title, detail)
     }
 
-    /// It is there, but not for this method.
     pub(super) fn method() -> Problem {
-        let detail = "the guide's page on the bridge says what there is";
+        let detail = "see the guide's page on the bridge for the methods";
         let status = StatusCode::METHOD_NOT_ALLOWED;
-        Problem::new(status, "method_not_allowed", "not with this method", detail)
+        Problem::new(status, "method_not_allowed", "the path does not support this method", detail)
     }
 
-    /// There is too much to do.
     pub(super) fn full() -> Problem {
-        Problem::later("overloaded", "as much is worked on as there is room for")
+        Problem::later("overloaded", "the bridge is at its limit of concurrent work")
     }
 
-    /// The station stops.
     pub(super) fn stopping() -> Problem {
-        Problem::later("stopping", "this process is about to end")
+        Problem::later("stopping", "the bridge is stopping")
     }
 
-    /// The spool does not answer.
     pub(super) fn forgetful() -> Problem {
-        Problem::later("store_unavailable", "the spool cannot be written or read")
+        Problem::later("store_unavailable", "the spool cannot be read or written")
     }
 
     fn later(code: &'static str, title: &str) -> Problem {

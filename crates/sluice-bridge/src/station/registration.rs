@@ -1,8 +1,7 @@
-//! A station tells its engine that it is there, and how it is.
+//! Heartbeats of a bridge to its engine, with its health.
 //!
-//! The id of an instance begins with when it was made, so that the engine can tell
-//! a process from its successor: an old one that stops late does not take the new
-//! one's place with it.
+//! An instance id begins with its creation time, so that the engine can order a process and its
+//! successor: when an old process stops late, it does not unregister the new one.
 
 use super::Station;
 use crate::limits::{HEARTBEAT_ANSWER_BYTES_MAX, HEARTBEAT_MS, HEARTBEAT_TRY_MS};
@@ -17,42 +16,42 @@ use sluice_core::port::adapter::Health;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where a station is registered, and as what.
+/// How a bridge registers with its engine.
 #[derive(Debug)]
 pub struct Registration {
-    /// The server.
+    /// Base URL of the server.
     pub server: Url,
-    /// The gateway.
+    /// Name of the gateway.
     pub gateway: String,
-    /// The gateway's token.
+    /// Token of the gateway.
     pub token: Secret,
-    /// This life of the station.
+    /// Id of this process.
     pub instance_id: String,
-    /// How often it says that it is there.
+    /// Interval of heartbeats.
     pub every: Duration,
-    /// Carries it.
+    /// Sends the heartbeats.
     pub outbound: Arc<Outbound>,
 }
 
-/// A new id of an instance: later ones are larger.
+/// Returns a new instance id. Later ids are larger.
 pub fn instance_id(now_ms: u64, entropy: &mut dyn Entropy) -> String {
     format!("brg_{now_ms:012x}{:016x}", entropy.bits())
 }
 
-/// How often a station says that it is there.
+/// Default interval of heartbeats.
 pub const EVERY: Duration = Duration::from_millis(HEARTBEAT_MS);
 
 impl Registration {
-    /// Says how the station is, again and again, until it is stopped.
+    /// Sends heartbeats until the bridge stops.
     pub async fn keep(&self, station: &Station) {
         let mut trouble = None;
         loop {
             let said = self.say(station.health().await).await;
-            // Told once for each trouble, not at every beat.
+            // Logged once per cause, not at every heartbeat.
             if let Err(why) = &said
                 && trouble.as_ref() != Some(why)
             {
-                tracing::warn!(why, "the server does not take the heartbeat");
+                tracing::warn!(why, "the server rejected the heartbeat");
             }
             trouble = said.err();
             tokio::select! {
@@ -62,17 +61,18 @@ impl Registration {
         }
     }
 
-    /// Says that the station is gone. Best effort: the server finds out by itself.
+    /// Reports that the bridge goes offline. Best effort: the server also notices missing
+    /// heartbeats.
     pub async fn leave(&self) {
         if let Err(why) = self.say(Health::Offline).await {
-            tracing::warn!(why, "the server was not told that this bridge stops");
+            tracing::warn!(why, "could not report to the server that this bridge stops");
         }
     }
 
     async fn say(&self, health: Health) -> Result<(), String> {
         let mut url = self.server.clone();
         url.path_segments_mut()
-            .map_err(|()| "the server's address is none".to_owned())?
+            .map_err(|()| "the server's address is not a base URL".to_owned())?
             .pop_if_empty()
             .extend(["api", "v1", "gateways", &self.gateway, "heartbeat"]);
         let body = json!({"status": health, "instance_id": self.instance_id}).to_string();

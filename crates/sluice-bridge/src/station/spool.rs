@@ -1,13 +1,12 @@
-//! What a bridge must not forget, in a directory: a file for each dispatch.
+//! Durable state of a bridge: a directory with one file for each dispatch.
 //!
-//! A dispatch is accepted when its file is on the disk, finished when its result
-//! is, delivered when somebody has taken that. Each change writes the file anew:
-//! under a temporary name, synced, renamed, and the directory synced. One thread
-//! does it for everybody, so that changes that come together share a sync of the
-//! directory.
+//! A dispatch is accepted when its file is on disk, finished when its result is, and delivered
+//! when the engine has accepted the result. Each change rewrites the file: under a temporary
+//! name, synced, renamed, and the directory synced. One thread performs all writes, so that
+//! concurrent changes share a sync of the directory.
 //!
-//! INVARIANT: a file under its own name is whole. One that is not, or is none of
-//! ours, is set aside and never looked at again.
+//! INVARIANT: a file under its own name is complete. A file that is incomplete or in an unknown
+//! format is moved aside and never read again.
 
 pub(super) mod kept;
 #[cfg(test)]
@@ -24,14 +23,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
-/// What a file is called until it is whole.
+/// Extension of a file that is still being written.
 const UNFINISHED: &str = "tmp";
-/// Where files go that nobody can read.
+/// Directory for unreadable files.
 const ASIDE: &str = "aside";
-/// Held by whoever works with the directory.
+/// Lock file of the process that uses the directory.
 const LOCK: &str = "lock";
 
-/// The directory, and who writes into it.
+/// Handle to the directory and its writer thread.
 #[derive(Debug)]
 pub(super) struct Spool {
     dir: Arc<PathBuf>,
@@ -51,25 +50,25 @@ enum What {
     Remove,
 }
 
-/// What was in the directory when it was opened.
+/// Contents of the directory when it was opened.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// The files that can be read. Results stay in their files.
+    /// Readable records, without their results.
     pub(super) kept: Vec<(Key, Kept)>,
-    /// How many were set aside.
+    /// Number of files that were moved aside.
     pub(super) aside: usize,
 }
 
 impl Spool {
-    /// Opens a directory, makes it if there is none. It is this process's alone
-    /// until it ends.
+    /// Opens the directory, creating it if necessary, and locks it for the life of this
+    /// process.
     pub(super) fn open(dir: &Path) -> io::Result<(Spool, Found)> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
         let lock = OpenOptions::new().create(true).append(true).mode(0o600).open(dir.join(LOCK))?;
         lock.try_lock().map_err(|error| match error {
             fs::TryLockError::Error(error) => error,
             fs::TryLockError::WouldBlock => {
-                io::Error::new(io::ErrorKind::ResourceBusy, "another bridge uses the spool")
+                io::Error::new(io::ErrorKind::ResourceBusy, "another bridge process uses the spool")
             }
         })?;
         // The files hold prompts, answers and the tokens of dispatches.
@@ -82,24 +81,24 @@ impl Spool {
         Ok((Spool { dir, jobs }, found))
     }
 
-    /// Writes what is to be remembered of a dispatch; on the disk when it answers.
+    /// Writes the record of a dispatch and returns when it is durable.
     pub(super) async fn write(&self, key: Key, kept: &Kept) -> io::Result<()> {
         self.ask(key, What::Write(kept.bytes())).await
     }
 
-    /// Forgets a dispatch.
+    /// Removes the record of a dispatch.
     pub(super) async fn remove(&self, key: Key) -> io::Result<()> {
         self.ask(key, What::Remove).await
     }
 
     async fn ask(&self, key: Key, what: What) -> io::Result<()> {
-        let gone = || io::Error::other("nobody writes to the spool");
+        let gone = || io::Error::other("the spool's writer thread has ended");
         let (done, answer) = oneshot::channel();
         self.jobs.send(Job { key, what, done }).await.map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?
     }
 
-    /// What is remembered of a dispatch; none if nothing is.
+    /// Reads the record of a dispatch, if there is one.
     pub(super) async fn read(&self, key: Key) -> io::Result<Option<Kept>> {
         let path = self.dir.join(key.to_string());
         let read = tokio::task::spawn_blocking(move || match read(&path) {
@@ -111,7 +110,7 @@ impl Spool {
     }
 }
 
-/// The one who writes. Holds the directory until it ends.
+/// The writer thread. Holds the lock until it ends.
 struct Writer {
     dir: Arc<PathBuf>,
     _lock: File,
@@ -132,7 +131,7 @@ impl Writer {
                     Ok(()) => Ok(()),
                     Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
                 });
-                // Whoever asked may be gone.
+                // The requester may have been dropped.
                 let _ = tell.send(answer);
             }
         }
@@ -158,7 +157,7 @@ impl Writer {
     }
 }
 
-/// Reads everything that is there.
+/// Reads all files of the directory.
 fn look(dir: &Path) -> io::Result<Found> {
     let mut found = Found::default();
     for entry in fs::read_dir(dir)? {
@@ -169,7 +168,7 @@ fn look(dir: &Path) -> io::Result<Found> {
         }
         let path = entry.path();
         if path.extension().is_some_and(|extension| extension == UNFINISHED) {
-            // Nobody was told that this was remembered.
+            // A temporary file was never acknowledged.
             fs::remove_file(&path)?;
             continue;
         }
@@ -188,8 +187,7 @@ fn look(dir: &Path) -> io::Result<Found> {
     Ok(found)
 }
 
-/// Puts something that cannot be read where it is not in the way. The newest of
-/// a name is kept.
+/// Moves an unreadable file aside. A later file of the same name replaces it.
 fn set_aside(dir: &Path, path: &Path) -> io::Result<()> {
     let aside = dir.join(ASIDE);
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&aside)?;

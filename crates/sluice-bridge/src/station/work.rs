@@ -1,4 +1,4 @@
-//! The life of one dispatch: remembered, done, remembered again, delivered.
+//! Life cycle of one dispatch: recorded, executed, recorded with its result, delivered.
 
 use super::Inner;
 use super::book::{Phase, Work};
@@ -20,16 +20,16 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 
-/// A dispatch that was entered, and everything that is needed to do it.
+/// An admitted dispatch with everything that is needed to execute it.
 pub(super) struct Begun {
     pub(super) body: DispatchBody,
     pub(super) adapter: Arc<dyn Adapter>,
     pub(super) work: Work,
-    /// Its place among those that are worked on.
+    /// Its permit among the running dispatches.
     pub(super) place: OwnedSemaphorePermit,
 }
 
-/// Lives it, to its end or the station's.
+/// Executes the dispatch, or drops it when the drain time is over.
 pub(super) async fn live(inner: Arc<Inner>, begun: Begun) {
     let gone = inner.gone.clone();
     tokio::select! {
@@ -45,12 +45,13 @@ async fn to_its_end(inner: Arc<Inner>, begun: Begun) {
     let begun_ms = inner.clock.now_ms();
     let kept = Kept::accepted(&body, begun_ms);
     if let Err(error) = inner.spool.write(key, &kept).await {
-        tracing::error!(%error, "a dispatch cannot be remembered, and is not taken");
+        tracing::error!(%error, "refused a dispatch: cannot write it to the spool");
         inner.book.forget(key);
         work.phase.send_replace(Phase::Refused);
         return;
     }
-    // The spool has it; the adapter is told all of it.
+    // The spool and the adapter's request have the body; the record in memory does not need
+    // it.
     let kept = Kept { dispatch: None, ..kept };
     work.phase.send_replace(Phase::Running);
     let request = body.request(&inner.settings.gateway);
@@ -73,8 +74,8 @@ async fn to_its_end(inner: Arc<Inner>, begun: Begun) {
     let result = CallbackBody::new(worked, answer);
     let kept = kept.finished(result.clone(), parts, worked.to_ms);
     if let Err(error) = inner.spool.write(key, &kept).await {
-        // What was computed is delivered all the same, by this life if by any.
-        tracing::error!(%error, "a result cannot be remembered until it is delivered");
+        // The result is delivered all the same, but only by this process.
+        tracing::error!(%error, "cannot write a result to the spool");
     }
     inner.book.keep(key, State::Finished, worked.to_ms);
     inner.hub.end(line.whose());
@@ -82,8 +83,8 @@ async fn to_its_end(inner: Arc<Inner>, begun: Begun) {
     deliver::hand_over(inner, kept, work.taken).await;
 }
 
-/// Has the work done while what it says is sent on. Also answers what the engine does not
-/// have when the work is over.
+/// Executes the work while the outbox sends parts of its answer. Also returns the parts that
+/// the engine does not have when the work ends.
 async fn telling(
     inner: &Inner,
     outbox: &Outbox,
@@ -106,7 +107,7 @@ async fn telling(
     (answer, outbox.rest())
 }
 
-/// Has the work done, for as long as it may take and is wanted.
+/// Executes the work until it ends, times out or is cancelled.
 async fn perform(
     inner: &Inner,
     adapter: &dyn Adapter,
@@ -128,35 +129,35 @@ async fn perform(
     let answer = match stopped {
         Ok(done) => said(done.ok()),
         Err(_) => {
-            let message = "it did not stop when asked and was dropped";
+            let message = "the adapter did not stop when cancelled and was dropped";
             unpaid(Answer::failed(CallErrorCode::Cancelled, message))
         }
     };
     match stop {
-        // Whatever it says: it was late. What it cost counts.
+        // The answer came after the timeout and is discarded, but its cost is real.
         Some(late) => Answer { error: Some(late), usage: answer.usage, ..Answer::default() },
         None => answer,
     }
 }
 
 fn timeout(ms: u64) -> CallError {
-    let message = format!("it took longer than {ms} ms");
+    let message = format!("the adapter took longer than {ms} ms");
     CallError { code: CallErrorCode::Timeout, message, retry_after_ms: None }
 }
 
-/// What an adapter said; nothing if it broke.
+/// The adapter's answer; `None` means that it panicked.
 fn said(execution: Option<Execution>) -> Answer {
     match execution {
         Some(Execution::Done(answer)) => *answer,
         Some(Execution::Accepted) => {
-            let message = "the adapter left the work to somebody who cannot answer here";
+            let message = "the adapter deferred the work, which a bridge does not support";
             unpaid(Answer::failed(CallErrorCode::ProviderError, message))
         }
-        None => unpaid(Answer::failed(CallErrorCode::AdapterCrash, "the adapter broke off")),
+        None => unpaid(Answer::failed(CallErrorCode::AdapterCrash, "the adapter panicked")),
     }
 }
 
-/// An answer that does not say what it cost.
+/// Marks the cost of an answer as unknown.
 fn unpaid(answer: Answer) -> Answer {
     Answer { usage: Usage::unknown(), ..answer }
 }

@@ -1,4 +1,4 @@
-//! How calls end: answered, cancelled, dropped, too late, failed.
+//! Cases about the end of calls: answered, cancelled, dropped, timed out, failed.
 
 use super::super::watch::{Manner, Watch};
 use super::super::{Tried, failed, skipped};
@@ -21,18 +21,18 @@ pub(super) async fn answers(subject: &Subject) -> Tried {
     if text.contains(said) {
         return Ok(());
     }
-    failed("the text that was asked for is not in its answer")
+    failed("its answer does not contain the requested text")
 }
 
 pub(super) async fn cancelled(subject: &Subject) -> Tried {
     if !subject.adapter.capabilities().cancel {
-        return skipped("it does not say that a cancelled call stops");
+        return skipped("its capabilities do not include `cancel`");
     }
     let watch = Watch::new(Manner::Takes);
     let mut doing = pin!(call_within(subject, &subject.slow, &watch, BEGIN + STOP + STOP));
     if let Ok(ended) = within(BEGIN, &mut doing).await {
         ended?;
-        return failed("the slow request was over before it could be cancelled");
+        return failed("the slow request ended before it could be cancelled");
     }
     watch.cancel.cancel();
     let Ok(answer) = within(STOP, doing).await else {
@@ -42,42 +42,42 @@ pub(super) async fn cancelled(subject: &Subject) -> Tried {
     let answer = answer?;
     match code(&answer) {
         Some(CallErrorCode::Cancelled) => Ok(()),
-        Some(other) => failed(format!("it says `{}` instead of `cancelled`", other.as_str())),
-        None => failed("it answers as if it were done"),
+        Some(other) => failed(format!("its error is `{}` instead of `cancelled`", other.as_str())),
+        None => failed("it answered without an error"),
     }
 }
 
 pub(super) async fn dropped(subject: &Subject) -> Tried {
     let Some(underway) = &subject.underway else {
-        return skipped("nobody can see from outside whether work goes on");
+        return skipped("the subject has no `underway` to observe its work");
     };
     if !rests(underway).await {
-        return failed("the work of an earlier call goes on");
+        return failed("the work of an earlier call continues");
     }
     let watch = Watch::new(Manner::Takes);
     tokio::select! {
         ended = call(subject, &subject.slow, &watch) => {
             ended?;
-            return failed("the slow request was over before it could be dropped");
+            return failed("the slow request ended before it could be dropped");
         }
         seen = becomes(underway, |count| count > 0, SEEN) => {
             if !seen {
-                return failed("its work cannot be seen from outside while it goes on");
+                return failed("`underway` does not show its work");
             }
         }
     }
     if rests(underway).await {
         return Ok(());
     }
-    failed(format!("its work goes on {} ms after it was dropped", STOP.as_millis()))
+    failed(format!("its work continues {} ms after the call was dropped", STOP.as_millis()))
 }
 
-/// Whether nothing is under way, soon.
+/// Whether no work is in progress, or soon none is.
 async fn rests(underway: &Count) -> bool {
     becomes(underway, |count| count == 0, STOP).await
 }
 
-/// Whether a count becomes what it should be, in time.
+/// Whether a count reaches the wanted state in time.
 async fn becomes(underway: &Count, wanted: fn(usize) -> bool, patience: Duration) -> bool {
     let until = Instant::now() + patience;
     while !wanted(underway()) {
@@ -95,27 +95,27 @@ pub(super) async fn timeout(subject: &Subject) -> Tried {
     let (watch, began) = (Watch::new(Manner::Takes), Instant::now());
     let doing = call_within(subject, &request, &watch, given + STOP + STOP);
     let Ok(answer) = within(given + STOP, doing).await else {
-        return skipped("it leaves its time to the engine, which drops it");
+        return skipped("it has no timeout of its own; the engine drops the call");
     };
     let answer = answer?;
     match code(&answer) {
         Some(CallErrorCode::Timeout) if began.elapsed() < given => {
-            failed("it says `timeout` before its time is over")
+            failed("its error is `timeout` before the timeout has passed")
         }
         Some(CallErrorCode::Timeout) => Ok(()),
-        Some(other) => failed(format!("it says `{}` instead of `timeout`", other.as_str())),
-        None => failed("it answers as if it were done"),
+        Some(other) => failed(format!("its error is `{}` instead of `timeout`", other.as_str())),
+        None => failed("it answered without an error"),
     }
 }
 
 pub(super) async fn fails(subject: &Subject) -> Tried {
     let Some(request) = &subject.fails else {
-        return skipped("no request is known that fails");
+        return skipped("the subject has no request that fails");
     };
     let answer = call(subject, request, &Watch::new(Manner::Takes)).await?;
     match answer.error {
-        None => failed("what should fail is answered as if it were done"),
-        Some(error) if error.message.trim().is_empty() => failed("the message is empty"),
+        None => failed("the request that should fail was answered without an error"),
+        Some(error) if error.message.trim().is_empty() => failed("the error message is empty"),
         Some(_) => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! What an adapter says of itself.
+//! Cases about provider name, capabilities and health.
 
 use super::super::watch::{Manner, Watch};
 use super::super::{Tried, failed};
@@ -23,7 +23,7 @@ pub(super) async fn stable(subject: &Subject) -> Tried {
     if before.0.is_empty() {
         return failed("its provider has no name");
     }
-    // Whatever becomes of it: only what it says afterwards counts.
+    // The result does not matter: only what it reports afterwards.
     let _ = call(subject, &(subject.says)("conformance"), &Watch::new(Manner::Takes)).await;
     if said() != before || said() != before {
         return failed("its provider or its capabilities changed");

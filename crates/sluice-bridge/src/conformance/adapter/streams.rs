@@ -1,4 +1,4 @@
-//! What comes before the end of a call, and whose it is.
+//! Cases about emissions before the end of a call, and about concurrent calls.
 
 use super::super::watch::{Manner, Watch};
 use super::super::{Stop, Tried, failed, skipped};
@@ -10,7 +10,7 @@ use sluice_core::port::adapter::Request;
 fn streaming(subject: &Subject) -> Result<&Request, Stop> {
     match &subject.streams {
         Some(request) => Ok(request),
-        None => skipped("no request is known whose answer is streamed"),
+        None => skipped("the subject has no request whose answer is streamed"),
     }
 }
 
@@ -20,16 +20,16 @@ pub(super) async fn whole(subject: &Subject) -> Tried {
     let answered = text(call(subject, request, &watch).await?)?;
     let streamed = watch.seen().text();
     if streamed.is_empty() {
-        return failed("no piece of the text was emitted");
+        return failed("no text was emitted");
     }
     if !subject.adapter.capabilities().streaming {
-        return failed("it streams, and does not say so in its capabilities");
+        return failed("it streams, but its capabilities do not include `streaming`");
     }
     if streamed == answered {
         return Ok(());
     }
     failed(format!(
-        "{} bytes were streamed and {} answered, and they are not the same",
+        "{} bytes were streamed and {} answered, and they differ",
         streamed.len(),
         answered.len()
     ))
@@ -43,7 +43,7 @@ pub(super) async fn before(subject: &Subject) -> Tried {
     match seen.handed - seen.taken.len() {
         0 if seen.handed == 0 => failed("nothing was emitted"),
         0 => Ok(()),
-        left => failed(format!("it answered before {left} of what it emitted was taken")),
+        left => failed(format!("it answered before {left} of its emissions were accepted")),
     }
 }
 
@@ -56,13 +56,10 @@ pub(super) async fn closed(subject: &Subject) -> Tried {
         return failed("nothing was emitted");
     }
     if handed > 1 {
-        return failed(format!(
-            "it emitted {} times more after the engine stopped listening",
-            handed - 1
-        ));
+        return failed(format!("it emitted {} more times after the call was closed", handed - 1));
     }
     if answer.error.is_none() {
-        return failed("it answers as if somebody had listened");
+        return failed("it answered without an error after the call was closed");
     }
     Ok(())
 }
@@ -77,11 +74,11 @@ pub(super) async fn at_once(subject: &Subject) -> Tried {
     for (mark, ended) in marks.iter().zip(join_all(calls).await) {
         let (answered, streamed) = ended?;
         if !answered.contains(mark) {
-            return failed("the answer of one call is not its own");
+            return failed("the answer of one call belongs to another");
         }
         let strange = |text: &str| marks.iter().any(|other| other != mark && text.contains(other));
         if strange(&answered) || strange(&streamed) {
-            return failed("what belongs to one call came with another");
+            return failed("the text of one call appeared in another");
         }
     }
     Ok(())

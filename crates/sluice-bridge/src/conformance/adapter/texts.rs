@@ -1,4 +1,4 @@
-//! What goes in: nothing, much, and odd things.
+//! Cases about unusual inputs: minimal, long and odd ones.
 
 use super::super::watch::{Manner, Watch};
 use super::super::{Stop, Tried, failed};
@@ -6,7 +6,7 @@ use super::{Subject, call, code, request};
 use crate::limits::CONFORMANCE_MESSAGE_BYTES;
 use sluice_core::port::adapter::{CallErrorCode, Request};
 
-/// Texts that have broken programs before.
+/// Texts that often break programs.
 const ODD: [&str; 12] = [
     "",
     "\0",
@@ -22,12 +22,14 @@ const ODD: [&str; 12] = [
     "data: x\n\ndata: [DONE]\n\n",
 ];
 
-/// Answered well, or refused as something that cannot be asked.
+/// Succeeds, or fails with `invalid_request`.
 async fn taken(subject: &Subject, request: &Request) -> Tried {
     let answer = call(subject, request, &Watch::new(Manner::Takes)).await?;
     match code(&answer) {
         None | Some(CallErrorCode::InvalidRequest) => Ok(()),
-        Some(other) => failed(format!("it says `{}` instead of `invalid_request`", other.as_str())),
+        Some(other) => {
+            failed(format!("its error is `{}` instead of `invalid_request`", other.as_str()))
+        }
     }
 }
 
@@ -49,7 +51,7 @@ pub(super) async fn odd(subject: &Subject) -> Tried {
             Stop::Failed(why) => Stop::Failed(format!("given {text:?}: {why}")),
             skipped @ Stop::Skipped(_) => skipped,
         };
-        // Any answer will do, also a refusal: only breaking off will not.
+        // Any answer is accepted, also an error: only a panic or a hang fails.
         let made = (subject.says)(text);
         call(subject, &made, &Watch::new(Manner::Takes)).await.map_err(named)?;
     }

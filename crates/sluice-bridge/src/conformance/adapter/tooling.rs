@@ -1,18 +1,18 @@
-//! Who may call tools.
+//! Cases about tool calls.
 
 use super::super::watch::{Manner, Seen, Watch};
 use super::super::{Stop, Tried, failed, skipped};
 use super::{Subject, call};
 
-/// Does what needs a tool. Answers with what was seen, and how often a tool was called.
+/// Runs the request that needs a tool. Returns what was recorded, and the number of tool calls.
 async fn work(subject: &Subject, manner: Manner) -> Result<(Seen, usize), Stop> {
     let Some(tools) = &subject.tools else {
-        return skipped("no request is known that needs a tool");
+        return skipped("the subject has no request that needs a tool");
     };
     let before = (tools.called)();
     let since = || (tools.called)() - before;
     let watch = Watch::counting(manner, &since);
-    // A model that may not use a tool may well fail: that is no matter here.
+    // A model without its tool may fail, which does not matter here.
     call(subject, &tools.request, &watch).await?;
     Ok((watch.seen(), since()))
 }
@@ -22,15 +22,17 @@ pub(super) async fn asked(subject: &Subject) -> Tried {
     if called == 0 {
         return failed("no tool was called");
     }
-    // The first is asked for before any is called, the second before two are, …
+    // The n-th request must come before the n-th call.
     for (at, (tool, before)) in seen.asked.iter().enumerate() {
         if *before > at {
-            return failed(format!("`{tool}` was asked for after a call that nobody asked about"));
+            return failed(format!(
+                "`{tool}` was requested after a tool call that was not requested"
+            ));
         }
     }
     if seen.asked.len() < called {
         let times = seen.asked.len();
-        return failed(format!("tools were called {called} times and asked for {times} times"));
+        return failed(format!("tools were called {called} times but requested {times} times"));
     }
     Ok(())
 }
@@ -41,7 +43,7 @@ pub(super) async fn denied(subject: &Subject) -> Tried {
         return failed(format!("tools were called {called} times though all were denied"));
     }
     if seen.asked.is_empty() {
-        return failed("nobody was asked");
+        return failed("no tool was requested");
     }
     Ok(())
 }

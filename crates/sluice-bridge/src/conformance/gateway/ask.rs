@@ -1,4 +1,4 @@
-//! What the suite asks of a gateway.
+//! Requests of the suite to the gateway.
 
 use super::super::adapter::request;
 use super::super::{Stop, failed};
@@ -13,7 +13,7 @@ use serde_json::Value;
 use sluice_core::port::adapter::Request;
 use std::time::Duration;
 
-/// An answer, as far as a case looks at it.
+/// A response.
 #[derive(Debug)]
 pub(super) struct Answered {
     pub(super) status: u16,
@@ -21,18 +21,18 @@ pub(super) struct Answered {
     pub(super) body: Value,
 }
 
-/// Who asks.
+/// Credentials of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Who {
-    /// The engine.
+    /// The gateway's key.
     Engine,
-    /// Somebody who shows nothing.
+    /// No key.
     Nobody,
-    /// Somebody who shows something else.
+    /// A wrong key.
     Stranger,
 }
 
-/// Which of the instructions is meant.
+/// Which instruction to dispatch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pace {
     Quick,
@@ -40,7 +40,7 @@ pub(super) enum Pace {
 }
 
 impl Bench<'_> {
-    /// A dispatch of a run that nobody has used.
+    /// A dispatch of a new run.
     pub(super) fn dispatch(&self, pace: Pace) -> DispatchBody {
         self.dispatch_for(pace, CONFORMANCE_CALL_MS)
     }
@@ -62,7 +62,7 @@ impl Bench<'_> {
         DispatchBody::new(&request, &self.target.provider, back)
     }
 
-    /// Leaves a dispatch to the gateway, which must take it.
+    /// Sends a dispatch, which the gateway must accept.
     pub(super) async fn leave(&self, body: &DispatchBody) -> Result<Answered, Stop> {
         self.leave_json(&json(body)).await
     }
@@ -72,8 +72,8 @@ impl Bench<'_> {
         match answered.status {
             202 => Ok(answered),
             status => {
-                let title = answered.body["title"].as_str().unwrap_or("it does not say why");
-                failed(format!("a dispatch is answered {status} instead of 202: {title}"))
+                let title = answered.body["title"].as_str().unwrap_or("no reason given");
+                failed(format!("a dispatch got status {status} instead of 202: {title}"))
             }
         }
     }
@@ -111,12 +111,12 @@ impl Bench<'_> {
                 let body = serde_json::from_slice(&answer.body).unwrap_or_default();
                 Ok(Answered { status: answer.status, bytes: answer.body, body })
             }
-            Err(error) => failed(format!("`{path}` is not answered: {error}")),
+            Err(error) => failed(format!("`{path}` failed: the gateway {error}")),
         }
     }
 }
 
-/// The token of a dispatch. Only the gateway is to know it, so it is the run's own.
+/// The token of a dispatch, derived from the run.
 fn token(request: &Request) -> String {
     format!("sld_conformance-{}", request.run)
 }

@@ -1,4 +1,4 @@
-//! Takes results, as an engine would, and keeps them.
+//! Receives and stores results, as an engine would.
 
 use crate::limits::{CALLBACK_BYTES_MAX, CONFORMANCE_LOOK_MS, CONFORMANCE_RESULTS_MAX};
 use axum::Router;
@@ -16,10 +16,10 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-/// Where results are sent, as at a server.
+/// Path of results, as on a server.
 const PATH: &str = "/api/workflow/step-complete";
 
-/// A result that came.
+/// A received result.
 #[derive(Debug, Clone)]
 pub(super) struct Result {
     pub(super) headers: HeaderMap,
@@ -36,13 +36,13 @@ impl Result {
 #[derive(Debug, Default)]
 struct Inside {
     came: Vec<Result>,
-    /// Runs whose next result is not taken.
+    /// Runs whose next result is rejected.
     refused: Vec<String>,
 }
 
 type Shared = Arc<Mutex<Inside>>;
 
-/// Takes results until it is dropped.
+/// Receives results until it is dropped.
 #[derive(Debug)]
 pub struct Receiver {
     at: SocketAddr,
@@ -51,7 +51,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Listens here, on the runtime of whoever calls. Port 0 takes a free one.
+    /// Listens at an address, on the caller's runtime. Port 0 selects a free one.
     pub async fn listen(at: SocketAddr) -> io::Result<Receiver> {
         let listener = TcpListener::bind(at).await?;
         let (at, inside) = (listener.local_addr()?, Shared::default());
@@ -60,18 +60,18 @@ impl Receiver {
             .layer(DefaultBodyLimit::max(CALLBACK_BYTES_MAX))
             .with_state(Arc::clone(&inside));
         let serving = tokio::spawn(async move {
-            // It ends only with the listener.
+            // The server ends only with the listener.
             let _ = axum::serve(listener, router).await;
         });
         Ok(Receiver { at, inside, serving })
     }
 
-    /// Where it listens.
+    /// Local address.
     pub fn at(&self) -> SocketAddr {
         self.at
     }
 
-    /// Where results are to be sent.
+    /// URL for results.
     pub fn url(&self) -> String {
         format!("http://{}{PATH}", self.at)
     }
@@ -85,13 +85,13 @@ impl Receiver {
         self.look().refused.push(run.to_string());
     }
 
-    /// What came for a run so far, what was not taken counted.
+    /// Results received for a run so far, including rejected ones.
     pub(super) fn came(&self, run: RunId) -> Vec<Result> {
         let run = run.to_string();
         self.look().came.iter().filter(|one| one.body["run_id"] == run.as_str()).cloned().collect()
     }
 
-    /// What came for a run as soon as it is so many, or when patience is over.
+    /// Waits until a run has `count` results, or the time is over, and returns them.
     pub(super) async fn wait(&self, run: RunId, count: usize, patience: Duration) -> Vec<Result> {
         let until = Instant::now() + patience;
         loop {

@@ -1,4 +1,4 @@
-//! How work ends before it is done.
+//! Cases about cancellation and timeouts.
 
 use super::super::{Tried, failed};
 use super::ask::Pace;
@@ -23,21 +23,25 @@ pub(super) async fn cancelled(bench: &Bench<'_>) -> Tried {
     let unknown = bench.dispatch(Pace::Slow);
     let status = bench.post(CANCEL_PATH, &cancel(&unknown)).await?.status;
     if status != 404 {
-        return failed(format!("a dispatch that nobody sent is answered {status} instead of 404"));
+        return failed(format!(
+            "cancelling an unknown dispatch got status {status} instead of 404"
+        ));
     }
     let body = bench.dispatch(Pace::Slow);
     bench.leave(&body).await?;
     sleep(QUIET / 2).await;
     if !bench.receiver.came(body.run_id).is_empty() {
-        return failed("the slow work was over before it could be cancelled");
+        return failed("the slow work ended before it could be cancelled");
     }
     let answered = bench.post(CANCEL_PATH, &cancel(&body)).await?;
     if answered.status != 200 || answered.body["status"] != "cancelling" {
         let (status, said) = (answered.status, &answered.body["status"]);
-        return failed(format!("it is answered {status}, {said} instead of 200, \"cancelling\""));
+        return failed(format!(
+            "cancelling got status {status}, {said} instead of 200, \"cancelling\""
+        ));
     }
     let came = bench.receiver.wait(body.run_id, 1, RESULT).await;
-    let Some(first) = came.first() else { return failed("no result came") };
+    let Some(first) = came.first() else { return failed("no result arrived") };
     let result = read(bench, &body, first)?;
     let code = result.error_code.as_deref().unwrap_or_default();
     if result.status != Status::Failed || code != CallErrorCode::Cancelled.as_str() {
@@ -48,7 +52,10 @@ pub(super) async fn cancelled(bench: &Bench<'_>) -> Tried {
     }
     let answered = bench.post(CANCEL_PATH, &cancel(&body)).await?;
     if answered.status != 200 {
-        return failed(format!("one that is over is answered {} instead of 200", answered.status));
+        return failed(format!(
+            "cancelling an ended dispatch got status {} instead of 200",
+            answered.status
+        ));
     }
     Ok(())
 }
@@ -57,13 +64,13 @@ pub(super) async fn timed_out(bench: &Bench<'_>) -> Tried {
     let (body, began) = (bench.dispatch_for(Pace::Slow, CONFORMANCE_TIMEOUT_MS), Instant::now());
     bench.leave(&body).await?;
     let came = bench.receiver.wait(body.run_id, 1, RESULT).await;
-    let Some(first) = came.first() else { return failed("no result came") };
+    let Some(first) = came.first() else { return failed("no result arrived") };
     let result = read(bench, &body, first)?;
     if result.status != Status::TimedOut {
         return failed(format!("the result is {} instead of \"timed_out\"", first.body["status"]));
     }
     if began.elapsed() < Duration::from_millis(CONFORMANCE_TIMEOUT_MS) {
-        return failed("its time was not over yet");
+        return failed("the timeout has not passed yet");
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What is asked of a gateway: what it takes, and what it turns away.
+//! Cases about requests: which ones a gateway accepts and which it rejects.
 
 use super::super::{Tried, failed};
 use super::ask::{Pace, Who, json};
@@ -20,11 +20,11 @@ pub(super) async fn health(bench: &Bench<'_>) -> Tried {
     };
     let answered = answered?;
     if answered.status != 200 {
-        return failed(format!("`{HEALTH_PATH}` is answered {} instead of 200", answered.status));
+        return failed(format!("`{HEALTH_PATH}` got status {} instead of 200", answered.status));
     }
     match answered.body["status"].as_str().and_then(find::<Health>) {
         Some(_) => Ok(()),
-        None => failed("`status` is none of `healthy`, `degraded` and `offline`"),
+        None => failed("`status` is not `healthy`, `degraded` or `offline`"),
     }
 }
 
@@ -39,14 +39,14 @@ pub(super) async fn accepted(bench: &Bench<'_>) -> Tried {
     for (name, value) in expected {
         if said[name] != value.as_str() {
             return failed(format!(
-                "`{name}` of the answer is {} instead of \"{value}\"",
+                "`{name}` of the response is {} instead of \"{value}\"",
                 said[name]
             ));
         }
     }
     let at = said["dispatched_at"].as_str().unwrap_or_default();
     if at.parse::<jiff::Timestamp>().is_err() {
-        return failed("`dispatched_at` of the answer is no time as RFC 3339 writes it");
+        return failed("`dispatched_at` of the response is not an RFC 3339 time");
     }
     Ok(())
 }
@@ -58,7 +58,7 @@ pub(super) async fn unknown_fields(bench: &Bench<'_>) -> Tried {
     body["a_field_of_tomorrow"] = json!({"deep": [1, null, "x"]});
     bench.leave_json(&body).await?;
     if bench.receiver.wait(run, 1, RESULT).await.is_empty() {
-        return failed("its result did not come");
+        return failed("its result did not arrive");
     }
     Ok(())
 }
@@ -69,21 +69,21 @@ pub(super) async fn constraint(bench: &Bench<'_>) -> Tried {
     bound["governance_constraints"] = json!({"a_constraint_of_tomorrow": true});
     let answered = bench.post(DISPATCH_PATH, &bound).await?;
     if !(400..500).contains(&answered.status) {
-        return failed(format!("it is answered {} instead of 4xx", answered.status));
+        return failed(format!("the dispatch got status {} instead of 4xx", answered.status));
     }
     nothing_ran(bench, &body).await
 }
 
-/// Whether what was refused was not done, and is done when it is asked for properly:
-/// else everything may have been refused, for another reason.
+/// Checks that the rejected dispatch was not executed, and that it is executed when it is sent
+/// properly: otherwise everything may have been rejected for another reason.
 async fn nothing_ran(bench: &Bench<'_>, body: &DispatchBody) -> Tried {
     sleep(QUIET).await;
     if !bench.receiver.came(body.run_id).is_empty() {
-        return failed("it was done all the same");
+        return failed("the dispatch was rejected, but executed");
     }
     bench.leave(body).await?;
     if bench.receiver.wait(body.run_id, 1, RESULT).await.is_empty() {
-        return failed("it is not done either when it is sent properly");
+        return failed("the dispatch is not executed when it is sent properly");
     }
     Ok(())
 }
@@ -106,14 +106,14 @@ pub(super) async fn stranger(bench: &Bench<'_>) -> Tried {
             let status = bench.ask(Method::POST, path, who, bytes).await?.status;
             if status != 401 {
                 let shows = if who == Who::Nobody { "without a key" } else { "with a wrong key" };
-                return failed(format!("`{path}` {shows} is answered {status} instead of 401"));
+                return failed(format!("`{path}` {shows} got status {status} instead of 401"));
             }
         }
     }
     nothing_ran(bench, &body).await
 }
 
-/// Bodies that are no dispatch, each with what is wrong.
+/// Malformed dispatches, each with a description.
 fn bodies(good: &Value) -> Vec<(String, Vec<u8>)> {
     let raw: [(&str, &[u8]); 6] = [
         ("an empty body", b""),
@@ -159,17 +159,17 @@ pub(super) async fn rubbish(bench: &Bench<'_>) -> Tried {
     for (what, body) in bodies(&good) {
         let status = bench.ask(Method::POST, DISPATCH_PATH, Who::Engine, body).await?.status;
         if !(400..500).contains(&status) {
-            return failed(format!("{what} is answered {status} instead of 4xx"));
+            return failed(format!("{what} got status {status} instead of 4xx"));
         }
     }
     let nowhere = bench.post("/api/v2/no-such-place", &json!({})).await?.status;
     if !(400..500).contains(&nowhere) {
-        return failed(format!("a place that is not there is answered {nowhere} instead of 4xx"));
+        return failed(format!("an unknown path got status {nowhere} instead of 4xx"));
     }
     let body = bench.dispatch(Pace::Quick);
     bench.leave(&body).await?;
     if bench.receiver.wait(body.run_id, 1, RESULT).await.is_empty() {
-        return failed("what is sent after the rubbish is not done");
+        return failed("a dispatch after the malformed ones is not executed");
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What is remembered of one dispatch, and how it is written.
+//! Format of a spool file: the record of one dispatch.
 
 use crate::protocol::Key;
 use crate::protocol::callback::CallbackBody;
@@ -8,56 +8,45 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use sluice_core::run::id::RunId;
 
-/// What a file begins with, before the hash of the rest.
+/// Start of a file, followed by the hash of the rest.
 const HEAD: &str = "sluice-spool 1 ";
 
-/// How far a dispatch has come.
+/// State of a recorded dispatch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum State {
-    /// It is worked on.
     Accepted,
-    /// There is a result that nobody has yet.
+    /// There is a result that the engine does not have.
     Finished,
-    /// Somebody has the result.
     Delivered,
-    /// Nobody takes the result.
+    /// The engine rejected the result, or it expired.
     GivenUp,
 }
 
-/// What is remembered of one dispatch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Kept {
-    /// How far it has come.
     pub(crate) state: State,
-    /// Since when, in milliseconds since 1970.
+    /// Time of the last state change, in milliseconds since 1970.
     pub(crate) at_ms: u64,
-    /// The run.
     pub(crate) run: String,
-    /// The step.
     pub(crate) step: String,
-    /// Which dispatch of it.
     pub(crate) dispatch_no: u32,
-    /// When it was begun.
     pub(crate) begun_ms: u64,
-    /// Where its result goes.
     pub(crate) callback_url: Option<String>,
-    /// What the result must show.
+    /// Token that authorises the callback.
     pub(crate) dispatch_token: Option<String>,
-    /// Where parts of the answer go.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) parts_url: Option<String>,
-    /// Parts of the answer that the engine must have before the result.
+    /// Parts of the answer that the engine must receive before the result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) parts: Vec<PartsBody>,
-    /// What was asked; while it is worked on.
+    /// Body of the dispatch, until it has a result.
     pub(crate) dispatch: Option<DispatchBody>,
-    /// What came of it; from then on.
     pub(crate) result: Option<CallbackBody>,
 }
 
 impl Kept {
-    /// Of a dispatch that has just come.
+    /// Record of a dispatch that was just accepted.
     pub(crate) fn accepted(body: &DispatchBody, now_ms: u64) -> Kept {
         Kept {
             state: State::Accepted,
@@ -75,34 +64,31 @@ impl Kept {
         }
     }
 
-    /// The same with a result, and the parts that go before it. What was asked is
-    /// forgotten.
+    /// Adds a result and the parts that precede it; drops the dispatch body.
     pub(crate) fn finished(self, result: CallbackBody, parts: Vec<PartsBody>, now_ms: u64) -> Kept {
         let (state, at_ms) = (State::Finished, now_ms);
         Kept { state, at_ms, parts, dispatch: None, result: Some(result), ..self }
     }
 
-    /// The same, further on. A token that is of no more use is forgotten.
+    /// Changes the state; drops the token and the parts, which are no longer needed.
     pub(crate) fn now(self, state: State, now_ms: u64) -> Kept {
         Kept { state, at_ms: now_ms, dispatch_token: None, parts: Vec::new(), ..self }
     }
 
-    /// The same, as short as it is kept in memory.
+    /// The record as it is kept in memory.
     pub(crate) fn without_result(self) -> Kept {
         Kept { dispatch: None, result: None, parts: Vec::new(), ..self }
     }
 
-    /// The dispatch.
     pub(crate) fn key(&self) -> Key {
         Key::of(self.run(), &self.step, self.dispatch_no)
     }
 
-    /// The run.
     pub(crate) fn run(&self) -> RunId {
         RunId::parse(&self.run).expect("a run's id is checked when it is read")
     }
 
-    /// As a file holds it.
+    /// Encodes the file.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let body = serde_json::to_vec(self).expect("a dispatch can be written as it was read");
         let mut bytes = head(&body).into_bytes();
@@ -110,7 +96,7 @@ impl Kept {
         bytes
     }
 
-    /// Reads a file; none if it is not one of ours, or not whole.
+    /// Decodes a file; `None` if the format is unknown or the file is incomplete.
     pub(crate) fn read(bytes: &[u8]) -> Option<Kept> {
         let line = bytes.iter().position(|byte| *byte == b'\n')?;
         let (found, body) = bytes.split_at(line + 1);
