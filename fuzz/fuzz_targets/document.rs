@@ -1,4 +1,4 @@
-//! Any bytes as a document: an answer, never a panic, and the same one twice.
+//! Any bytes as a document: a deterministic result, never a panic.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! Any text as an expression: parsed or refused, printed as it was, evaluated to something.
+//! Any text as an expression: parsed or rejected, printed as it was written, evaluated to a
+//! value.
 
 #![no_main]
 

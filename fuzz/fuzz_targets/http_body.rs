@@ -1,5 +1,5 @@
-//! Any bytes as the body of any request of the API: answered or refused with a code, never
-//! an internal error, and no answer holds a secret of the machine.
+//! Any bytes as the body of any API request: accepted, or rejected with a code, never an
+//! internal error, and no response contains a secret of the machine.
 
 #![no_main]
 
@@ -16,7 +16,7 @@ fuzz_target!(|bytes: &[u8]| {
         let (line, body) = split_line(bytes);
         let (method, path) = named(server, line).unwrap_or_else(|| any(server, line));
         let body = replaced(body, "RUN", &server.waiting);
-        let Some(answer) = server.ask(&method, &path, &[], &body) else { return };
+        let Some(answer) = server.send(&method, &path, &[], &body) else { return };
         assert!(answer.status != 500, "{method} {path}: {answer:?}");
         assert!(!answer.body.contains(CANARY), "{method} {path}: {answer:?}");
         if answer.status >= 400 {
@@ -47,7 +47,7 @@ fn named(server: &Server, line: &str) -> Option<(String, String)> {
     routes().iter().any(fits).then(|| (method.to_owned(), path))
 }
 
-/// A request of any route, by the bytes of the line.
+/// A request of any route, selected by the bytes of the line.
 fn any(server: &Server, line: &str) -> (String, String) {
     let routes = routes();
     let at = line.bytes().map(usize::from).sum::<usize>() % routes.len();

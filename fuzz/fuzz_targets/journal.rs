@@ -1,5 +1,5 @@
-//! Any bytes as a frame, a letter or a plan: read or refused. What is read is
-//! written as it was.
+//! Any bytes as a frame, a message or a plan: parsed or rejected. What is parsed is encoded as
+//! it was.
 
 #![no_main]
 
@@ -44,7 +44,7 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = wire::blobs(bytes);
     let _ = wire::started(bytes, &none);
     let _ = wire::raw(bytes);
-    // A frame, and after a zero what stands beside it.
+    // A frame, followed by a zero byte and the data stored next to it.
     let mut parts = bytes.splitn(2, |byte| *byte == 0).map(<[u8]>::to_vec);
     let (body, beside) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let mut frame = Frame { first: 1, count: 1, body, beside, chain: Vec::new() };
@@ -67,7 +67,7 @@ fuzz_target!(|bytes: &[u8]| {
             wire::decode(&written.body, Some(plan()), &blobs).expect("it was written by us");
         assert_eq!(again.events.len(), decoded.events.len());
         for (one, other) in again.events.iter().zip(&decoded.events) {
-            // Parts of answers stand beside the frame from now on.
+            // Parts of answers are stored next to the frame.
             assert!(one == other || one.name() == "node.stream.delta");
         }
     }

@@ -1,17 +1,17 @@
-//! Any bytes as what a provider of models answers, in any pieces: an answer or an error,
-//! the same however the stream is cut, and without the key.
+//! Any bytes as the response of a model provider, in any chunks: an answer or an error,
+//! independent of the chunking, and without the key.
 
 #![no_main]
 
-use fuzz::call::{Heard, request};
+use fuzz::call::{RecordingCall, request};
 use fuzz::wire::{Pieces, Scripted};
 use fuzz::{KEY, block_on, set_secrets, split_line, with_key};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
-use sluice_bridge::directory::{Connection, Kit};
+use sluice_bridge::directory::{AdapterContext, Connection};
 use sluice_bridge::secret::keyring::{Keyring, NamedSecret};
-use sluice_bridge::tools::{Tool, ToolAnswer, ToolServer, ToolTrouble};
-use sluice_bridge::wire::Place;
+use sluice_bridge::tools::{Tool, ToolAnswer, ToolServer, ToolServerError};
+use sluice_bridge::wire::RequestIndex;
 use sluice_core::port::Later;
 use sluice_core::port::adapter::{Answer, Execution, OutputStrategy};
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 fuzz_target!(|bytes: &[u8]| {
     set_secrets();
-    // The first line is a dialect and what is asked for, such as `anthropic json`.
+    // The first line is a dialect and the requested output, such as `anthropic json`.
     let (line, answers) = split_line(bytes);
     let mut words = line.split(' ');
     let provider = match words.next() {
@@ -33,25 +33,25 @@ fuzz_target!(|bytes: &[u8]| {
         _ => OutputStrategy::Text,
     };
     let answers = with_key(answers);
-    let whole = played(provider, strategy, &answers, Pieces::Whole);
+    let whole = play(provider, strategy, &answers, Pieces::Whole);
     let seed = answers
         .iter()
         .fold(7, |seed: u64, byte| seed.wrapping_mul(31).wrapping_add(u64::from(*byte)));
-    let cut = played(provider, strategy, &answers, Pieces::Cut(seed));
+    let cut = play(provider, strategy, &answers, Pieces::Cut(seed));
     assert_eq!(whole, cut, "how a stream is cut changes nothing");
-    let told = format!("{whole:?}");
-    assert!(!told.contains(KEY), "the key stays inside");
+    let shown = format!("{whole:?}");
+    assert!(!shown.contains(KEY), "the key stays inside");
 });
 
-/// What is answered, and what was told on the way.
-fn played(
+/// The answer, and what was emitted before it.
+fn play(
     provider: &str,
     strategy: OutputStrategy,
     answers: &[u8],
     pieces: Pieces,
 ) -> (Answer, (String, Vec<String>)) {
-    let tools: Arc<dyn ToolServer> = Arc::new(Drawer);
-    let kit = Kit {
+    let tools: Arc<dyn ToolServer> = Arc::new(OneToolServer);
+    let context = AdapterContext {
         wire: Arc::new(Scripted::new(answers, pieces)),
         tool_servers: BTreeMap::from([("box".to_owned(), tools)]),
         secrets: Keyring::default(),
@@ -63,25 +63,25 @@ fn played(
         tool_servers: vec!["box".to_owned()],
         ..Connection::default()
     };
-    let adapter = kit.adapter("models", &connection).expect("a provider of models");
-    let heard = Heard::default();
-    let asked = request(strategy);
-    match block_on(adapter.execute(&asked, &heard)) {
-        Execution::Done(answer) => (*answer, heard.told()),
+    let adapter = context.adapter("models", &connection).expect("a provider of models");
+    let call = RecordingCall::default();
+    let step_request = request(strategy);
+    match block_on(adapter.execute(&step_request, &call)) {
+        Execution::Done(answer) => (*answer, call.emissions()),
         Execution::Accepted => panic!("a model answers at once"),
     }
 }
 
 /// A server with one tool.
 #[derive(Debug)]
-struct Drawer;
+struct OneToolServer;
 
-impl ToolServer for Drawer {
+impl ToolServer for OneToolServer {
     fn name(&self) -> &str {
         "box"
     }
 
-    fn tools(&self) -> Later<'_, Result<Arc<[Tool]>, ToolTrouble>> {
+    fn tools(&self) -> Later<'_, Result<Arc<[Tool]>, ToolServerError>> {
         let tool = Tool {
             name: "box.read".to_owned(),
             description: "reads".to_owned(),
@@ -91,13 +91,13 @@ impl ToolServer for Drawer {
         Box::pin(std::future::ready(Ok([tool].into())))
     }
 
-    fn call<'a>(
+    fn call_structured<'a>(
         &'a self,
         _: &'a str,
         input: &'a Value,
-        _: Place<'a>,
-    ) -> Later<'a, Result<ToolAnswer, ToolTrouble>> {
+        _: RequestIndex<'a>,
+    ) -> Later<'a, Result<(ToolAnswer, sluice_bridge::tools::Structured), ToolServerError>> {
         let answer = ToolAnswer { text: input.to_string(), ..ToolAnswer::default() };
-        Box::pin(std::future::ready(Ok(answer)))
+        Box::pin(std::future::ready(Ok((answer, None))))
     }
 }

@@ -1,4 +1,4 @@
-//! Any text as a template: parsed or refused, and inserted values stay data.
+//! Any text as a template: parsed or rejected, and inserted values stay data.
 
 #![no_main]
 

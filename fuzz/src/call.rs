@@ -1,4 +1,4 @@
-//! The engine's end of a call: keeps what an adapter emits, and allows every tool.
+//! A fake of the engine's `Call`: records emissions, and allows every tool.
 
 use sluice_core::port::Later;
 use sluice_core::port::adapter::{
@@ -8,21 +8,21 @@ use sluice_core::run::id::RunId;
 use std::future::{pending, ready};
 use std::sync::{Mutex, PoisonError};
 
-/// What an adapter has emitted.
+/// The emissions of an adapter.
 #[derive(Debug, Default)]
-pub struct Heard {
+pub struct RecordingCall {
     emitted: Mutex<Vec<Emission>>,
 }
 
-impl Heard {
-    /// All text, joined, then everything else in its order.
-    pub fn told(&self) -> (String, Vec<String>) {
+impl RecordingCall {
+    /// The joined text, then all other emissions in order.
+    pub fn emissions(&self) -> (String, Vec<String>) {
         let emitted = self.emitted.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut text, mut others) = (String::new(), Vec::new());
         for one in emitted.iter() {
             match one {
                 Emission::Text(part) => text += part,
-                // How long a tool took is not the input's to say.
+                // The duration of a tool call does not depend on the input.
                 Emission::ToolEnded(ended) => others.push(ended.tool.clone()),
                 other => others.push(format!("{other:?}")),
             }
@@ -31,7 +31,7 @@ impl Heard {
     }
 }
 
-impl Call for Heard {
+impl Call for RecordingCall {
     fn emit(&self, emission: Emission) -> Later<'_, Result<(), Closed>> {
         self.emitted.lock().unwrap_or_else(PoisonError::into_inner).push(emission);
         Box::pin(ready(Ok(())))
@@ -46,7 +46,7 @@ impl Call for Heard {
     }
 }
 
-/// A request for a step's first dispatch.
+/// A request of a step's first dispatch.
 pub fn request(output_strategy: OutputStrategy) -> Request {
     Request {
         run: RunId(1),

@@ -1,5 +1,5 @@
-//! What fuzz targets share: a server in memory, a wire that answers from the input, the
-//! engine's end of a call.
+//! Shared by the fuzz targets: a server in memory, a wire that answers from the input, a fake
+//! `Call`.
 
 pub mod call;
 pub mod server;
@@ -7,14 +7,14 @@ pub mod wire;
 
 use std::sync::Once;
 
-/// The key that providers and tool servers are shown. It must never come back.
+/// The key that providers and tool servers receive. It must never come back.
 pub const KEY: &str = "sk-fuzz-5f2c91d07b3e48a6";
 /// A variable of the machine that no request may read.
 pub const CANARY: &str = "canary-c41b7a90e6d2f835";
-/// The secret that an inbound webhook is signed with.
+/// The secret that signs an inbound webhook.
 pub const HOOK_SECRET: &str = "hook-88d1e3f7a2c94b60";
 
-/// Sets the variables that secrets are read from, once.
+/// Sets the variables with the secrets, once.
 pub fn set_secrets() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -26,22 +26,21 @@ pub fn set_secrets() {
     });
 }
 
-/// The first line, and what comes after it.
+/// The first line, and the rest.
 pub fn split_line(bytes: &[u8]) -> (&str, &[u8]) {
     let end = bytes.iter().position(|byte| *byte == b'\n');
     let (line, rest) = end.map_or((bytes, &[][..]), |end| (&bytes[..end], &bytes[end + 1..]));
     (std::str::from_utf8(line).unwrap_or_default(), rest)
 }
 
-/// An input with the key where it says `@KEY@`, or the halves of it where it says `@A@`
-/// and `@B@`.
+/// Replaces `@KEY@` in an input with the key, and `@A@` and `@B@` with its halves.
 pub fn with_key(bytes: &[u8]) -> Vec<u8> {
     let (first, second) = KEY.split_at(KEY.len() / 2);
     let with = replaced(bytes, "@KEY@", KEY);
     replaced(&replaced(&with, "@A@", first), "@B@", second)
 }
 
-/// An input with a text in the place of another.
+/// Replaces a text in an input.
 pub fn replaced(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
@@ -57,7 +56,7 @@ pub fn replaced(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
     out
 }
 
-/// Runs a future on a runtime of this thread.
+/// Runs a future on this thread's runtime.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     thread_local! {
         static RUNTIME: tokio::runtime::Runtime = tokio::runtime::Builder::new_current_thread()

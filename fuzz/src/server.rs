@@ -1,5 +1,5 @@
-//! A server in memory, asked without a network: one organisation with a workflow, runs that
-//! wait, a gateway and an inbound webhook.
+//! A server in memory, called without a network: one organisation with a workflow, waiting
+//! runs, a gateway and an inbound webhook.
 
 use crate::{block_on, set_secrets};
 use axum::body::Body;
@@ -36,11 +36,11 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Requests after which a server is made anew, so that what inputs store stays bounded.
+/// Requests after which the server is replaced, so that what inputs store stays bounded.
 const REQUESTS_MAX: usize = 400;
-/// How long an answer may take.
+/// Time limit of a response.
 const PATIENCE: Duration = Duration::from_secs(4);
-/// The gateway whose bridge sends callbacks.
+/// The gateway that sends callbacks.
 pub const GATEWAY: &str = "near";
 /// The inbound webhook.
 pub const HOOK: &str = "door";
@@ -50,32 +50,32 @@ const FLOW: &str = "name: flow\nversion: 1\nargs: {who: {type: string, required:
 const WAITS: &str = "name: waits\nsteps: [{id: ask, approval: required}]\n";
 const AWAY: &str = "name: far\nsteps: [{id: one, agent: away, command: go, tools: [mail.send]}]\n";
 
-/// An answer of the server.
+/// A response of the server.
 #[derive(Debug)]
-pub struct Answer {
-    /// Its status.
+pub struct ServerResponse {
+    /// HTTP status.
     pub status: u16,
-    /// Its body.
+    /// Response body.
     pub body: String,
 }
 
-impl Answer {
+impl ServerResponse {
     /// The body as JSON; null if it is something else.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_default()
     }
 
-    /// The code of a refusal.
+    /// The error code of a rejected request.
     pub fn code(&self) -> String {
         self.json()["code"].as_str().unwrap_or_default().to_owned()
     }
 }
 
-/// The server.
+/// The server with its fixtures.
 pub struct Server {
     router: Router,
     house: Arc<House>,
-    /// A token that may do everything.
+    /// A token with all permissions.
     pub admin: String,
     /// The token of the gateway.
     pub gateway_token: String,
@@ -85,7 +85,7 @@ pub struct Server {
     pub approval: String,
 }
 
-/// Runs a try against the server of this thread.
+/// Runs a test against this thread's server.
 pub fn with<T>(tried: impl FnOnce(&Server) -> T) -> T {
     thread_local! {
         static SERVER: RefCell<Option<(Server, usize)>> = const { RefCell::new(None) };
@@ -134,7 +134,7 @@ impl Server {
         self.house.service().engine.shutdown().await;
     }
 
-    /// Puts everything there that paths name.
+    /// Creates everything that paths refer to.
     async fn furnish(&mut self) {
         self.done("POST", "/api/v1/workflows", &json!({"document": FLOW})).await;
         let gateway = json!({"provider": "away", "url": "https://away.example"});
@@ -158,8 +158,8 @@ impl Server {
         started["run_id"].as_str().expect("a run was started").to_owned()
     }
 
-    /// A new run whose step the gateway has been given.
-    pub fn away(&self) -> String {
+    /// A new run with a step that was dispatched to the gateway.
+    pub fn dispatched_run(&self) -> String {
         block_on(async {
             let run = self.start(AWAY).await;
             let sent = |state: &Value| {
@@ -185,29 +185,30 @@ impl Server {
 
     async fn done(&self, method: &str, path: &str, body: &Value) -> Value {
         let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
-        let answer = self.ask_now(method, path, &[], body).await.expect("it is answered in time");
+        let answer =
+            self.send_async(method, path, &[], body).await.expect("it is answered in time");
         assert!(answer.status < 300, "{method} {path}: {answer:?}");
         answer.json()["data"].clone()
     }
 
-    /// Asks as the admin, with these headers too; nothing if it takes too long.
-    pub fn ask(
+    /// Sends a request as the admin, with additional headers; `None` on timeout.
+    pub fn send(
         &self,
         method: &str,
         path: &str,
         headers: &[(&str, &[u8])],
         body: &[u8],
-    ) -> Option<Answer> {
-        block_on(self.ask_now(method, path, headers, body.to_vec()))
+    ) -> Option<ServerResponse> {
+        block_on(self.send_async(method, path, headers, body.to_vec()))
     }
 
-    async fn ask_now(
+    async fn send_async(
         &self,
         method: &str,
         path: &str,
         headers: &[(&str, &[u8])],
         body: Vec<u8>,
-    ) -> Option<Answer> {
+    ) -> Option<ServerResponse> {
         let method = Method::from_bytes(method.as_bytes()).ok()?;
         let mut request = Request::builder()
             .method(method)
@@ -225,18 +226,21 @@ impl Server {
             let response = self.router.clone().answer(request).await;
             let status = response.status().as_u16();
             let body = axum::body::to_bytes(response.into_body(), 16 * 1024 * 1024).await;
-            Answer { status, body: String::from_utf8_lossy(&body.unwrap_or_default()).into_owned() }
+            ServerResponse {
+                status,
+                body: String::from_utf8_lossy(&body.unwrap_or_default()).into_owned(),
+            }
         };
         tokio::time::timeout(PATIENCE, answered).await.ok()
     }
 }
 
-/// The key that dispatches have their tokens of.
+/// The key that creates dispatch tokens.
 fn dispatch_key() -> DispatchKey {
     DispatchKey::new([7; 32])
 }
 
-/// The token of a dispatch that the gateway was given.
+/// The token of a dispatch to the gateway.
 pub fn dispatch_token(run: RunId, step: &str, dispatch_no: u32) -> String {
     dispatch_key().token(Dispatched { gateway: GATEWAY, run, step, dispatch_no })
 }
@@ -262,7 +266,7 @@ async fn organisation(app: &App) -> (Service, Arc<House>) {
         entropy: Arc::new(|| Box::new(SystemEntropy)),
         agents: Agents::new()
             .with("mock", Arc::clone(&mock) as _)
-            .with("away", Arc::new(Away))
+            .with("away", Arc::new(SilentAgent))
             .with_fallback(mock),
         policies: PolicySource::default(),
         sealer: None,
@@ -278,7 +282,7 @@ async fn organisation(app: &App) -> (Service, Arc<House>) {
     (service, house)
 }
 
-/// Makes a token that may do everything.
+/// Creates a token with all permissions.
 async fn grant(service: &Service, house: &House) -> String {
     let mut entropy = SystemEntropy;
     let (secret, id) = (secret::make(&mut entropy), secret::id(&mut entropy));
@@ -301,10 +305,10 @@ async fn grant(service: &Service, house: &House) -> String {
     secret
 }
 
-/// A remote agent: takes every step and says nothing more.
-struct Away;
+/// A remote agent that accepts every step and never answers.
+struct SilentAgent;
 
-impl Adapter for Away {
+impl Adapter for SilentAgent {
     fn provider(&self) -> &'static str {
         "away"
     }

@@ -1,28 +1,28 @@
-//! A wire that answers requests with the parts of an input, in pieces of any size.
+//! A wire that answers requests with parts of the input, in chunks of any size.
 
 use crate::split_line;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::Value;
 use sluice_bridge::outbound::Request;
 use sluice_bridge::outbound::error::OutboundError;
-use sluice_bridge::wire::{Incoming, Place, Wire};
+use sluice_bridge::wire::{Incoming, RequestIndex, Wire};
 use sluice_core::port::Later;
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-/// Ends an answer: the next request gets what follows.
+/// Ends a response: the next request gets what follows.
 const BETWEEN: &[u8] = b"\n====\n";
 
-/// How answers are cut into pieces.
+/// How responses are split into chunks.
 #[derive(Debug, Clone, Copy)]
 pub enum Pieces {
-    /// Each is one piece.
+    /// A single chunk.
     Whole,
-    /// Of one to sixteen bytes, by this number.
+    /// Chunks of one to sixteen bytes, derived from this seed.
     Cut(u64),
 }
 
-/// Answers from a script.
+/// Answers from the input.
 #[derive(Debug)]
 pub struct Scripted {
     answers: Mutex<VecDeque<Vec<u8>>>,
@@ -30,8 +30,8 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    /// The answers of an input. Each begins with a line of its status and media type, such
-    /// as `200 text/event-stream`.
+    /// Parses the responses of an input. Each begins with a line of status and media type,
+    /// such as `200 text/event-stream`.
     pub fn new(input: &[u8], pieces: Pieces) -> Scripted {
         let mut answers = VecDeque::new();
         let mut rest = input;
@@ -47,7 +47,7 @@ impl Scripted {
 impl Wire for Scripted {
     fn open<'a>(
         &'a self,
-        _: Place<'a>,
+        _: RequestIndex<'a>,
         request: &'a Request,
     ) -> Later<'a, Result<Box<dyn Incoming>, OutboundError>> {
         let answer = if is_answered(&request.body) {
@@ -56,32 +56,34 @@ impl Wire for Scripted {
             Some(b"202 text/plain\n".to_vec())
         };
         let opened = answer.ok_or_else(|| OutboundError::Unreachable("no answer left".to_owned()));
-        let opened =
-            opened.map(|answer| Box::new(Played::new(&answer, self.pieces)) as Box<dyn Incoming>);
+        let opened = opened.map(|answer| {
+            Box::new(ScriptedResponse::new(&answer, self.pieces)) as Box<dyn Incoming>
+        });
         Box::pin(std::future::ready(opened))
     }
 }
 
-/// Whether a request wants an answer: notifications and replies of JSON-RPC do not.
+/// Whether a request expects a response: JSON-RPC notifications and replies do not.
 fn is_answered(body: &[u8]) -> bool {
-    let Ok(said) = serde_json::from_slice::<Value>(body) else { return true };
-    said.get("jsonrpc").is_none() || (said.get("id").is_some() && said.get("method").is_some())
+    let Ok(message) = serde_json::from_slice::<Value>(body) else { return true };
+    message.get("jsonrpc").is_none()
+        || (message.get("id").is_some() && message.get("method").is_some())
 }
 
-struct Played {
+struct ScriptedResponse {
     status: u16,
     headers: HeaderMap,
     rest: VecDeque<Vec<u8>>,
 }
 
-impl Played {
-    fn new(answer: &[u8], pieces: Pieces) -> Played {
+impl ScriptedResponse {
+    fn new(answer: &[u8], pieces: Pieces) -> ScriptedResponse {
         let (head, body) = split_line(answer);
         let (status, kind) = head.split_once(' ').unwrap_or((head, ""));
         let status = status.parse().ok().filter(|status| (200..600).contains(status));
         let kind = HeaderValue::from_str(kind).unwrap_or(HeaderValue::from_static("text/plain"));
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, kind)]);
-        Played { status: status.unwrap_or(200), headers, rest: cut(body, pieces) }
+        ScriptedResponse { status: status.unwrap_or(200), headers, rest: cut(body, pieces) }
     }
 }
 
@@ -98,7 +100,7 @@ fn cut(body: &[u8], pieces: Pieces) -> VecDeque<Vec<u8>> {
     all
 }
 
-impl Incoming for Played {
+impl Incoming for ScriptedResponse {
     fn status(&self) -> u16 {
         self.status
     }

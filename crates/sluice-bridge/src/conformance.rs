@@ -2,16 +2,16 @@
 //! case by case on the real implementation.
 //!
 //! `adapter` tests implementations of the port, `gateway` tests remote implementations of the
-//! bridge's protocol. Both return a report and never panic, so that one fault does not hide the
-//! others.
+//! bridge's protocol. Both return a report and never panic, so that one fault does not hide
+//! another.
 //!
 //! INVARIANT: every case can fail: the tests have a broken implementation for each.
 
 pub mod adapter;
 pub mod gateway;
+mod recording_call;
 #[cfg(test)]
 mod tests;
-mod watch;
 
 use crate::limits::CONFORMANCE_WHY_BYTES_MAX;
 use serde::Serialize;
@@ -19,7 +19,7 @@ use serde::Serialize;
 /// Result of a case.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "verdict", content = "why", rename_all = "snake_case")]
-pub enum Verdict {
+pub enum CaseVerdict {
     /// The implementation conforms.
     Passed,
     /// The implementation does not conform, with the reason.
@@ -28,6 +28,9 @@ pub enum Verdict {
     Skipped(String),
 }
 
+/// Former name of [`CaseVerdict`], until the other crates use the new one.
+pub type Verdict = CaseVerdict;
+
 /// A case with its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Case {
@@ -35,7 +38,7 @@ pub struct Case {
     pub case: &'static str,
     /// Result of the case.
     #[serde(flatten)]
-    pub verdict: Verdict,
+    pub verdict: CaseVerdict,
 }
 
 /// Results of a suite.
@@ -53,49 +56,49 @@ impl Report {
 
     /// The failed cases.
     pub fn failures(&self) -> impl Iterator<Item = &Case> {
-        self.cases.iter().filter(|case| matches!(case.verdict, Verdict::Failed(_)))
+        self.cases.iter().filter(|case| matches!(case.verdict, CaseVerdict::Failed(_)))
     }
 
     /// Number of passed, failed and skipped cases.
     pub fn counts(&self) -> (usize, usize, usize) {
-        let count = |like: fn(&Verdict) -> bool| {
+        let count = |like: fn(&CaseVerdict) -> bool| {
             self.cases.iter().filter(|case| like(&case.verdict)).count()
         };
         (
-            count(|verdict| *verdict == Verdict::Passed),
-            count(|verdict| matches!(verdict, Verdict::Failed(_))),
-            count(|verdict| matches!(verdict, Verdict::Skipped(_))),
+            count(|verdict| *verdict == CaseVerdict::Passed),
+            count(|verdict| matches!(verdict, CaseVerdict::Failed(_))),
+            count(|verdict| matches!(verdict, CaseVerdict::Skipped(_))),
         )
     }
 }
 
 /// Why a case ends early.
 #[derive(Debug)]
-enum Stop {
+enum CaseStop {
     Failed(String),
     Skipped(String),
 }
 
-type Tried = Result<(), Stop>;
+type CaseResult = Result<(), CaseStop>;
 
-fn failed<T>(why: impl Into<String>) -> Result<T, Stop> {
-    Err(Stop::Failed(why.into()))
+fn failed<T>(why: impl Into<String>) -> Result<T, CaseStop> {
+    Err(CaseStop::Failed(why.into()))
 }
 
-fn skipped<T>(why: impl Into<String>) -> Result<T, Stop> {
-    Err(Stop::Skipped(why.into()))
+fn skipped<T>(why: impl Into<String>) -> Result<T, CaseStop> {
+    Err(CaseStop::Skipped(why.into()))
 }
 
-impl From<Tried> for Verdict {
-    fn from(tried: Tried) -> Verdict {
+impl From<CaseResult> for CaseVerdict {
+    fn from(tried: CaseResult) -> CaseVerdict {
         match tried {
-            Ok(()) => Verdict::Passed,
+            Ok(()) => CaseVerdict::Passed,
             // It may repeat a remote text of any length.
-            Err(Stop::Failed(mut why)) => {
+            Err(CaseStop::Failed(mut why)) => {
                 why.truncate(why.floor_char_boundary(CONFORMANCE_WHY_BYTES_MAX));
-                Verdict::Failed(why)
+                CaseVerdict::Failed(why)
             }
-            Err(Stop::Skipped(why)) => Verdict::Skipped(why),
+            Err(CaseStop::Skipped(why)) => CaseVerdict::Skipped(why),
         }
     }
 }

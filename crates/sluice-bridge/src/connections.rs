@@ -28,7 +28,7 @@ const RESERVE: usize = 10;
 
 /// Limits of concurrent connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bounds {
+pub struct ConnectionLimits {
     /// For all clients together.
     pub all: usize,
     /// For one organisation.
@@ -39,9 +39,12 @@ pub struct Bounds {
     pub grace: Duration,
 }
 
+/// Former name of [`ConnectionLimits`], until the other crates use the new one.
+pub type Bounds = ConnectionLimits;
+
 /// The token that a connection has sent, and its organisation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Owner {
+struct TokenOwner {
     organisation: String,
     token: String,
 }
@@ -51,9 +54,9 @@ struct Owner {
 pub struct Connection {
     id: u64,
     from: IpAddr,
-    owner: OnceLock<Owner>,
+    owner: OnceLock<TokenOwner>,
     /// Requests in flight.
-    under_way: AtomicUsize,
+    in_flight: AtomicUsize,
     /// When the last request ended, in milliseconds since `epoch`.
     used_at_ms: AtomicU64,
     admitted_at: Instant,
@@ -88,13 +91,13 @@ impl Connection {
 
     /// Marks a request as in flight until the returned guard is dropped.
     #[must_use]
-    pub fn begin(self: &Arc<Connection>) -> UnderWay {
-        self.under_way.fetch_add(1, Ordering::AcqRel);
-        UnderWay(Arc::clone(self))
+    pub fn begin(self: &Arc<Connection>) -> RequestInFlight {
+        self.in_flight.fetch_add(1, Ordering::AcqRel);
+        RequestInFlight(Arc::clone(self))
     }
 
     fn is_busy(&self) -> bool {
-        self.under_way.load(Ordering::Acquire) > 0
+        self.in_flight.load(Ordering::Acquire) > 0
     }
 
     fn touch(&self) {
@@ -105,23 +108,23 @@ impl Connection {
 
 /// Guard of a request in flight.
 #[derive(Debug)]
-pub struct UnderWay(Arc<Connection>);
+pub struct RequestInFlight(Arc<Connection>);
 
-impl Drop for UnderWay {
+impl Drop for RequestInFlight {
     fn drop(&mut self) {
         self.0.touch();
-        self.0.under_way.fetch_sub(1, Ordering::AcqRel);
+        self.0.in_flight.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 type ByAge = BTreeMap<u64, Arc<Connection>>;
 
 #[derive(Debug, Default)]
-struct Open {
+struct OpenConnections {
     next: u64,
-    strangers: HashMap<IpAddr, ByAge>,
-    strangers_count: usize,
-    signed: HashMap<Owner, ByAge>,
+    anonymous: HashMap<IpAddr, ByAge>,
+    anonymous_count: usize,
+    signed: HashMap<TokenOwner, ByAge>,
     signed_count: usize,
     organisations: HashMap<String, usize>,
 }
@@ -129,18 +132,18 @@ struct Open {
 /// All connections of a server.
 #[derive(Debug)]
 pub struct Connections {
-    bounds: Bounds,
+    limits: ConnectionLimits,
     epoch: Instant,
-    open: Mutex<Open>,
+    open: Mutex<OpenConnections>,
     ended: Notify,
     displaced: AtomicU64,
 }
 
 impl Connections {
     /// Starts without connections.
-    pub fn new(bounds: Bounds) -> Connections {
+    pub fn new(limits: ConnectionLimits) -> Connections {
         Connections {
-            bounds,
+            limits,
             epoch: Instant::now(),
             open: Mutex::default(),
             ended: Notify::new(),
@@ -162,8 +165,8 @@ impl Connections {
     }
 
     fn try_admit(self: &Arc<Connections>, from: IpAddr) -> Option<Admitted> {
-        let mut open = self.held();
-        if open.count() >= self.bounds.all && !self.displace(&mut open, self.bounds.grace) {
+        let mut open = self.lock_open();
+        if open.count() >= self.limits.all && !self.displace(&mut open, self.limits.grace) {
             return None;
         }
         let id = open.next;
@@ -172,21 +175,21 @@ impl Connections {
             id,
             from,
             owner: OnceLock::new(),
-            under_way: AtomicUsize::new(0),
+            in_flight: AtomicUsize::new(0),
             used_at_ms: AtomicU64::new(0),
             admitted_at: Instant::now(),
             epoch: self.epoch,
             closed: CancellationToken::new(),
         });
         connection.touch();
-        open.strangers.entry(from).or_default().insert(id, Arc::clone(&connection));
-        open.strangers_count += 1;
+        open.anonymous.entry(from).or_default().insert(id, Arc::clone(&connection));
+        open.anonymous_count += 1;
         Some(Admitted { connections: Arc::clone(self), connection })
     }
 
     /// Closes an idle connection to free its file handle. Returns whether there was one.
     pub fn make_room(&self) -> bool {
-        let mut open = self.held();
+        let mut open = self.lock_open();
         self.displace(&mut open, Duration::ZERO)
     }
 
@@ -198,21 +201,21 @@ impl Connections {
         if connection.is_signed_in() {
             return true;
         }
-        let mut open = self.held();
-        let owner = Owner { organisation: organisation.to_owned(), token: token.to_owned() };
-        let all = self.bounds.all - self.bounds.all / RESERVE;
-        if open.of_token(&owner) >= self.bounds.token && !self.displace_of(&mut open, &owner) {
+        let mut open = self.lock_open();
+        let owner = TokenOwner { organisation: organisation.to_owned(), token: token.to_owned() };
+        let all = self.limits.all - self.limits.all / RESERVE;
+        if open.of_token(&owner) >= self.limits.token && !self.displace_of(&mut open, &owner) {
             return false;
         }
         let of_organisation = open.organisations.get(organisation).copied().unwrap_or_default();
-        let full = of_organisation >= self.bounds.organisation;
+        let full = of_organisation >= self.limits.organisation;
         if full && !self.displace_signed(&mut open, Some(organisation)) {
             return false;
         }
         if open.signed_count >= all.max(1) && !self.displace_signed(&mut open, None) {
             return false;
         }
-        let Some(moved) = open.leave_strangers(connection) else {
+        let Some(moved) = open.remove_anonymous(connection) else {
             // It was closed in the meantime, or signed in by a concurrent request.
             return true;
         };
@@ -225,8 +228,8 @@ impl Connections {
 
     /// Number of open connections: anonymous, and signed in.
     pub fn count(&self) -> (usize, usize) {
-        let open = self.held();
-        (open.strangers_count, open.signed_count)
+        let open = self.lock_open();
+        (open.anonymous_count, open.signed_count)
     }
 
     /// Number of connections that were closed to make room.
@@ -234,12 +237,12 @@ impl Connections {
         self.displaced.load(Ordering::Relaxed)
     }
 
-    fn displace(&self, open: &mut Open, grace: Duration) -> bool {
+    fn displace(&self, open: &mut OpenConnections, grace: Duration) -> bool {
         let mut addresses: Vec<(usize, IpAddr)> =
-            open.strangers.iter().map(|(from, all)| (all.len(), *from)).collect();
+            open.anonymous.iter().map(|(from, all)| (all.len(), *from)).collect();
         addresses.sort_unstable_by(|one, other| other.cmp(one));
         for (_, from) in addresses {
-            if let Some(victim) = oldest_idle(&open.strangers[&from], grace) {
+            if let Some(victim) = oldest_idle(&open.anonymous[&from], grace) {
                 self.close(open, &victim);
                 return true;
             }
@@ -247,28 +250,28 @@ impl Connections {
         // An anonymous connection that is too new to be closed will soon be old enough:
         // do not close a signed-in one for it.
         let new = |all: &ByAge| all.values().any(|one| !one.is_busy());
-        !open.strangers.values().any(new) && self.displace_signed(open, None)
+        !open.anonymous.values().any(new) && self.displace_signed(open, None)
     }
 
     /// Closes an idle connection of the token with the most connections, of the given
     /// organisation or of any.
-    fn displace_signed(&self, open: &mut Open, organisation: Option<&str>) -> bool {
-        let fits = |owner: &Owner| organisation.is_none_or(|one| owner.organisation == one);
-        let mut owners: Vec<(usize, &Owner)> = open
+    fn displace_signed(&self, open: &mut OpenConnections, organisation: Option<&str>) -> bool {
+        let fits = |owner: &TokenOwner| organisation.is_none_or(|one| owner.organisation == one);
+        let mut owners: Vec<(usize, &TokenOwner)> = open
             .signed
             .iter()
             .filter(|(owner, _)| fits(owner))
             .map(|(owner, all)| (all.len(), owner))
             .collect();
         owners.sort_unstable_by_key(|(count, _)| std::cmp::Reverse(*count));
-        let of = |owner: &Owner| oldest_idle(&open.signed[owner], Duration::ZERO);
+        let of = |owner: &TokenOwner| oldest_idle(&open.signed[owner], Duration::ZERO);
         let victim = owners.into_iter().find_map(|(_, owner)| of(owner));
         let Some(victim) = victim else { return false };
         self.close(open, &victim);
         true
     }
 
-    fn displace_of(&self, open: &mut Open, owner: &Owner) -> bool {
+    fn displace_of(&self, open: &mut OpenConnections, owner: &TokenOwner) -> bool {
         let all = open.signed.get(owner);
         let victim = all.and_then(|all| oldest_idle(all, Duration::ZERO));
         let Some(victim) = victim else { return false };
@@ -276,13 +279,13 @@ impl Connections {
         true
     }
 
-    fn close(&self, open: &mut Open, victim: &Connection) {
-        open.leave(victim);
+    fn close(&self, open: &mut OpenConnections, victim: &Connection) {
+        open.remove(victim);
         victim.closed.cancel();
         self.displaced.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn held(&self) -> MutexGuard<'_, Open> {
+    fn lock_open(&self) -> MutexGuard<'_, OpenConnections> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -294,27 +297,27 @@ fn oldest_idle(all: &ByAge, grace: Duration) -> Option<Arc<Connection>> {
     idle.next().cloned()
 }
 
-impl Open {
+impl OpenConnections {
     fn count(&self) -> usize {
-        self.strangers_count + self.signed_count
+        self.anonymous_count + self.signed_count
     }
 
-    fn of_token(&self, owner: &Owner) -> usize {
+    fn of_token(&self, owner: &TokenOwner) -> usize {
         self.signed.get(owner).map_or(0, ByAge::len)
     }
 
-    fn leave_strangers(&mut self, connection: &Connection) -> Option<Arc<Connection>> {
-        let all = self.strangers.get_mut(&connection.from)?;
+    fn remove_anonymous(&mut self, connection: &Connection) -> Option<Arc<Connection>> {
+        let all = self.anonymous.get_mut(&connection.from)?;
         let left = all.remove(&connection.id)?;
         if all.is_empty() {
-            self.strangers.remove(&connection.from);
+            self.anonymous.remove(&connection.from);
         }
-        self.strangers_count -= 1;
+        self.anonymous_count -= 1;
         Some(left)
     }
 
-    fn leave(&mut self, connection: &Connection) {
-        if self.leave_strangers(connection).is_some() {
+    fn remove(&mut self, connection: &Connection) {
+        if self.remove_anonymous(connection).is_some() {
             return;
         }
         let Some(owner) = connection.owner.get() else { return };
@@ -343,6 +346,7 @@ pub struct Admitted {
 }
 
 impl Admitted {
+    /// The admitted connection.
     pub fn connection(&self) -> &Arc<Connection> {
         &self.connection
     }
@@ -350,7 +354,7 @@ impl Admitted {
 
 impl Drop for Admitted {
     fn drop(&mut self) {
-        self.connections.held().leave(&self.connection);
+        self.connections.lock_open().remove(&self.connection);
         self.connections.ended.notify_one();
     }
 }

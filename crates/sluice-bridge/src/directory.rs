@@ -3,8 +3,8 @@
 use crate::http::HttpAdapter;
 use crate::mcp::adapter::McpAdapter;
 use crate::model::ModelAdapter;
+use crate::redacting_adapter::RedactingAdapter;
 use crate::remote::RemoteAdapter;
-use crate::scrubbed::Scrubbed;
 use crate::secret::keyring::{Keyring, NamedSecret};
 use crate::secret::known;
 use crate::token::DispatchKey;
@@ -43,7 +43,7 @@ pub struct Callbacks {
 
 /// What adapters are created with.
 #[derive(Debug, Clone)]
-pub struct Kit {
+pub struct AdapterContext {
     /// Sends requests.
     pub wire: Arc<dyn Wire>,
     /// Tool servers, by the operator's names.
@@ -54,28 +54,35 @@ pub struct Kit {
     pub callbacks: Option<Callbacks>,
 }
 
-impl Kit {
+/// Former name of [`AdapterContext`], until the other crates use the new one.
+pub type Kit = AdapterContext;
+
+impl AdapterContext {
     /// Creates the adapter of a provider; `None` if the provider is unknown.
     pub fn adapter(&self, gateway: &str, connection: &Connection) -> Option<Arc<dyn Adapter>> {
         // A replay sends no key and may run where none is configured.
         let keyless =
             (!self.wire.is_live()).then(|| Connection { key: None, ..connection.clone() });
-        let bare = self.bare(gateway, keyless.as_ref().unwrap_or(connection))?;
+        let inner = self.unredacted_adapter(gateway, keyless.as_ref().unwrap_or(connection))?;
         // A provider may repeat the key it received.
-        Some(Arc::new(Scrubbed::new(bare, known::process())))
+        Some(Arc::new(RedactingAdapter::new(inner, known::process())))
     }
 
     /// Adapter for steps that name a URL in their command.
     pub fn http(&self) -> Arc<dyn Adapter> {
         let adapter = HttpAdapter::by_command(Arc::clone(&self.wire));
-        Arc::new(Scrubbed::new(Arc::new(adapter), known::process()))
+        Arc::new(RedactingAdapter::new(Arc::new(adapter), known::process()))
     }
 
-    fn bare(&self, gateway: &str, connection: &Connection) -> Option<Arc<dyn Adapter>> {
+    fn unredacted_adapter(
+        &self,
+        gateway: &str,
+        connection: &Connection,
+    ) -> Option<Arc<dyn Adapter>> {
         let callbacks = || self.callbacks.clone();
         match connection.provider.as_str() {
             "openai" | "anthropic" | "google" => {
-                ModelAdapter::of(self, connection).map(|adapter| Arc::new(adapter) as _)
+                ModelAdapter::for_connection(self, connection).map(|adapter| Arc::new(adapter) as _)
             }
             "http" => {
                 let wire = Arc::clone(&self.wire);
@@ -95,37 +102,39 @@ impl Kit {
 }
 
 /// By gateway: the row that an adapter was created from, and the adapter, if any.
-type Made = BTreeMap<String, (Gateway, Option<Arc<dyn Adapter>>)>;
+type AdapterCache = BTreeMap<String, (Gateway, Option<Arc<dyn Adapter>>)>;
 
 /// Cache of adapters, by gateway.
 pub struct Directory {
-    kit: Kit,
-    made: Mutex<Made>,
+    context: AdapterContext,
+    cache: Mutex<AdapterCache>,
 }
 
 impl Directory {
-    pub fn new(kit: Kit) -> Directory {
-        Directory { kit, made: Mutex::default() }
+    /// A directory without cached adapters.
+    pub fn new(context: AdapterContext) -> Directory {
+        Directory { context, cache: Mutex::default() }
     }
 
-    fn made(&self) -> MutexGuard<'_, Made> {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cache(&self) -> MutexGuard<'_, AdapterCache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn make(&self, name: &str, row: &Gateway) -> Option<Arc<dyn Adapter>> {
+    fn create(&self, name: &str, row: &Gateway) -> Option<Arc<dyn Adapter>> {
         if row.url.is_some() {
-            let (callbacks, wire) = (self.kit.callbacks.clone(), Arc::clone(&self.kit.wire));
-            let adapter = RemoteAdapter::new(name, row, &self.kit.secrets, callbacks, wire)?;
-            return Some(Arc::new(Scrubbed::new(Arc::new(adapter), known::process())));
+            let (callbacks, wire) =
+                (self.context.callbacks.clone(), Arc::clone(&self.context.wire));
+            let adapter = RemoteAdapter::new(name, row, &self.context.secrets, callbacks, wire)?;
+            return Some(Arc::new(RedactingAdapter::new(Arc::new(adapter), known::process())));
         }
-        let key = |reference| self.kit.secrets.of_row(reference, row.operator_secret);
+        let key = |reference| self.context.secrets.of_row(reference, row.operator_secret);
         let connection = Connection {
             provider: row.provider.clone(),
             base_url: row.base_url.clone(),
             key: row.key.as_ref().map(key),
             tool_servers: row.tool_servers.clone(),
         };
-        self.kit.adapter(name, &connection)
+        self.context.adapter(name, &connection)
     }
 }
 
@@ -140,13 +149,13 @@ impl Gateways for Directory {
     }
 
     fn adapter(&self, name: &str, row: &Gateway) -> Option<Arc<dyn Adapter>> {
-        if let Some((of, adapter)) = self.made().get(name)
+        if let Some((of, adapter)) = self.cache().get(name)
             && of == row
         {
             return adapter.clone();
         }
-        let adapter = self.make(name, row);
-        self.made().insert(name.to_owned(), (row.clone(), adapter.clone()));
+        let adapter = self.create(name, row);
+        self.cache().insert(name.to_owned(), (row.clone(), adapter.clone()));
         adapter
     }
 }
@@ -159,11 +168,11 @@ mod tests {
     use sluice_govern::registry::PROVIDERS;
 
     #[test]
-    fn what_is_said_to_be_spoken_to_is() {
+    fn a_gateway_that_is_supported_has_an_adapter() {
         let wire: Arc<dyn Wire> = Arc::new(Outbound::new(AllowList::none()));
         let (tool_servers, secrets) = (BTreeMap::new(), Keyring::default());
-        let kit = Kit { wire, tool_servers, secrets, callbacks: None };
-        let directory = Directory::new(kit);
+        let context = AdapterContext { wire, tool_servers, secrets, callbacks: None };
+        let directory = Directory::new(context);
         for provider in PROVIDERS.into_iter().chain(["", "claude"]) {
             for (url, base_url) in [(None, None), (None, Some("x")), (Some("x"), None)] {
                 let row = Gateway {
@@ -172,8 +181,8 @@ mod tests {
                     base_url: base_url.map(str::to_owned),
                     ..Gateway::default()
                 };
-                let spoken = directory.adapter("g", &row).is_some();
-                assert_eq!(directory.speaks_to(&row), spoken, "{provider} {url:?} {base_url:?}");
+                let supported = directory.adapter("g", &row).is_some();
+                assert_eq!(directory.speaks_to(&row), supported, "{provider} {url:?} {base_url:?}");
             }
         }
     }

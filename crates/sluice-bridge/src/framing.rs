@@ -1,4 +1,4 @@
-//! Rejects HTTP/1 requests whose end is ambiguous (request smuggling).
+//! Rejects HTTP/1 requests with an ambiguous end (request smuggling).
 //!
 //! A proxy in front of the server and the server itself must agree where a request ends;
 //! otherwise a client can hide one request in the body of another. The HTTP library accepts a
@@ -22,23 +22,26 @@ const END: &[u8] = b"\r\n\r\n";
 
 /// A connection with HTTP/1 requests, or with HTTP/2, which has explicit framing.
 #[derive(Debug)]
-pub struct Strict<S> {
+pub struct StrictFraming<S> {
     stream: S,
-    requests: Requests,
+    requests: RequestParser,
     /// Set when a head was rejected: number of bytes of `END` that were passed on.
     refused: Option<usize>,
 }
 
-impl<S> Strict<S> {
+/// Former name of [`StrictFraming`], until the other crates use the new one.
+pub type Strict<S> = StrictFraming<S>;
+
+impl<S> StrictFraming<S> {
     /// Wraps a stream at its beginning.
-    pub fn new(stream: S) -> Strict<S> {
-        Strict { stream, requests: Requests::default(), refused: None }
+    pub fn new(stream: S) -> StrictFraming<S> {
+        StrictFraming { stream, requests: RequestParser::default(), refused: None }
     }
 }
 
 /// The part of a request that the next byte belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Part {
+enum RequestPart {
     #[default]
     Head,
     Body(u64),
@@ -55,8 +58,8 @@ enum Part {
 
 /// Parser state.
 #[derive(Debug, Default)]
-struct Requests {
-    part: Part,
+struct RequestParser {
+    part: RequestPart,
     line: Vec<u8>,
     /// Whether `line` holds the complete line.
     whole: bool,
@@ -67,30 +70,30 @@ struct Requests {
     chunked: bool,
 }
 
-impl Requests {
+impl RequestParser {
     /// Parses bytes. Returns the index of the first rejected one.
     fn read(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         while let Some(byte) = bytes.get(at) {
             let left = u64::try_from(bytes.len() - at).unwrap_or(u64::MAX);
             match self.part {
-                Part::Any => return None,
-                Part::Body(rest) | Part::Chunk(rest) => {
+                RequestPart::Any => return None,
+                RequestPart::Body(rest) | RequestPart::Chunk(rest) => {
                     let taken = rest.min(left);
-                    self.took(rest - taken);
+                    self.consumed(rest - taken);
                     at += usize::try_from(taken).unwrap_or(usize::MAX);
                     continue;
                 }
-                Part::Head | Part::Trailer => {
+                RequestPart::Head | RequestPart::Trailer => {
                     if !self.line_byte(*byte) {
                         return Some(at);
                     }
                 }
-                Part::ChunkSize(size) => self.size_byte(size, *byte),
-                Part::ChunkLine(size) if *byte == b'\n' => self.sized(size),
-                Part::ChunkLine(_) => {}
-                Part::ChunkEnd(2) => self.part = Part::ChunkEnd(1),
-                Part::ChunkEnd(_) => self.part = Part::ChunkSize(0),
+                RequestPart::ChunkSize(size) => self.size_byte(size, *byte),
+                RequestPart::ChunkLine(size) if *byte == b'\n' => self.begin_chunk(size),
+                RequestPart::ChunkLine(_) => {}
+                RequestPart::ChunkEnd(2) => self.part = RequestPart::ChunkEnd(1),
+                RequestPart::ChunkEnd(_) => self.part = RequestPart::ChunkSize(0),
             }
             at += 1;
         }
@@ -98,12 +101,12 @@ impl Requests {
     }
 
     /// Consumes body or chunk bytes; `rest` are left.
-    fn took(&mut self, rest: u64) {
+    fn consumed(&mut self, rest: u64) {
         self.part = match (self.part, rest) {
-            (Part::Body(_), 0) => Part::Head,
-            (Part::Body(_), rest) => Part::Body(rest),
-            (_, 0) => Part::ChunkEnd(2),
-            (_, rest) => Part::Chunk(rest),
+            (RequestPart::Body(_), 0) => RequestPart::Head,
+            (RequestPart::Body(_), rest) => RequestPart::Body(rest),
+            (_, 0) => RequestPart::ChunkEnd(2),
+            (_, rest) => RequestPart::Chunk(rest),
         };
     }
 
@@ -111,16 +114,16 @@ impl Requests {
         let digit = char::from(byte).to_digit(16).map(u64::from);
         self.part = match digit {
             Some(digit) => match size.checked_mul(16).and_then(|size| size.checked_add(digit)) {
-                Some(size) => Part::ChunkSize(size),
+                Some(size) => RequestPart::ChunkSize(size),
                 // The library rejects the overflow.
-                None => Part::Any,
+                None => RequestPart::Any,
             },
-            None => Part::ChunkLine(size),
+            None => RequestPart::ChunkLine(size),
         };
     }
 
-    fn sized(&mut self, size: u64) {
-        self.part = if size == 0 { Part::Trailer } else { Part::Chunk(size) };
+    fn begin_chunk(&mut self, size: u64) {
+        self.part = if size == 0 { RequestPart::Trailer } else { RequestPart::Chunk(size) };
         self.begin_line();
     }
 
@@ -137,7 +140,7 @@ impl Requests {
         }
         if self.after_cr {
             // The library rejects a carriage return within a line.
-            self.part = Part::Any;
+            self.part = RequestPart::Any;
             return true;
         }
         self.after_cr = byte == b'\r';
@@ -155,15 +158,15 @@ impl Requests {
         let whole = std::mem::replace(&mut self.whole, true);
         self.after_cr = false;
         match (self.part, line.is_empty()) {
-            (Part::Trailer, true) => self.next_request(Part::Head),
-            (Part::Trailer, false) => {}
+            (RequestPart::Trailer, true) => self.next_request(RequestPart::Head),
+            (RequestPart::Trailer, false) => {}
             // Empty lines before a request are skipped.
             (_, true) if !self.begun => {}
             (_, true) => return self.head_ends(),
             (_, false) if !self.begun => {
                 self.begun = true;
                 if line == b"PRI * HTTP/2.0" {
-                    self.part = Part::Any;
+                    self.part = RequestPart::Any;
                 }
             }
             (_, false) => self.header(&line, whole),
@@ -182,7 +185,7 @@ impl Requests {
             match length.and_then(|length| length.parse().ok()) {
                 Some(length) => self.length = Some(length),
                 // The library rejects it.
-                None => self.part = Part::Any,
+                None => self.part = RequestPart::Any,
             }
         }
     }
@@ -190,20 +193,20 @@ impl Requests {
     fn head_ends(&mut self) -> bool {
         match (self.chunked, self.length) {
             (true, Some(_)) => return false,
-            (true, None) => self.next_request(Part::ChunkSize(0)),
-            (false, Some(length)) if length > 0 => self.next_request(Part::Body(length)),
-            (false, _) => self.next_request(Part::Head),
+            (true, None) => self.next_request(RequestPart::ChunkSize(0)),
+            (false, Some(length)) if length > 0 => self.next_request(RequestPart::Body(length)),
+            (false, _) => self.next_request(RequestPart::Head),
         }
         true
     }
 
-    fn next_request(&mut self, part: Part) {
-        *self = Requests { part, ..Requests::default() };
+    fn next_request(&mut self, part: RequestPart) {
+        *self = RequestParser { part, ..RequestParser::default() };
         self.begin_line();
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Strict<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for StrictFraming<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -228,7 +231,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Strict<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Strict<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for StrictFraming<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -266,7 +269,7 @@ mod tests {
     /// the same.
     fn refused(bytes: &str) -> Option<usize> {
         let by = |size: usize| {
-            let mut requests = Requests::default();
+            let mut requests = RequestParser::default();
             let mut before = 0;
             for piece in bytes.as_bytes().chunks(size) {
                 if let Some(at) = requests.read(piece) {
@@ -286,7 +289,7 @@ mod tests {
     const GET: &str = "GET / HTTP/1.1\r\nhost: x\r\n\r\n";
 
     #[test]
-    fn requests_that_follow_each_other_are_told_apart() {
+    fn consecutive_requests_are_separated() {
         let long = format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "y".repeat(5000));
         let requests = [
             GET,
@@ -304,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn two_lengths_and_bare_line_feeds_are_refused_where_they_show() {
+    fn two_lengths_and_bare_line_feeds_are_rejected_where_they_occur() {
         for both in [
             "content-length: 4\r\ntransfer-encoding: chunked\r\n\r\n",
             "Transfer-Encoding: chunked\r\nx: y\r\nCONTENT-LENGTH: 4\r\n\r\n",
@@ -325,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn another_protocol_is_not_looked_at() {
+    fn another_protocol_is_not_examined() {
         assert_eq!(refused("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\n\n\n"), None);
     }
 }

@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_gets_one_that_ignores_everything() {
+    fn a_directory_gets_a_file_that_ignores_everything() {
         let dir = tempfile::tempdir().unwrap();
         write(dir.path()).unwrap();
         assert_eq!(read(dir.path()), "*\n");
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_exists_is_never_changed() {
+    fn an_existing_file_is_never_changed() {
         let dir = tempfile::tempdir().unwrap();
         for text in ["", "!seal.pub\n"] {
             fs::write(dir.path().join(FILE), text).unwrap();

@@ -8,10 +8,10 @@ use crate::directory::{Callbacks, Connection};
 use crate::limits::{CONNECT_MS, HEALTH_MS, SYNC_MARGIN_MS};
 use crate::outbound::error::OutboundError;
 use crate::protocol::dispatch::DispatchBody;
-use crate::remote::exchange::{Exchange, Outcome};
-use crate::remote::{back, failed, result};
+use crate::remote::exchange::{ExchangeOutcome, RemoteExchange};
+use crate::remote::{failed, parse_result, return_address};
 use crate::secret::keyring::NamedSecret;
-use crate::wire::{Place, Wire};
+use crate::wire::{RequestIndex, Wire};
 use reqwest::Url;
 use sluice_core::port::Later;
 use sluice_core::port::adapter::{
@@ -24,7 +24,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct HttpAdapter {
     gateway: String,
-    target: Target,
+    destination: Destination,
     key: Option<NamedSecret>,
     callbacks: Option<Callbacks>,
     wire: Arc<dyn Wire>,
@@ -32,7 +32,7 @@ pub struct HttpAdapter {
 
 /// Destination of the requests.
 #[derive(Debug)]
-enum Target {
+enum Destination {
     /// URL of a gateway.
     Gateway(String),
     /// URL in the first line of the step's command.
@@ -44,8 +44,8 @@ impl HttpAdapter {
     /// the instruction. The result must be the response: without a gateway a callback could
     /// not be authenticated.
     pub fn by_command(wire: Arc<dyn Wire>) -> HttpAdapter {
-        let (gateway, target) = (String::new(), Target::Command);
-        HttpAdapter { gateway, target, key: None, callbacks: None, wire }
+        let (gateway, destination) = (String::new(), Destination::Command);
+        HttpAdapter { gateway, destination, key: None, callbacks: None, wire }
     }
 
     /// Sends to the connection's base URL; `None` if it has none.
@@ -55,14 +55,15 @@ impl HttpAdapter {
         callbacks: Option<Callbacks>,
         wire: Arc<dyn Wire>,
     ) -> Option<HttpAdapter> {
-        let (gateway, target) = (gateway.to_owned(), Target::Gateway(connection.base_url.clone()?));
-        Some(HttpAdapter { gateway, target, key: connection.key.clone(), callbacks, wire })
+        let (gateway, destination) =
+            (gateway.to_owned(), Destination::Gateway(connection.base_url.clone()?));
+        Some(HttpAdapter { gateway, destination, key: connection.key.clone(), callbacks, wire })
     }
 
     async fn send(&self, request: &Request) -> Execution {
-        match &self.target {
-            Target::Gateway(url) => self.send_to(url, "the gateway", request).await,
-            Target::Command => match addressed(request) {
+        match &self.destination {
+            Destination::Gateway(url) => self.send_to(url, "the gateway", request).await,
+            Destination::Command => match split_command(request) {
                 Ok((url, request)) => self.send_to(url.as_str(), "the server", &request).await,
                 Err(message) => failed(CallErrorCode::InvalidRequest, &message),
             },
@@ -76,16 +77,17 @@ impl HttpAdapter {
                 return failed(CallErrorCode::Auth, &format!("the key of the gateway: {why}"));
             }
         };
-        let back = back(self.callbacks.as_ref(), request, &self.gateway);
-        let body = DispatchBody::new(request, self.provider(), back);
+        let return_to = return_address(self.callbacks.as_ref(), request, &self.gateway);
+        let body = DispatchBody::new(request, self.provider(), return_to);
         let body = serde_json::to_vec(&body).expect("a dispatch is plain JSON");
-        let exchange = Exchange { wire: &*self.wire, key: key.as_ref(), who };
-        let place = Place { step: &request.step, dispatch_no: request.dispatch_no, number: 1 };
+        let exchange = RemoteExchange { wire: &*self.wire, key: key.as_ref(), peer: who };
+        let index =
+            RequestIndex { step: &request.step, dispatch_no: request.dispatch_no, number: 1 };
         let patience = request.timeout_ms.saturating_add(SYNC_MARGIN_MS + CONNECT_MS);
         let patience = Duration::from_millis(patience);
-        let answer = match exchange.post(place, url, body, patience).await {
-            Outcome::Accepted if self.callbacks.is_some() => return Execution::Accepted,
-            Outcome::Accepted => {
+        let answer = match exchange.post(index, url, body, patience).await {
+            ExchangeOutcome::Accepted if self.callbacks.is_some() => return Execution::Accepted,
+            ExchangeOutcome::Accepted => {
                 let message = format!(
                     "{who} answered 202, but this step has no callback address: answer with 200 \
                      and the result, or register it as a gateway with provider `http` at a server"
@@ -93,16 +95,16 @@ impl HttpAdapter {
                 let answer = Answer::failed(CallErrorCode::ProviderError, message);
                 Answer { usage: Usage::unknown(), ..answer }
             }
-            Outcome::Result(bytes) => result(&bytes, request),
-            Outcome::Again(answer, reached) => reached.paid(*answer),
-            Outcome::Failed(answer) => *answer,
+            ExchangeOutcome::Result(bytes) => parse_result(&bytes, request),
+            ExchangeOutcome::Retryable(answer, started) => started.with_known_cost(*answer),
+            ExchangeOutcome::Failed(answer) => *answer,
         };
         Execution::Done(Box::new(answer))
     }
 }
 
 /// Splits a command into the URL in its first line and the instruction in the following ones.
-fn addressed(request: &Request) -> Result<(Url, Request), String> {
+fn split_command(request: &Request) -> Result<(Url, Request), String> {
     let (first, rest) = request.message.split_once('\n').unwrap_or((&request.message, ""));
     let first = first.trim();
     let invalid = |why: &str| {
@@ -140,7 +142,7 @@ impl Adapter for HttpAdapter {
     fn health(&self) -> Later<'_, Health> {
         Box::pin(async move {
             // Each step has its own URL: there is nothing to check in advance.
-            let Target::Gateway(url) = &self.target else { return Health::Healthy };
+            let Destination::Gateway(url) = &self.destination else { return Health::Healthy };
             let patience = Duration::from_millis(HEALTH_MS);
             match self.wire.reach(url, patience).await {
                 Ok(()) => Health::Healthy,
@@ -168,23 +170,25 @@ impl Adapter for HttpAdapter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::desk::{Desk, answer, error, request};
+    use crate::fake_call::{FakeCall, answer, error, request};
     use crate::outbound::Outbound;
     use crate::outbound::allow::AllowList;
 
     #[test]
     fn the_first_line_is_the_url_and_the_rest_the_instruction() {
-        let (url, sent) =
-            addressed(&request("a", " https://x.example/do?a=1 \nReview this.\n\nAll of it.\n"))
-                .unwrap();
+        let (url, sent) = split_command(&request(
+            "a",
+            " https://x.example/do?a=1 \nReview this.\n\nAll of it.\n",
+        ))
+        .unwrap();
         assert_eq!(url.as_str(), "https://x.example/do?a=1");
         assert_eq!(sent.message, "Review this.\n\nAll of it.\n");
-        let (_, alone) = addressed(&request("a", "http://x.example")).unwrap();
+        let (_, alone) = split_command(&request("a", "http://x.example")).unwrap();
         assert_eq!(alone.message, "");
     }
 
     #[tokio::test]
-    async fn what_is_no_public_url_is_refused_before_anything_is_sent() {
+    async fn a_url_that_is_not_public_is_refused_before_anything_is_sent() {
         let wire = Arc::new(Outbound::new(AllowList::default()));
         let adapter = HttpAdapter::by_command(wire);
         for (command, why) in [
@@ -198,7 +202,7 @@ mod tests {
             ("http://169.254.169.254/latest/meta-data", "cloud metadata"),
             ("http://10.0.0.1/", "private"),
         ] {
-            let answered = answer(&adapter, &request("a", command), &Desk::default()).await;
+            let answered = answer(&adapter, &request("a", command), &FakeCall::default()).await;
             let (code, message) = error(&answered);
             assert_eq!(code, CallErrorCode::InvalidRequest, "{command}: {message}");
             assert!(message.contains(why), "{command}: {message}");

@@ -1,12 +1,13 @@
-//! Who does the work of a step: the adapters behind the core's port.
+//! Adapters that do the work of a step: models, tools, shells, HTTP endpoints and bridges.
 //!
-//! Beside them, who judges texts: the moderators behind another port.
+//! The crate also has the moderators and the bridge process itself.
 //!
-//! The only crate that talks to models, tools and shells. It holds no workflow
-//! logic: a request goes in, an answer comes out, and what to make of a failure
-//! is the core's business.
+//! It is the only crate that talks to models, tools and shells, and it has no workflow logic:
+//! a request goes in, an answer comes out, and the core decides what a failure means.
 
+pub mod bridge_server;
 pub mod conformance;
+pub mod connection_limits;
 pub mod connections;
 pub mod directory;
 pub mod framing;
@@ -20,20 +21,21 @@ pub mod model;
 pub mod moderate;
 pub mod normalise;
 pub mod outbound;
-pub mod patient;
 pub mod pinned;
 pub mod protocol;
 pub mod record;
 pub mod recording;
+pub mod redacting_adapter;
 pub mod remote;
 pub mod replay;
-pub mod scrubbed;
 pub mod secret;
 pub mod shell;
-pub mod station;
 pub mod token;
 pub mod tools;
 pub mod wire;
 
 #[cfg(test)]
-mod desk;
+mod fake_call;
+
+// Former module names, until the other crates use the new ones.
+pub use {bridge_server as station, connection_limits as patient, redacting_adapter as scrubbed};

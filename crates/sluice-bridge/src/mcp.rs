@@ -9,14 +9,14 @@
 //! that the server may have received is never repeated.
 
 pub mod adapter;
+mod bounded_lines;
 mod content;
+mod error;
 pub mod http;
-mod lines;
 mod message;
 mod session;
+mod sse;
 pub mod stdio;
-mod stream;
-mod trouble;
 
 #[cfg(test)]
 mod tests;
@@ -24,15 +24,16 @@ mod tests;
 use crate::limits::MCP_CALL_MS;
 use crate::outbound::Outbound;
 use crate::outbound::allow::AllowList;
-use crate::outbound::error::Refusal;
+use crate::outbound::error::OutboundRefusal;
 use crate::secret::keyring::NamedSecret;
 use crate::secret::known;
-use crate::tools::{Structured, Tool, ToolAnswer, ToolServer, ToolTrouble};
-use crate::wire::Place;
-use http::Address;
+use crate::tools::{Structured, Tool, ToolAnswer, ToolServer, ToolServerError};
+use crate::wire::RequestIndex;
+use error::McpError;
+use http::McpEndpoint;
 use reqwest::Url;
 use serde_json::{Value, json};
-use session::{Link, Session};
+use session::{McpConnection, Session};
 use sluice_core::port::Later;
 use sluice_core::tools::names;
 use std::fmt;
@@ -40,36 +41,35 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stdio::Command;
 use tokio::sync::Mutex;
-use trouble::Trouble;
 
 /// How a tool server is reached.
 #[derive(Debug, Clone)]
-enum Way {
+enum Transport {
     Process(Command),
-    Elsewhere(Address),
+    Remote(McpEndpoint),
 }
 
 /// Client of one tool server.
 pub struct McpServer {
     name: String,
-    way: Way,
+    transport: Transport,
     /// Qualified names of the tools that the operator declares read-only.
     read_only: Vec<String>,
-    held: Mutex<Held>,
+    cache: Mutex<SessionCache>,
 }
 
 #[derive(Default)]
-struct Held {
+struct SessionCache {
     session: Option<Arc<Session>>,
     /// When the last connection attempt failed, and why: callers that waited for that
     /// attempt get the same error and do not try again.
-    failed: Option<(Instant, Trouble)>,
+    failed: Option<(Instant, McpError)>,
 }
 
 impl McpServer {
     /// A local process, started when it is first needed.
     pub fn process(name: &str, command: Command) -> McpServer {
-        McpServer::new(name, Way::Process(command))
+        McpServer::new(name, Transport::Process(command))
     }
 
     /// A remote server. The operator configured its URL, so the URL is allowed.
@@ -77,21 +77,26 @@ impl McpServer {
         name: &str,
         url: &str,
         key: Option<NamedSecret>,
-    ) -> Result<McpServer, Refusal> {
-        let parsed = Url::parse(url).map_err(|_| Refusal::NoUrl)?;
+    ) -> Result<McpServer, OutboundRefusal> {
+        let parsed = Url::parse(url).map_err(|_| OutboundRefusal::NoUrl)?;
         let outbound = Outbound::new(AllowList::none().and(&parsed));
         outbound.check(url)?;
         let wire = Arc::new(outbound);
-        Ok(McpServer::over(name, Address { url: url.to_owned(), key, wire }))
+        Ok(McpServer::with_endpoint(name, McpEndpoint { url: url.to_owned(), key, wire }))
     }
 
     /// A remote server that is reached through the given `Wire`.
-    pub fn over(name: &str, address: Address) -> McpServer {
-        McpServer::new(name, Way::Elsewhere(address))
+    pub fn with_endpoint(name: &str, address: McpEndpoint) -> McpServer {
+        McpServer::new(name, Transport::Remote(address))
     }
 
-    fn new(name: &str, way: Way) -> McpServer {
-        McpServer { name: name.to_owned(), way, read_only: Vec::new(), held: Mutex::default() }
+    fn new(name: &str, transport: Transport) -> McpServer {
+        McpServer {
+            name: name.to_owned(),
+            transport,
+            read_only: Vec::new(),
+            cache: Mutex::default(),
+        }
     }
 
     /// Declares tools read-only, by their names within the server; `*` means all of them.
@@ -102,55 +107,59 @@ impl McpServer {
     }
 
     /// Returns the live session, or initialises a new one.
-    async fn session(&self) -> Result<Arc<Session>, Trouble> {
+    async fn session(&self) -> Result<Arc<Session>, McpError> {
         let began = Instant::now();
-        let mut held = self.held.lock().await;
-        if let Some(session) = held.session.as_ref().filter(|session| session.is_alive()) {
+        let mut cache = self.cache.lock().await;
+        if let Some(session) = cache.session.as_ref().filter(|session| session.is_alive()) {
             return Ok(Arc::clone(session));
         }
-        if let Some((at, why)) = &held.failed
+        if let Some((at, why)) = &cache.failed
             && *at >= began
         {
             return Err(why.clone());
         }
-        held.session = None;
-        let greeted = match self.link() {
-            Ok(link) => Session::greet(link).await,
-            Err(trouble) => Err(trouble),
+        cache.session = None;
+        let greeted = match self.connect() {
+            Ok(link) => Session::initialise(link).await,
+            Err(error) => Err(error),
         };
         match greeted {
             Ok(session) => {
                 let session = Arc::new(session);
-                *held = Held { session: Some(Arc::clone(&session)), failed: None };
+                *cache = SessionCache { session: Some(Arc::clone(&session)), failed: None };
                 Ok(session)
             }
-            Err(trouble) => {
-                held.failed = Some((Instant::now(), trouble.clone()));
-                Err(trouble)
+            Err(error) => {
+                cache.failed = Some((Instant::now(), error.clone()));
+                Err(error)
             }
         }
     }
 
-    fn link(&self) -> Result<Link, Trouble> {
-        match &self.way {
-            Way::Process(command) => stdio::Link::start(&self.name, command).map(Link::Process),
-            Way::Elsewhere(address) => Ok(Link::Elsewhere(http::Link::new(address))),
+    fn connect(&self) -> Result<McpConnection, McpError> {
+        match &self.transport {
+            Transport::Process(command) => {
+                stdio::ProcessConnection::start(&self.name, command).map(McpConnection::Process)
+            }
+            Transport::Remote(address) => {
+                Ok(McpConnection::Remote(http::HttpConnection::new(address)))
+            }
         }
     }
 
     /// Drops an ended session, unless it was already replaced.
-    async fn forget(&self, over: &Arc<Session>) {
-        let mut held = self.held.lock().await;
-        if held.session.as_ref().is_some_and(|session| Arc::ptr_eq(session, over)) {
-            held.session = None;
+    async fn drop_session(&self, ended: &Arc<Session>) {
+        let mut cache = self.cache.lock().await;
+        if cache.session.as_ref().is_some_and(|session| Arc::ptr_eq(session, ended)) {
+            cache.session = None;
         }
     }
 
-    async fn list(&self) -> Result<Arc<[Tool]>, Trouble> {
+    async fn list(&self) -> Result<Arc<[Tool]>, McpError> {
         let session = self.session().await?;
         let listed = match session.tools(&self.name).await {
-            Err(Trouble::Unsent(_)) => {
-                self.forget(&session).await;
+            Err(McpError::Unsent(_)) => {
+                self.drop_session(&session).await;
                 self.session().await?.tools(&self.name).await
             }
             outcome => outcome,
@@ -162,28 +171,33 @@ impl McpServer {
         Ok(listed.iter().map(marked).collect())
     }
 
-    async fn make(&self, tool: &str, input: &Value, place: Place<'_>) -> Result<Value, Trouble> {
+    async fn call_tool(
+        &self,
+        tool: &str,
+        input: &Value,
+        index: RequestIndex<'_>,
+    ) -> Result<Value, McpError> {
         let own = tool.strip_prefix(self.name.as_str()).and_then(|rest| rest.strip_prefix('.'));
         let Some(own) = own else {
-            return Err(Trouble::Refused(format!("`{tool}` is not one of its tools")));
+            return Err(McpError::Refused(format!("`{tool}` is not one of its tools")));
         };
         let params = json!({"name": own, "arguments": input});
         let patience = Duration::from_millis(MCP_CALL_MS);
         let session = self.session().await?;
-        match session.ask("tools/call", &params, patience, place).await {
+        match session.request("tools/call", &params, patience, index).await {
             // The server did not execute it: repeat once, on a new connection.
-            Err(Trouble::Unsent(_)) => {
-                self.forget(&session).await;
+            Err(McpError::Unsent(_)) => {
+                self.drop_session(&session).await;
                 let session = self.session().await?;
-                session.ask("tools/call", &params, patience, place).await
+                session.request("tools/call", &params, patience, index).await
             }
             outcome => outcome,
         }
     }
 
-    fn trouble(&self, trouble: &Trouble) -> ToolTrouble {
-        let told = format!("the tool server `{}` {trouble}", self.name);
-        ToolTrouble(known::process().scrub().text(&told).into_owned())
+    fn tool_error(&self, error: &McpError) -> ToolServerError {
+        let told = format!("the tool server `{}` {error}", self.name);
+        ToolServerError(known::process().scrub().text(&told).into_owned())
     }
 }
 
@@ -202,32 +216,23 @@ impl ToolServer for McpServer {
         names(&self.read_only, tool)
     }
 
-    fn tools(&self) -> Later<'_, Result<Arc<[Tool]>, ToolTrouble>> {
-        Box::pin(async move { self.list().await.map_err(|trouble| self.trouble(&trouble)) })
+    fn tools(&self) -> Later<'_, Result<Arc<[Tool]>, ToolServerError>> {
+        Box::pin(async move { self.list().await.map_err(|error| self.tool_error(&error)) })
     }
 
-    fn call<'a>(
+    fn call_structured<'a>(
         &'a self,
         tool: &'a str,
         input: &'a Value,
-        place: Place<'a>,
-    ) -> Later<'a, Result<ToolAnswer, ToolTrouble>> {
-        Box::pin(async move { Ok(self.call_whole(tool, input, place).await?.0) })
-    }
-
-    fn call_whole<'a>(
-        &'a self,
-        tool: &'a str,
-        input: &'a Value,
-        place: Place<'a>,
-    ) -> Later<'a, Result<(ToolAnswer, Structured), ToolTrouble>> {
+        index: RequestIndex<'a>,
+    ) -> Later<'a, Result<(ToolAnswer, Structured), ToolServerError>> {
         Box::pin(async move {
-            let result = self.make(tool, input, place).await;
-            let mut result = result.map_err(|trouble| self.trouble(&trouble))?;
+            let result = self.call_tool(tool, input, index).await;
+            let mut result = result.map_err(|error| self.tool_error(&error))?;
             known::process().scrub().value(&mut result);
             let broken =
-                || Trouble::Lost("answered with something that is not a tool result".to_owned());
-            content::read(&result).ok_or_else(|| self.trouble(&broken()))
+                || McpError::Lost("answered with something that is not a tool result".to_owned());
+            content::read(&result).ok_or_else(|| self.tool_error(&broken()))
         })
     }
 }

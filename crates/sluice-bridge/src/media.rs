@@ -75,7 +75,7 @@ pub(crate) fn decoded_len(data: &str) -> usize {
 }
 
 /// The `media` of an answer: an object for one file, a list for several.
-pub fn envelope<'f>(files: impl IntoIterator<Item = &'f File>) -> Option<Value> {
+pub fn media_value<'f>(files: impl IntoIterator<Item = &'f File>) -> Option<Value> {
     let mut all: Vec<Value> = files.into_iter().filter_map(File::media).collect();
     match all.len() {
         0 => None,
@@ -93,22 +93,22 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_handed_on_as_far_as_it_fits() {
+    fn a_file_is_passed_on_if_it_fits() {
         let small = inline("aGk=".to_owned());
         let url = "data:image/png;base64,aGk=".to_owned();
         let mime = "image/png".to_owned();
         assert_eq!(small.emission(), Some(Emission::Media { url: url.clone(), mime }));
-        assert_eq!(envelope([&small]), Some(json!({"url": url, "mime": "image/png"})));
+        assert_eq!(media_value([&small]), Some(json!({"url": url, "mime": "image/png"})));
         let far = "https://example.com/a.png".to_owned();
         let far = File { mime: "image/*".to_owned(), content: FileContent::Url(far) };
-        let both = envelope([&small, &far]).expect("there are two");
+        let both = media_value([&small, &far]).expect("there are two");
         assert_eq!(both[1], json!({"url": "https://example.com/a.png", "mime": "image/*"}));
-        // Too large for a part of a stream, not for the answer.
+        // Too large for a part of a stream, but not for the answer.
         let large = inline("A".repeat(MEDIA_PART_BYTES_MAX / 3 * 4 + 8));
         assert_eq!(large.emission(), None);
-        assert!(envelope([&large]).is_some());
+        assert!(media_value([&large]).is_some());
         let huge = inline("A".repeat(4 * 1024 * 1024));
-        assert_eq!((huge.emission(), envelope([&huge])), (None, None));
+        assert_eq!((huge.emission(), media_value([&huge])), (None, None));
         let dropped = json!({"mime": "image/png", "bytes": 3_145_728, "dropped": true});
         assert_eq!(huge.artefact(), dropped);
     }

@@ -4,7 +4,7 @@
 //! has the dispatch number, so the adapter needs no state and answers the same after a crash.
 
 mod behaviour;
-mod read;
+mod parse;
 
 #[cfg(test)]
 mod tests;
@@ -32,12 +32,12 @@ pub struct Script {
 impl Script {
     /// Parses a script, YAML or JSON. Reports all problems with their positions.
     pub fn parse(text: &str) -> Result<Script, Vec<Diagnostic>> {
-        Ok(Script { entries: read::script(text)? })
+        Ok(Script { entries: parse::script(text)? })
     }
 
     /// Whether the script has an entry for the step or instance, except `*`.
     pub fn names(&self, step: &str) -> bool {
-        self.own(step).is_some()
+        self.entry_for(step).is_some()
     }
 
     /// The steps and instances with entries, except `*`.
@@ -45,29 +45,29 @@ impl Script {
         self.entries.keys().map(String::as_str).filter(|key| *key != ANY)
     }
 
-    fn own(&self, step: &str) -> Option<&Vec<Behaviour>> {
+    fn entry_for(&self, step: &str) -> Option<&Vec<Behaviour>> {
         // A caller might pass `*`, although it is not a step id.
         let step = Some(step).filter(|step| *step != ANY)?;
-        self.entries.get(step).or_else(|| self.entries.get(base(step)?))
+        self.entries.get(step).or_else(|| self.entries.get(base_step(step)?))
     }
 
     /// Highest cost of an answer for the step.
-    fn dearest(&self, step: &str) -> Money {
-        let list = self.own(step).or_else(|| self.entries.get(ANY));
+    fn max_cost(&self, step: &str) -> Money {
+        let list = self.entry_for(step).or_else(|| self.entries.get(ANY));
         list.into_iter().flatten().map(Behaviour::cost).max().unwrap_or_default()
     }
 
     fn behaviour(&self, request: &Request) -> Option<&Behaviour> {
-        let list = self.own(&request.step).or_else(|| self.entries.get(ANY))?;
+        let list = self.entry_for(&request.step).or_else(|| self.entries.get(ANY))?;
         let at = usize::try_from(request.dispatch_no).unwrap_or(usize::MAX).saturating_sub(1);
         list.get(at).or(list.last())
     }
 }
 
 /// The step of an instance: `step` for `step[3]`.
-fn base(step: &str) -> Option<&str> {
-    let (base, _) = step.strip_suffix(']')?.rsplit_once('[')?;
-    Some(base)
+fn base_step(step: &str) -> Option<&str> {
+    let (base_step, _) = step.strip_suffix(']')?.rsplit_once('[')?;
+    Some(base_step)
 }
 
 /// Adapter that follows a script.
@@ -77,6 +77,7 @@ pub struct MockAdapter {
 }
 
 impl MockAdapter {
+    /// An adapter that follows `script`.
     pub fn new(script: Script) -> MockAdapter {
         MockAdapter { script }
     }
@@ -97,7 +98,7 @@ impl Adapter for MockAdapter {
 
     /// The script has the cost of each answer.
     fn quote(&self, step: &str) -> Quote {
-        Quote::AtMost(self.script.dearest(step))
+        Quote::AtMost(self.script.max_cost(step))
     }
 
     fn execute<'a>(&'a self, request: &'a Request, call: &'a dyn Call) -> Later<'a, Execution> {
@@ -119,7 +120,7 @@ fn done<'a>(answer: Answer) -> Later<'a, Execution> {
 }
 
 fn unscripted(step: &str) -> Answer {
-    let shown = base(step).unwrap_or(step);
+    let shown = base_step(step).unwrap_or(step);
     let message = format!(
         "the mock script has no entry for step `{step}`; \
          add `{shown}: {{text: \"…\"}}` to it, or `\"*\": {{text: \"…\"}}` for all other steps"

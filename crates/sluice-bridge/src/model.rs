@@ -27,7 +27,7 @@ pub(crate) mod sse;
 mod tests;
 mod turn;
 
-use crate::directory::{Connection, Kit};
+use crate::directory::{AdapterContext, Connection};
 use crate::limits::{COMPLAINT_READ_BYTES_MAX, DISPATCH_MS_MAX, HEALTH_MS};
 use crate::media;
 use crate::normalise::{object_in, object_of};
@@ -36,8 +36,8 @@ use crate::outbound::{Redirects, Request as Outgoing};
 use crate::secret::Secret;
 use crate::secret::keyring::NamedSecret;
 use crate::secret::scrub::Scrub;
-use crate::wire::{Place, Wire};
-use dialect::{Dialect, Shape};
+use crate::wire::{RequestIndex, Wire};
+use dialect::{AnswerFormat, Dialect};
 use failure::error;
 use offer::Toolbox;
 use progress::Progress;
@@ -64,17 +64,17 @@ pub struct ModelAdapter {
 }
 
 /// A dispatch in progress.
-struct Job<'a> {
+struct ModelCall<'a> {
     request: &'a Request,
     call: &'a dyn Call,
     key: Option<&'a Secret>,
-    shape: Shape<'a>,
+    format: AnswerFormat<'a>,
     until: Instant,
 }
 
 impl ModelAdapter {
     /// Adapter for a model provider; `None` if the provider is unknown.
-    pub fn of(kit: &Kit, connection: &Connection) -> Option<ModelAdapter> {
+    pub fn for_connection(kit: &AdapterContext, connection: &Connection) -> Option<ModelAdapter> {
         let base = connection.base_url.as_deref();
         let dialect: Box<dyn Dialect> = match connection.provider.as_str() {
             "openai" => Box::new(openai::OpenAi::at(base)),
@@ -119,8 +119,8 @@ impl ModelAdapter {
             Ok(key) => key,
             Err(trouble) => return Answer { error: Some(trouble), ..Answer::default() },
         };
-        let shape = shape(request);
-        let job = Job { request, call, key: key.as_ref(), shape, until };
+        let format = answer_format(request);
+        let job = ModelCall { request, call, key: key.as_ref(), format, until };
         let mut progress = Progress::new();
         let ended = tokio::select! {
             biased;
@@ -135,11 +135,11 @@ impl ModelAdapter {
 
     fn answer(
         &self,
-        job: &Job<'_>,
+        job: &ModelCall<'_>,
         mut progress: Progress,
         ended: Result<(), CallError>,
     ) -> Answer {
-        progress.keep();
+        progress.capture_turn();
         let mut usage = progress.usage();
         if usage.model.is_none() {
             usage.model.clone_from(&job.request.model);
@@ -147,14 +147,14 @@ impl ModelAdapter {
         let mut answer = Answer { usage, ..Answer::default() };
         match ended {
             Ok(()) => {
-                answer.outputs = self.outputs(&progress.draft.text, job.shape);
-                answer.media = media::envelope(&progress.capture.media);
+                answer.outputs = self.outputs(&progress.draft.text, job.format);
+                answer.media = media::media_value(&progress.capture.media);
                 // An image or audio alone is an answer without text.
                 let silent = progress.draft.text.is_empty() && answer.media.is_some();
                 answer.text = (!silent).then_some(progress.draft.text);
             }
             Err(mut trouble) => {
-                trouble.message = scrubbed(job.key, &trouble.message);
+                trouble.message = redacted(job.key, &trouble.message);
                 // The journal records the text that the last turn produced
                 // before it failed, but nothing of a cancelled call.
                 let kept = trouble.code != CallErrorCode::Cancelled;
@@ -168,19 +168,19 @@ impl ModelAdapter {
     }
 
     /// Parses the requested object, or finds the most likely one in the text.
-    fn outputs(&self, text: &str, shape: Shape<'_>) -> Option<Map<String, Value>> {
-        if matches!(shape, Shape::Text) {
+    fn outputs(&self, text: &str, format: AnswerFormat<'_>) -> Option<Map<String, Value>> {
+        if matches!(format, AnswerFormat::Text) {
             return None;
         }
         let mut object = Value::Object(object_of(text).or_else(|| object_in(text))?);
-        self.dialect.unpack(&mut object, shape);
+        self.dialect.unpack(&mut object, format);
         match object {
             Value::Object(fields) => Some(fields),
             _ => None,
         }
     }
 
-    async fn look(&self) -> Health {
+    async fn check_health(&self) -> Health {
         let Ok(key) = self.key() else { return Health::Degraded };
         let mut headers = HeaderMap::new();
         headers.extend(self.dialect.headers());
@@ -197,7 +197,7 @@ impl ModelAdapter {
             answer_bytes_max: COMPLAINT_READ_BYTES_MAX,
             redirects: Redirects::Keep,
         };
-        match self.wire.open(Place::ASIDE, &request).await {
+        match self.wire.open(RequestIndex::OUTSIDE_DISPATCH, &request).await {
             Ok(incoming) => match incoming.status() {
                 401 | 403 | 500.. => Health::Degraded,
                 _ => Health::Healthy,
@@ -220,7 +220,7 @@ impl Adapter for ModelAdapter {
     }
 
     fn health(&self) -> Later<'_, Health> {
-        Box::pin(self.look())
+        Box::pin(self.check_health())
     }
 
     fn execute<'a>(&'a self, request: &'a Request, call: &'a dyn Call) -> Later<'a, Execution> {
@@ -228,16 +228,16 @@ impl Adapter for ModelAdapter {
     }
 }
 
-fn shape(request: &Request) -> Shape<'_> {
+fn answer_format(request: &Request) -> AnswerFormat<'_> {
     match (request.output_strategy, &request.output_schema) {
-        (OutputStrategy::Text, _) => Shape::Text,
-        (OutputStrategy::Structured, Some(schema)) => Shape::Fits(schema),
-        (OutputStrategy::Structured | OutputStrategy::Json, _) => Shape::Object,
+        (OutputStrategy::Text, _) => AnswerFormat::Text,
+        (OutputStrategy::Structured, Some(schema)) => AnswerFormat::Schema(schema),
+        (OutputStrategy::Structured | OutputStrategy::Json, _) => AnswerFormat::Object,
     }
 }
 
 /// Redacts the key, which a provider may repeat.
-fn scrubbed(key: Option<&Secret>, message: &str) -> String {
+fn redacted(key: Option<&Secret>, message: &str) -> String {
     match Scrub::new(key) {
         Ok(scrub) => scrub.text(message).into_owned(),
         Err(_) => "the provider failed, and its message cannot be shown".to_owned(),

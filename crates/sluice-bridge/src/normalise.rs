@@ -14,7 +14,7 @@ mod scan;
 #[cfg(test)]
 mod tests;
 
-use scan::Found;
+use scan::FoundValue;
 use serde_json::{Map, Value};
 use sluice_core::limits::DOCUMENT_DEPTH_MAX;
 
@@ -54,7 +54,7 @@ struct Rank {
     filled: bool,
 }
 
-fn object(text: &str, found: &Found) -> Option<Map<String, Value>> {
+fn object(text: &str, found: &FoundValue) -> Option<Map<String, Value>> {
     if found.depth > DOCUMENT_DEPTH_MAX || text.as_bytes()[found.range.start] != b'{' {
         return None;
     }
@@ -62,7 +62,7 @@ fn object(text: &str, found: &Found) -> Option<Map<String, Value>> {
 }
 
 /// Whether a fence opens directly before and closes directly after.
-fn is_fenced(text: &str, found: &Found) -> bool {
+fn is_fenced(text: &str, found: &FoundValue) -> bool {
     let after = text[found.range.end..].trim_ascii_start();
     if !after.starts_with("```") {
         return false;

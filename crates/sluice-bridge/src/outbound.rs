@@ -22,12 +22,12 @@ use crate::limits::{
     CONNECT_MS, POOL_IDLE_MAX, POOL_IDLE_MS, PORTS_MAX, REDIRECTS_MAX, REQUEST_BYTES_MAX,
 };
 use allow::AllowList;
-use error::{OutboundError, Refusal, told};
+use error::{OutboundError, OutboundRefusal, translate_error};
 use host::Host;
 use redirect::Hop;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method, Response, Url};
-use resolve::{Guard, Names, SystemNames};
+use resolve::{Guard, NameResolver, SystemResolver};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -87,7 +87,7 @@ impl Request {
 
 /// A complete response.
 #[derive(Debug)]
-pub struct Answer {
+pub struct HttpResponse {
     /// HTTP status.
     pub status: u16,
     /// Response headers.
@@ -96,9 +96,9 @@ pub struct Answer {
     pub body: Vec<u8>,
 }
 
-/// A response whose body is still arriving.
+/// A response with a body that is still arriving.
 #[derive(Debug)]
-pub struct Reply {
+pub struct StreamingResponse {
     /// HTTP status.
     pub status: u16,
     /// Response headers.
@@ -109,11 +109,11 @@ pub struct Reply {
     answer_bytes_max: usize,
 }
 
-impl Reply {
+impl StreamingResponse {
     /// Next part of the body; `None` at its end.
     pub async fn chunk(&mut self) -> Result<Option<Vec<u8>>, OutboundError> {
         let chunk = timeout_at(self.until, self.response.chunk()).await;
-        let Some(chunk) = chunk.map_err(|_| OutboundError::Late)?.map_err(told)? else {
+        let Some(chunk) = chunk.map_err(|_| OutboundError::Late)?.map_err(translate_error)? else {
             return Ok(None);
         };
         self.read += chunk.len();
@@ -128,7 +128,7 @@ impl Reply {
 #[derive(Debug)]
 pub struct Outbound {
     allow: Arc<AllowList>,
-    names: Arc<dyn Names>,
+    names: Arc<dyn NameResolver>,
     /// One client per port, because name resolution does not know the port.
     clients: Mutex<BTreeMap<u16, Client>>,
 }
@@ -136,33 +136,33 @@ pub struct Outbound {
 impl Outbound {
     /// A client for public addresses and those that the list allows.
     pub fn new(allow: AllowList) -> Outbound {
-        Outbound::with_names(allow, Arc::new(SystemNames))
+        Outbound::with_names(allow, Arc::new(SystemResolver))
     }
 
     /// A client with another name resolver.
-    pub fn with_names(allow: AllowList, names: Arc<dyn Names>) -> Outbound {
+    pub fn with_names(allow: AllowList, names: Arc<dyn NameResolver>) -> Outbound {
         Outbound { allow: Arc::new(allow), names, clients: Mutex::default() }
     }
 
     /// Checks a URL as far as possible without resolving its host.
-    pub fn check(&self, url: &str) -> Result<(), Refusal> {
-        self.judge(&parse(url)?).map(|_| ())
+    pub fn check(&self, url: &str) -> Result<(), OutboundRefusal> {
+        self.check_url(&parse(url)?).map(|_| ())
     }
 
     /// Sends a request and reads the whole response.
-    pub async fn send(&self, request: &Request) -> Result<Answer, OutboundError> {
+    pub async fn send(&self, request: &Request) -> Result<HttpResponse, OutboundError> {
         let mut reply = self.open(request).await?;
         let mut body = Vec::new();
         while let Some(chunk) = reply.chunk().await? {
             body.extend_from_slice(&chunk);
         }
-        Ok(Answer { status: reply.status, headers: reply.headers, body })
+        Ok(HttpResponse { status: reply.status, headers: reply.headers, body })
     }
 
     /// Sends a request and returns when the response's head has arrived.
-    pub async fn open(&self, request: &Request) -> Result<Reply, OutboundError> {
+    pub async fn open(&self, request: &Request) -> Result<StreamingResponse, OutboundError> {
         if request.body.len() > REQUEST_BYTES_MAX {
-            return Err(Refusal::LongRequest.into());
+            return Err(OutboundRefusal::LongRequest.into());
         }
         let until = Instant::now() + request.patience;
         let mut hop = Hop::first(request)?;
@@ -178,7 +178,7 @@ impl Outbound {
                 }
             }
             drop(hop);
-            return Ok(Reply {
+            return Ok(StreamingResponse {
                 status: response.status().as_u16(),
                 headers: response.headers().clone(),
                 response,
@@ -187,15 +187,15 @@ impl Outbound {
                 answer_bytes_max: request.answer_bytes_max,
             });
         }
-        Err(Refusal::Redirects.into())
+        Err(OutboundRefusal::Redirects.into())
     }
 
     /// Whether a server accepts connections at a URL. Nothing is sent.
     pub async fn reach(&self, url: &str, patience: Duration) -> Result<(), OutboundError> {
         let url = parse(url)?;
-        let guard = self.judge(&url)?;
+        let guard = self.check_url(&url)?;
         let connect = async {
-            let open = match Host::of(&url).ok_or(Refusal::NoUrl)? {
+            let open = match Host::of(&url).ok_or(OutboundRefusal::NoUrl)? {
                 Host::Address(address) => vec![SocketAddr::new(address, guard.port)],
                 Host::Name(name) => guard.look_up(name).await?,
             };
@@ -210,37 +210,37 @@ impl Outbound {
     }
 
     async fn call(&self, hop: &Hop, until: Instant) -> Result<Response, OutboundError> {
-        let guard = self.judge(&hop.url)?;
+        let guard = self.check_url(&hop.url)?;
         let request = self
             .client(guard)?
             .request(hop.method.clone(), hop.url.clone())
             .headers(hop.headers.clone())
             .body(hop.body.clone());
         let response = timeout_at(until, request.send()).await.map_err(|_| OutboundError::Late)?;
-        response.map_err(told)
+        response.map_err(translate_error)
     }
 
     /// Checks a URL: an address now, a name when it is resolved.
-    fn judge(&self, url: &Url) -> Result<Guard, Refusal> {
-        let port = url.port_or_known_default().ok_or(Refusal::NoUrl)?;
+    fn check_url(&self, url: &Url) -> Result<Guard, OutboundRefusal> {
+        let port = url.port_or_known_default().ok_or(OutboundRefusal::NoUrl)?;
         let (allow, names) = (Arc::clone(&self.allow), Arc::clone(&self.names));
         let guard = Guard { allow, names, port };
-        if let Host::Address(address) = Host::of(url).ok_or(Refusal::NoUrl)?
+        if let Host::Address(address) = Host::of(url).ok_or(OutboundRefusal::NoUrl)?
             && let Some(why) = guard.closed(None, address)
         {
             let to = SocketAddr::new(address, port);
-            return Err(Refusal::closed(&address.to_string(), to, why));
+            return Err(OutboundRefusal::closed(&address.to_string(), to, why));
         }
         Ok(guard)
     }
 
-    fn client(&self, guard: Guard) -> Result<Client, Refusal> {
+    fn client(&self, guard: Guard) -> Result<Client, OutboundRefusal> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = clients.get(&guard.port) {
             return Ok(client.clone());
         }
         let port = guard.port;
-        let client = build(guard).map_err(|error| Refusal::NoClient(error.to_string()))?;
+        let client = build(guard).map_err(|error| OutboundRefusal::NoClient(error.to_string()))?;
         // Beyond the limit, connections are not pooled.
         if clients.len() < PORTS_MAX {
             clients.insert(port, client.clone());
@@ -265,16 +265,16 @@ fn build(guard: Guard) -> reqwest::Result<Client> {
 }
 
 /// Parses a URL and checks that it is HTTP, with a host and without user or password.
-fn parse(url: &str) -> Result<Url, Refusal> {
-    let url = Url::parse(url).map_err(|_| Refusal::NoUrl)?;
+fn parse(url: &str) -> Result<Url, OutboundRefusal> {
+    let url = Url::parse(url).map_err(|_| OutboundRefusal::NoUrl)?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(Refusal::Scheme(url.scheme().to_owned()));
+        return Err(OutboundRefusal::Scheme(url.scheme().to_owned()));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(Refusal::UserInfo);
+        return Err(OutboundRefusal::UserInfo);
     }
     if Host::of(&url).is_none() {
-        return Err(Refusal::NoUrl);
+        return Err(OutboundRefusal::NoUrl);
     }
     Ok(url)
 }

@@ -10,8 +10,8 @@
 pub mod callback;
 pub mod dispatch;
 mod figure;
+mod non_finite;
 pub mod parts;
-mod plain;
 #[cfg(test)]
 mod tests;
 
@@ -45,7 +45,7 @@ pub const DISPATCH_TOKEN: &str = "x-dispatch-token";
 pub struct BadBody(pub String);
 
 impl BadBody {
-    fn of(error: &serde_json::Error) -> BadBody {
+    fn from_json_error(error: &serde_json::Error) -> BadBody {
         // The parser's message names fields and positions; of the body it contains at
         // most an invalid token.
         let message: String = error.to_string().chars().take(200).collect();
@@ -69,31 +69,31 @@ impl CancelBody {
     /// Parses a body.
     pub fn read(bytes: &[u8]) -> Result<CancelBody, BadBody> {
         let body: CancelBody =
-            serde_json::from_slice(bytes).map_err(|error| BadBody::of(&error))?;
+            serde_json::from_slice(bytes).map_err(|error| BadBody::from_json_error(&error))?;
         check_step(&body.step_id)?;
         Ok(body)
     }
 
     /// Identifies the dispatch.
-    pub fn key(&self) -> Key {
-        Key::of(self.run_id, &self.step_id, self.dispatch_no)
+    pub fn key(&self) -> DispatchHash {
+        DispatchHash::new(self.run_id, &self.step_id, self.dispatch_no)
     }
 }
 
 /// Identifies a dispatch: SHA-256 of run, step and dispatch number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key([u8; 32]);
+pub struct DispatchHash([u8; 32]);
 
-impl Key {
+impl DispatchHash {
     /// Identifies the given dispatch.
-    pub fn of(run: RunId, step: &str, dispatch_no: u32) -> Key {
+    pub fn new(run: RunId, step: &str, dispatch_no: u32) -> DispatchHash {
         // Unambiguous, because run ids have a fixed length and numbers contain no line
         // break.
-        Key(Sha256::digest(format!("{run}\n{dispatch_no}\n{step}")).into())
+        DispatchHash(Sha256::digest(format!("{run}\n{dispatch_no}\n{step}")).into())
     }
 
     /// Parses the `Display` form.
-    pub fn parse(text: &str) -> Option<Key> {
+    pub fn parse(text: &str) -> Option<DispatchHash> {
         let mut key = [0; 32];
         if text.len() != 64 || !text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
             return None;
@@ -101,17 +101,17 @@ impl Key {
         for (at, byte) in key.iter_mut().enumerate() {
             *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
         }
-        Some(Key(key))
+        Some(DispatchHash(key))
     }
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for DispatchHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
-impl fmt::Debug for Key {
+impl fmt::Debug for DispatchHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }

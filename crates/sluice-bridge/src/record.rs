@@ -7,12 +7,12 @@ use crate::limits::RECORDING_BYTES_MAX;
 use crate::outbound::Request;
 use crate::outbound::error::OutboundError;
 use crate::recording::{
-    self, Asked, Chunk, End, Exchange, Failure, Header, KeptAnswer, KeptFile, KeptTool, Outcome,
-    VERSION,
+    self, RecordedAnswer, RecordedChunk, RecordedExchange, RecordedFailure, RecordedFile,
+    RecordedOutcome, RecordedRequest, RecordedTool, RecordingHeader, ResponseEnd, VERSION,
 };
 use crate::secret::known;
-use crate::tools::{Structured, Tool, ToolAnswer, ToolServer, ToolTrouble};
-use crate::wire::{Incoming, Place, Wire};
+use crate::tools::{Structured, Tool, ToolAnswer, ToolServer, ToolServerError};
+use crate::wire::{Incoming, RequestIndex, Wire};
 use reqwest::header::HeaderMap;
 use serde::Serialize;
 use serde_json::Value;
@@ -27,7 +27,7 @@ use std::time::Duration;
 
 /// The recording is incomplete.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotKept {
+pub enum RecordingError {
     /// The file cannot be written.
     #[error("the recording cannot be written: {0}")]
     Unwritable(io::ErrorKind),
@@ -39,30 +39,31 @@ pub enum NotKept {
 /// A recording in progress.
 #[derive(Debug)]
 pub struct Recorder {
-    state: Mutex<State>,
+    state: Mutex<RecorderState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct RecorderState {
     file: BufWriter<File>,
     bytes: usize,
     exchanges: usize,
-    trouble: Option<NotKept>,
+    error: Option<RecordingError>,
 }
 
 impl Recorder {
     /// Creates the recording and truncates an existing file. The file is readable only by
     /// its owner, because it contains prompts and answers.
-    pub fn create(path: &Path) -> Result<Arc<Recorder>, NotKept> {
+    pub fn create(path: &Path) -> Result<Arc<Recorder>, RecordingError> {
         let mut options = OpenOptions::new();
         let file = options.write(true).create(true).truncate(true).mode(0o600).open(path);
-        let file = file.map_err(|error| NotKept::Unwritable(error.kind()))?;
-        let state = State { file: BufWriter::new(file), bytes: 0, exchanges: 0, trouble: None };
+        let file = file.map_err(|error| RecordingError::Unwritable(error.kind()))?;
+        let state =
+            RecorderState { file: BufWriter::new(file), bytes: 0, exchanges: 0, error: None };
         let recorder = Recorder { state: Mutex::new(state) };
         let mut state = recorder.state();
-        state.line(&Header { sluice_recording: VERSION });
-        match state.trouble.take() {
-            Some(trouble) => Err(trouble),
+        state.line(&RecordingHeader { sluice_recording: VERSION });
+        match state.error.take() {
+            Some(error) => Err(error),
             None => {
                 drop(state);
                 Ok(Arc::new(recorder))
@@ -81,46 +82,46 @@ impl Recorder {
     }
 
     /// Returns the number of recorded exchanges, or why the recording is incomplete.
-    pub fn finish(&self) -> Result<usize, NotKept> {
+    pub fn finish(&self) -> Result<usize, RecordingError> {
         let mut state = self.state();
         if let Err(error) = state.file.flush() {
-            state.trouble.get_or_insert(NotKept::Unwritable(error.kind()));
+            state.error.get_or_insert(RecordingError::Unwritable(error.kind()));
         }
-        match &state.trouble {
-            Some(trouble) => Err(trouble.clone()),
+        match &state.error {
+            Some(error) => Err(error.clone()),
             None => Ok(state.exchanges),
         }
     }
 
-    fn keep(&self, place: Place<'_>, asked: Asked, outcome: Outcome) {
-        let step = place.step.to_owned();
-        let (dispatch_no, number) = (place.dispatch_no, place.number);
+    fn record(&self, index: RequestIndex<'_>, asked: RecordedRequest, outcome: RecordedOutcome) {
+        let step = index.step.to_owned();
+        let (dispatch_no, number) = (index.dispatch_no, index.number);
         let mut state = self.state();
-        state.line(&Exchange { step, dispatch_no, number, asked, outcome });
+        state.line(&RecordedExchange { step, dispatch_no, number, request: asked, outcome });
         state.exchanges += 1;
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, RecorderState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl RecorderState {
     fn line(&mut self, line: &impl Serialize) {
-        if self.trouble.is_some() {
+        if self.error.is_some() {
             return;
         }
         let mut text = serde_json::to_vec(line).expect("what is kept can be written as JSON");
         text.push(b'\n');
         self.bytes += text.len();
         if self.bytes > RECORDING_BYTES_MAX {
-            self.trouble = Some(NotKept::TooLong);
+            self.error = Some(RecordingError::TooLong);
             return;
         }
         // Flushed at once, so that a crash loses nothing.
-        let written = self.file.write_all(&text).and_then(|()| self.file.flush());
-        if let Err(error) = written {
-            self.trouble = Some(NotKept::Unwritable(error.kind()));
+        let encode = self.file.write_all(&text).and_then(|()| self.file.flush());
+        if let Err(error) = encode {
+            self.error = Some(RecordingError::Unwritable(error.kind()));
         }
     }
 }
@@ -146,26 +147,26 @@ impl Wire for RecordedWire {
 
     fn open<'a>(
         &'a self,
-        place: Place<'a>,
+        index: RequestIndex<'a>,
         request: &'a Request,
     ) -> Later<'a, Result<Box<dyn Incoming>, OutboundError>> {
         Box::pin(async move {
-            let opened = self.wire.open(place, request).await;
-            if place.is_aside() {
+            let opened = self.wire.open(index, request).await;
+            if index.is_outside_dispatch() {
                 return opened;
             }
             // After the call: only then all of its secrets are known.
-            let asked = Asked::request(request);
+            let asked = RecordedRequest::request(request);
             match opened {
-                Ok(incoming) => Ok(Box::new(Recorded {
+                Ok(incoming) => Ok(Box::new(RecordedResponse {
                     recorder: Arc::clone(&self.recorder),
-                    place: (place.step.to_owned(), place.dispatch_no, place.number),
-                    asked: Some(asked),
+                    index: (index.step.to_owned(), index.dispatch_no, index.number),
+                    request: Some(asked),
                     incoming,
                     parts: Vec::new(),
                 }) as Box<dyn Incoming>),
                 Err(error) => {
-                    self.recorder.keep(place, asked, Outcome::Failed(failure(&error)));
+                    self.recorder.record(index, asked, RecordedOutcome::Failed(failure(&error)));
                     Err(error)
                 }
             }
@@ -174,31 +175,31 @@ impl Wire for RecordedWire {
 }
 
 /// A response that is recorded while it is read.
-struct Recorded {
+struct RecordedResponse {
     recorder: Arc<Recorder>,
-    place: (String, u32, u32),
+    index: (String, u32, u32),
     /// `None` once it is recorded.
-    asked: Option<Asked>,
+    request: Option<RecordedRequest>,
     incoming: Box<dyn Incoming>,
     parts: Vec<Vec<u8>>,
 }
 
-impl Recorded {
-    fn keep(&mut self, end: End) {
-        let Some(asked) = self.asked.take() else { return };
-        let outcome = Outcome::Answered {
+impl RecordedResponse {
+    fn record(&mut self, end: ResponseEnd) {
+        let Some(asked) = self.request.take() else { return };
+        let outcome = RecordedOutcome::Answered {
             status: self.incoming.status(),
             headers: recording::answered_headers(self.incoming.headers()),
             chunks: recording::chunks(std::mem::take(&mut self.parts)),
             end,
         };
-        let (step, dispatch_no, number) = &self.place;
-        let place = Place { step, dispatch_no: *dispatch_no, number: *number };
-        self.recorder.keep(place, asked, outcome);
+        let (step, dispatch_no, number) = &self.index;
+        let index = RequestIndex { step, dispatch_no: *dispatch_no, number: *number };
+        self.recorder.record(index, asked, outcome);
     }
 }
 
-impl Incoming for Recorded {
+impl Incoming for RecordedResponse {
     fn status(&self) -> u16 {
         self.incoming.status()
     }
@@ -212,32 +213,32 @@ impl Incoming for Recorded {
             let chunk = self.incoming.chunk().await;
             match &chunk {
                 Ok(Some(part)) => self.parts.push(part.clone()),
-                Ok(None) => self.keep(End::Whole),
-                Err(error) => self.keep(End::Failed(failure(error))),
+                Ok(None) => self.record(ResponseEnd::Whole),
+                Err(error) => self.record(ResponseEnd::Failed(failure(error))),
             }
             chunk
         })
     }
 }
 
-impl Drop for Recorded {
+impl Drop for RecordedResponse {
     fn drop(&mut self) {
-        self.keep(End::Left);
+        self.record(ResponseEnd::Left);
     }
 }
 
 /// Redacts an error message.
-fn clean(why: &str) -> String {
+fn redacted(why: &str) -> String {
     known::process().scrub().text(why).into_owned()
 }
 
-fn failure(error: &OutboundError) -> Failure {
+fn failure(error: &OutboundError) -> RecordedFailure {
     match error {
-        OutboundError::Unreachable(why) => Failure::Unreached(clean(why)),
-        OutboundError::Late => Failure::Late,
-        OutboundError::Broken => Failure::Broken,
-        OutboundError::TooLong(most) => Failure::TooLong(*most),
-        OutboundError::Refused(refusal) => Failure::Refused(clean(&refusal.to_string())),
+        OutboundError::Unreachable(why) => RecordedFailure::Unreached(redacted(why)),
+        OutboundError::Late => RecordedFailure::Late,
+        OutboundError::Broken => RecordedFailure::Broken,
+        OutboundError::TooLong(most) => RecordedFailure::TooLong(*most),
+        OutboundError::Refused(refusal) => RecordedFailure::Refused(redacted(&refusal.to_string())),
     }
 }
 
@@ -248,17 +249,22 @@ struct RecordedTools {
 }
 
 impl RecordedTools {
-    fn keep(&self, place: Place<'_>, asked: Asked, answer: Result<Vec<u8>, &ToolTrouble>) {
+    fn record(
+        &self,
+        index: RequestIndex<'_>,
+        asked: RecordedRequest,
+        answer: Result<Vec<u8>, &ToolServerError>,
+    ) {
         let outcome = match answer {
-            Ok(text) => Outcome::Answered {
+            Ok(text) => RecordedOutcome::Answered {
                 status: 200,
                 headers: BTreeMap::new(),
-                chunks: vec![Chunk::of(text)],
-                end: End::Whole,
+                chunks: vec![RecordedChunk::from_bytes(text)],
+                end: ResponseEnd::Whole,
             },
-            Err(trouble) => Outcome::Failed(Failure::Refused(clean(&trouble.0))),
+            Err(error) => RecordedOutcome::Failed(RecordedFailure::Refused(redacted(&error.0))),
         };
-        self.recorder.keep(place, asked, outcome);
+        self.recorder.record(index, asked, outcome);
     }
 }
 
@@ -271,53 +277,44 @@ impl ToolServer for RecordedTools {
         self.server.reads_only(tool)
     }
 
-    fn tools(&self) -> Later<'_, Result<Arc<[Tool]>, ToolTrouble>> {
+    fn tools(&self) -> Later<'_, Result<Arc<[Tool]>, ToolServerError>> {
         Box::pin(async move {
             let listed = self.server.tools().await;
             let kept = listed.as_ref().map(|tools| {
-                let kept = tools.iter().cloned().map(|tool| KeptTool {
+                let kept = tools.iter().cloned().map(|tool| RecordedTool {
                     name: tool.name,
                     description: tool.description,
                     input_schema: tool.input_schema,
                     read_only: tool.read_only,
                 });
-                written(&kept.collect::<Vec<KeptTool>>())
+                encode(&kept.collect::<Vec<RecordedTool>>())
             });
-            self.keep(Place::ASIDE, Asked::tools(self.name()), kept);
+            self.record(RequestIndex::OUTSIDE_DISPATCH, RecordedRequest::tools(self.name()), kept);
             listed
         })
     }
 
-    fn call<'a>(
+    fn call_structured<'a>(
         &'a self,
         tool: &'a str,
         input: &'a Value,
-        place: Place<'a>,
-    ) -> Later<'a, Result<ToolAnswer, ToolTrouble>> {
-        Box::pin(async move { Ok(self.call_whole(tool, input, place).await?.0) })
-    }
-
-    fn call_whole<'a>(
-        &'a self,
-        tool: &'a str,
-        input: &'a Value,
-        place: Place<'a>,
-    ) -> Later<'a, Result<(ToolAnswer, Structured), ToolTrouble>> {
+        index: RequestIndex<'a>,
+    ) -> Later<'a, Result<(ToolAnswer, Structured), ToolServerError>> {
         Box::pin(async move {
-            let answered = self.server.call_whole(tool, input, place).await;
+            let answered = self.server.call_structured(tool, input, index).await;
             let kept = answered.as_ref().map(|(answer, structured)| {
                 let (text, structured) = (answer.text.clone(), structured.clone());
-                let files = answer.files.iter().map(KeptFile::from).collect();
-                written(&KeptAnswer { text, failed: answer.failed, structured, files })
+                let files = answer.files.iter().map(RecordedFile::from).collect();
+                encode(&RecordedAnswer { text, failed: answer.failed, structured, files })
             });
-            self.keep(place, Asked::tool(tool, input), kept);
+            self.record(index, RecordedRequest::tool(tool, input), kept);
             answered
         })
     }
 }
 
-fn written(kept: &impl Serialize) -> Vec<u8> {
+fn encode(kept: &impl Serialize) -> Vec<u8> {
     let text = serde_json::to_vec(kept).expect("what is kept can be written as JSON");
-    let clean = known::process().scrub().bytes(&text);
-    clean.unwrap_or(text)
+    let redacted = known::process().scrub().bytes(&text);
+    redacted.unwrap_or(text)
 }

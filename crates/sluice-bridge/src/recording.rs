@@ -5,14 +5,14 @@
 //! transport of their server.
 //!
 //! INVARIANT: a recording contains no known secret. Only the values of known headers are
-//! recorded, and no query value whose name looks like a key.
+//! recorded, and no query value with a name that looks like a key.
 
-mod events;
+mod redact_stream;
 
 use crate::media::{File, FileContent};
 use crate::secret::known;
 use crate::secret::scrub::REDACTED;
-use crate::wire::Place;
+use crate::wire::RequestIndex;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::Url;
@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 
 /// Format version.
 pub(crate) const VERSION: u32 = 1;
-/// Request headers whose values are recorded.
+/// Request headers that are recorded with their values.
 const ASKED_HEADERS: [&str; 4] =
     ["accept", "content-type", "anthropic-version", "mcp-protocol-version"];
 /// Response headers that are recorded.
@@ -42,38 +42,39 @@ const TOKEN_FIELD: &str = "dispatch_token";
 
 /// The first line.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Header {
+pub(crate) struct RecordingHeader {
     pub(crate) sluice_recording: u32,
 }
 
 /// One line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Exchange {
+pub(crate) struct RecordedExchange {
     /// Step id; empty outside of steps.
     pub(crate) step: String,
     pub(crate) dispatch_no: u32,
     /// Number of the request within the dispatch.
     pub(crate) number: u32,
-    pub(crate) asked: Asked,
-    pub(crate) outcome: Outcome,
+    #[serde(rename = "asked")]
+    pub(crate) request: RecordedRequest,
+    pub(crate) outcome: RecordedOutcome,
 }
 
 /// A request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Asked {
+pub(crate) struct RecordedRequest {
     /// HTTP method; `TOOL` for a tool call, `TOOLS` for a tool list.
     pub(crate) method: String,
     /// URL; `tool:server.tool` for a tool.
     pub(crate) url: String,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) headers: BTreeMap<String, String>,
-    pub(crate) body: Body,
+    pub(crate) body: RecordedBody,
 }
 
 /// Body of a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Body {
+pub(crate) enum RecordedBody {
     Json(Value),
     /// Text that is not JSON.
     Text(String),
@@ -83,23 +84,23 @@ pub(crate) enum Body {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Outcome {
+pub(crate) enum RecordedOutcome {
     Answered {
         status: u16,
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         headers: BTreeMap<String, String>,
         /// Chunks of the body as they arrived.
-        chunks: Vec<Chunk>,
-        end: End,
+        chunks: Vec<RecordedChunk>,
+        end: ResponseEnd,
     },
     /// No response.
-    Failed(Failure),
+    Failed(RecordedFailure),
 }
 
 /// A chunk of a response.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Chunk {
+pub(crate) enum RecordedChunk {
     Text(String),
     /// Binary data.
     Base64(String),
@@ -108,18 +109,18 @@ pub(crate) enum Chunk {
 /// How a response ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum End {
+pub(crate) enum ResponseEnd {
     /// Read to its end.
     Whole,
     /// The caller dropped the rest.
     Left,
-    Failed(Failure),
+    Failed(RecordedFailure),
 }
 
 /// Why there is no response, or no complete one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Failure {
+pub(crate) enum RecordedFailure {
     /// The server could not be reached; earlier versions did not record why.
     Unreachable,
     /// The server could not be reached: why.
@@ -133,7 +134,7 @@ pub(crate) enum Failure {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct KeptTool {
+pub(crate) struct RecordedTool {
     pub(crate) name: String,
     pub(crate) description: String,
     pub(crate) input_schema: Value,
@@ -141,17 +142,17 @@ pub(crate) struct KeptTool {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct KeptAnswer {
+pub(crate) struct RecordedAnswer {
     pub(crate) text: String,
     pub(crate) failed: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) structured: Option<serde_json::Map<String, Value>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) files: Vec<KeptFile>,
+    pub(crate) files: Vec<RecordedFile>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct KeptFile {
+pub(crate) struct RecordedFile {
     mime: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     data: Option<String>,
@@ -159,18 +160,18 @@ pub(crate) struct KeptFile {
     url: Option<String>,
 }
 
-impl From<&File> for KeptFile {
-    fn from(file: &File) -> KeptFile {
+impl From<&File> for RecordedFile {
+    fn from(file: &File) -> RecordedFile {
         let (data, url) = match &file.content {
             FileContent::Base64(data) => (Some(data.clone()), None),
             FileContent::Url(url) => (None, Some(url.clone())),
         };
-        KeptFile { mime: file.mime.clone(), data, url }
+        RecordedFile { mime: file.mime.clone(), data, url }
     }
 }
 
-impl From<KeptFile> for File {
-    fn from(kept: KeptFile) -> File {
+impl From<RecordedFile> for File {
+    fn from(kept: RecordedFile) -> File {
         let content = match (kept.data, kept.url) {
             (Some(data), _) => FileContent::Base64(data),
             (None, url) => FileContent::Url(url.unwrap_or_default()),
@@ -179,30 +180,31 @@ impl From<KeptFile> for File {
     }
 }
 
-impl Exchange {
-    pub(crate) fn is_at(&self, place: Place<'_>) -> bool {
+impl RecordedExchange {
+    pub(crate) fn matches(&self, index: RequestIndex<'_>) -> bool {
         (self.step.as_str(), self.dispatch_no, self.number)
-            == (place.step, place.dispatch_no, place.number)
+            == (index.step, index.dispatch_no, index.number)
     }
 
     /// Name for messages.
     pub(crate) fn name(&self) -> String {
-        let place = Place { step: &self.step, dispatch_no: self.dispatch_no, number: self.number };
-        named(place, &self.asked)
+        let index =
+            RequestIndex { step: &self.step, dispatch_no: self.dispatch_no, number: self.number };
+        request_name(index, &self.request)
     }
 }
 
 /// Name of a request for messages.
-pub(crate) fn named(place: Place<'_>, asked: &Asked) -> String {
-    let Place { step, dispatch_no, number } = place;
-    let Asked { method, url, .. } = asked;
+pub(crate) fn request_name(index: RequestIndex<'_>, request: &RecordedRequest) -> String {
+    let RequestIndex { step, dispatch_no, number } = index;
+    let RecordedRequest { method, url, .. } = request;
     format!("step `{step}`, dispatch {dispatch_no}, request {number} ({method} {url})")
 }
 
-impl Asked {
+impl RecordedRequest {
     /// The recorded form of a request, which a replay compares.
-    pub(crate) fn request(request: &crate::outbound::Request) -> Asked {
-        Asked {
+    pub(crate) fn request(request: &crate::outbound::Request) -> RecordedRequest {
+        RecordedRequest {
             method: request.method.to_string(),
             url: url(&request.url),
             headers: asked_headers(&request.headers),
@@ -211,47 +213,54 @@ impl Asked {
     }
 
     /// The recorded form of a tool call.
-    pub(crate) fn tool(tool: &str, input: &Value) -> Asked {
+    pub(crate) fn tool(tool: &str, input: &Value) -> RecordedRequest {
         let mut input = input.clone();
         known::process().scrub().value(&mut input);
         let url = format!("tool:{tool}");
-        Asked { method: "TOOL".to_owned(), url, headers: BTreeMap::new(), body: Body::Json(input) }
+        RecordedRequest {
+            method: "TOOL".to_owned(),
+            url,
+            headers: BTreeMap::new(),
+            body: RecordedBody::Json(input),
+        }
     }
 
     /// The recorded form of a tool list.
-    pub(crate) fn tools(server: &str) -> Asked {
+    pub(crate) fn tools(server: &str) -> RecordedRequest {
         let url = format!("tool:{server}.*");
-        let body = Body::Json(Value::Null);
-        Asked { method: "TOOLS".to_owned(), url, headers: BTreeMap::new(), body }
+        let body = RecordedBody::Json(Value::Null);
+        RecordedRequest { method: "TOOLS".to_owned(), url, headers: BTreeMap::new(), body }
     }
 }
 
-impl Chunk {
-    pub(crate) fn of(bytes: Vec<u8>) -> Chunk {
+impl RecordedChunk {
+    pub(crate) fn from_bytes(bytes: Vec<u8>) -> RecordedChunk {
         match String::from_utf8(bytes) {
-            Ok(text) => Chunk::Text(text),
-            Err(error) => Chunk::Base64(STANDARD.encode(error.as_bytes())),
+            Ok(text) => RecordedChunk::Text(text),
+            Err(error) => RecordedChunk::Base64(STANDARD.encode(error.as_bytes())),
         }
     }
 
     /// The bytes; `None` if the base64 is invalid.
     pub(crate) fn bytes(&self) -> Option<Vec<u8>> {
         match self {
-            Chunk::Text(text) => Some(text.clone().into_bytes()),
-            Chunk::Base64(text) => STANDARD.decode(text).ok(),
+            RecordedChunk::Text(text) => Some(text.clone().into_bytes()),
+            RecordedChunk::Base64(text) => STANDARD.decode(text).ok(),
         }
     }
 }
 
 /// Chunks of a response. If a secret is found, perhaps across chunks or events, the response is
 /// redacted as a whole and becomes one chunk.
-pub(crate) fn chunks(parts: Vec<Vec<u8>>) -> Vec<Chunk> {
+pub(crate) fn chunks(parts: Vec<Vec<u8>>) -> Vec<RecordedChunk> {
     let (scrub, whole) = (known::process().scrub(), parts.concat());
-    let said = std::str::from_utf8(&whole).ok().and_then(|text| events::clean(&scrub, text));
-    let said = said.map(String::into_bytes);
-    match scrub.bytes(said.as_deref().unwrap_or(&whole)).or(said) {
-        Some(clean) => vec![Chunk::of(clean)],
-        None => parts.into_iter().map(Chunk::of).collect(),
+    let clean = std::str::from_utf8(&whole)
+        .ok()
+        .and_then(|text| redact_stream::redact_stream(&scrub, text));
+    let clean = clean.map(String::into_bytes);
+    match scrub.bytes(clean.as_deref().unwrap_or(&whole)).or(clean) {
+        Some(clean) => vec![RecordedChunk::from_bytes(clean)],
+        None => parts.into_iter().map(RecordedChunk::from_bytes).collect(),
     }
 }
 
@@ -259,40 +268,41 @@ pub(crate) fn chunks(parts: Vec<Vec<u8>>) -> Vec<Chunk> {
 pub(crate) fn answered_headers(headers: &HeaderMap) -> BTreeMap<String, String> {
     let kept = |name: &str| ANSWERED_HEADERS.contains(&name) || name.contains("ratelimit");
     let scrub = known::process().scrub();
-    let said = headers.iter().filter(|(name, _)| kept(name.as_str()));
-    said.filter_map(|(name, value)| {
-        Some((name.to_string(), scrub.text(value.to_str().ok()?).into_owned()))
-    })
-    .collect()
+    let clean = headers.iter().filter(|(name, _)| kept(name.as_str()));
+    clean
+        .filter_map(|(name, value)| {
+            Some((name.to_string(), scrub.text(value.to_str().ok()?).into_owned()))
+        })
+        .collect()
 }
 
 /// Every header name is recorded, but only few values.
 fn asked_headers(headers: &HeaderMap) -> BTreeMap<String, String> {
     let scrub = known::process().scrub();
-    let said = headers.iter().map(|(name, value)| {
+    let clean = headers.iter().map(|(name, value)| {
         let open = ASKED_HEADERS.contains(&name.as_str()) && !value.is_sensitive();
         let text = value.to_str().ok().filter(|_| open).unwrap_or(REDACTED);
         (name.to_string(), scrub.text(text).into_owned())
     });
-    said.collect()
+    clean.collect()
 }
 
-fn body(bytes: &[u8]) -> Body {
+fn body(bytes: &[u8]) -> RecordedBody {
     let clean = known::process().scrub().bytes(bytes);
     let bytes = clean.as_deref().unwrap_or(bytes);
     if let Ok(mut value) = serde_json::from_slice::<Value>(bytes) {
         if let Some(token) = value.get_mut(TOKEN_FIELD) {
             *token = REDACTED.into();
         }
-        return Body::Json(value);
+        return RecordedBody::Json(value);
     }
-    match Chunk::of(bytes.to_vec()) {
-        Chunk::Text(text) => Body::Text(text),
-        Chunk::Base64(text) => Body::Base64(text),
+    match RecordedChunk::from_bytes(bytes.to_vec()) {
+        RecordedChunk::Text(text) => RecordedBody::Text(text),
+        RecordedChunk::Base64(text) => RecordedBody::Base64(text),
     }
 }
 
-/// Redacts query values whose names look like keys.
+/// Redacts query values with names that look like keys.
 fn url(text: &str) -> String {
     let clean = known::process().scrub().text(text).into_owned();
     let Ok(mut url) = Url::parse(&clean) else { return clean };

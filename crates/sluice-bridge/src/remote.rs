@@ -16,15 +16,15 @@ use crate::limits::{
     SYNC_TIMEOUT_MS_MAX,
 };
 use crate::outbound::error::OutboundError;
-use crate::protocol::callback::{CallbackBody, Worked};
-use crate::protocol::dispatch::{DispatchBody, Return};
+use crate::protocol::callback::{CallbackBody, ExecutedDispatch};
+use crate::protocol::dispatch::{DispatchBody, ReturnAddress};
 use crate::protocol::{CANCEL_PATH, CancelBody, DISPATCH_PATH, HEALTH_PATH, SYNC_PATH};
 use crate::secret::keyring::{Keyring, NamedSecret};
 use crate::secret::{NoSecret, Secret};
 use crate::token::Dispatched;
-use crate::wire::{Place, Wire};
-use exchange::{Exchange, Outcome, Reached};
-use follow::{Follow, Followed};
+use crate::wire::{RequestIndex, Wire};
+use exchange::{ExchangeOutcome, RemoteExchange, WorkStarted};
+use follow::{EventFollower, FollowedDispatch};
 use sluice_core::choice::find;
 use sluice_core::port::Later;
 use sluice_core::port::adapter::{
@@ -36,21 +36,21 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-/// Capability of a gateway whose bridge returns results synchronously.
+/// Capability of a gateway with a bridge that returns results synchronously.
 pub const SYNC: &str = "sync";
 
 /// Retry and cancellation times of a remote adapter.
 #[derive(Debug, Clone)]
-pub struct Patience {
+pub struct RemoteTiming {
     /// Pauses before a dispatch is sent again.
     pub pauses: Vec<Duration>,
     /// Time that a bridge has to stop a cancelled dispatch.
     pub grace: Duration,
 }
 
-impl Default for Patience {
-    fn default() -> Patience {
-        Patience {
+impl Default for RemoteTiming {
+    fn default() -> RemoteTiming {
+        RemoteTiming {
             pauses: REMOTE_PAUSES_MS.map(Duration::from_millis).to_vec(),
             grace: Duration::from_millis(REMOTE_GRACE_MS),
         }
@@ -68,7 +68,7 @@ pub struct RemoteAdapter {
     sync: bool,
     callbacks: Option<Callbacks>,
     wire: Arc<dyn Wire>,
-    patience: Patience,
+    patience: RemoteTiming,
 }
 
 /// Request numbers within a dispatch are fixed, so that a replay finds each request; those of
@@ -97,13 +97,13 @@ impl RemoteAdapter {
             sync: row.capabilities.iter().any(can),
             callbacks,
             wire,
-            patience: Patience::default(),
+            patience: RemoteTiming::default(),
         })
     }
 
     /// Replaces the default times.
     #[must_use]
-    pub fn patient(self, patience: Patience) -> RemoteAdapter {
+    pub fn with_timing(self, patience: RemoteTiming) -> RemoteAdapter {
         RemoteAdapter { patience, ..self }
     }
 
@@ -116,12 +116,12 @@ impl RemoteAdapter {
         // adapter.
         let named = Some(&self.provider).filter(|provider| !provider.is_empty());
         let provider = named.unwrap_or(&request.agent);
-        let mut back = back(self.callbacks.as_ref(), request, &self.gateway);
+        let mut return_to = return_address(self.callbacks.as_ref(), request, &self.gateway);
         if path == SYNC_PATH {
             // The event stream has the parts while the engine waits for the result.
-            back.parts_url = None;
+            return_to.parts_url = None;
         }
-        let body = DispatchBody::new(request, provider, back);
+        let body = DispatchBody::new(request, provider, return_to);
         serde_json::to_vec(&body).expect("a dispatch is plain JSON")
     }
 
@@ -137,18 +137,18 @@ impl RemoteAdapter {
             let message = "the gateway has no capability `sync` and this process has no callback address for its results";
             return failed(CallErrorCode::InvalidRequest, message);
         }
-        let exchange = Exchange { wire: &*self.wire, key: key.as_ref(), who: "the bridge" };
+        let exchange = RemoteExchange { wire: &*self.wire, key: key.as_ref(), peer: "the bridge" };
         if sync {
-            self.wait(&exchange, request, call).await
+            self.dispatch_sync(&exchange, request, call).await
         } else {
-            self.leave(&exchange, request, call).await
+            self.dispatch_async(&exchange, request, call).await
         }
     }
 
     /// Hands the dispatch to the bridge; its result comes by callback.
-    async fn leave(
+    async fn dispatch_async(
         &self,
-        exchange: &Exchange<'_>,
+        exchange: &RemoteExchange<'_>,
         request: &Request,
         call: &dyn Call,
     ) -> Execution {
@@ -156,7 +156,7 @@ impl RemoteAdapter {
         tokio::select! {
             biased;
             () = call.cancelled() => {
-                self.call_off(exchange, &recall(request)).await;
+                self.cancel(exchange, &recall(request)).await;
                 cancelled()
             }
             sent = self.send(exchange, request, DISPATCH_PATH, patience) => match sent {
@@ -167,41 +167,46 @@ impl RemoteAdapter {
     }
 
     /// Waits for the result, and passes on the bridge's events meanwhile.
-    async fn wait(&self, exchange: &Exchange<'_>, request: &Request, call: &dyn Call) -> Execution {
+    async fn dispatch_sync(
+        &self,
+        exchange: &RemoteExchange<'_>,
+        request: &Request,
+        call: &dyn Call,
+    ) -> Execution {
         let whole = Duration::from_millis(request.timeout_ms.saturating_add(SYNC_MARGIN_MS));
-        let of = Followed { run: request.run, place: place(request, FOLLOWING) };
-        let opening = Follow::open(exchange, &self.url, of, whole);
+        let of = FollowedDispatch { run: request.run, index: index(request, FOLLOWING) };
+        let opening = EventFollower::open(exchange, &self.url, of, whole);
         let opening = timeout(Duration::from_millis(FOLLOW_OPEN_MS), opening).await;
         let mut following = pin!(async {
             if let Ok(Some(follow)) = opening {
-                follow.pass_on(call).await;
+                follow.forward(call).await;
             }
         });
         let mut sending = pin!(self.send(exchange, request, SYNC_PATH, whole));
         let of = recall(request);
-        let mut calling_off = pin!(self.call_off(exchange, &of));
-        let (mut heard, mut told, mut until) = (false, false, None);
+        let mut calling_off = pin!(self.cancel(exchange, &of));
+        let (mut followed, mut cancelled_remotely, mut until) = (false, false, None);
         let sent = loop {
             tokio::select! {
                 biased;
                 sent = &mut sending => break sent,
-                () = &mut following, if !heard => heard = true,
+                () = &mut following, if !followed => followed = true,
                 () = call.cancelled(), if until.is_none() => {
                     until = Some(Instant::now() + self.patience.grace);
                 }
-                () = &mut calling_off, if until.is_some() && !told => told = true,
+                () = &mut calling_off, if until.is_some() && !cancelled_remotely => cancelled_remotely = true,
                 () = sleep_until(until.unwrap_or_else(Instant::now)), if until.is_some() => {
                     return cancelled();
                 }
             }
         };
-        if !heard {
+        if !followed {
             // The result may overtake events that precede it.
             let _ = timeout(Duration::from_millis(FOLLOW_DRAIN_MS), following).await;
         }
         match sent {
             Ok(None) => Execution::Accepted,
-            Ok(Some(bytes)) => Execution::Done(Box::new(result(&bytes, request))),
+            Ok(Some(bytes)) => Execution::Done(Box::new(parse_result(&bytes, request))),
             Err(answer) => Execution::Done(answer),
         }
     }
@@ -210,25 +215,25 @@ impl RemoteAdapter {
     /// `None` if it comes by callback.
     async fn send(
         &self,
-        exchange: &Exchange<'_>,
+        exchange: &RemoteExchange<'_>,
         request: &Request,
         path: &str,
         patience: Duration,
     ) -> Result<Option<Vec<u8>>, Box<Answer>> {
         let (url, body) = (format!("{}{path}", self.url), self.body(request, path));
-        let mut arrived = Reached::No;
+        let mut arrived = WorkStarted::No;
         let mut pauses = self.patience.pauses.iter();
         for number in 1.. {
-            let sent = exchange.post(place(request, number), &url, body.clone(), patience).await;
+            let sent = exchange.post(index(request, number), &url, body.clone(), patience).await;
             let (answer, reached) = match sent {
-                Outcome::Result(bytes) if path == SYNC_PATH => return Ok(Some(bytes)),
-                Outcome::Result(_) | Outcome::Accepted => return Ok(None),
-                Outcome::Failed(answer) => return Err(answer),
-                Outcome::Again(answer, reached) => (answer, reached),
+                ExchangeOutcome::Result(bytes) if path == SYNC_PATH => return Ok(Some(bytes)),
+                ExchangeOutcome::Result(_) | ExchangeOutcome::Accepted => return Ok(None),
+                ExchangeOutcome::Failed(answer) => return Err(answer),
+                ExchangeOutcome::Retryable(answer, reached) => (answer, reached),
             };
             arrived = arrived.max(reached);
             let Some(pause) = pauses.next() else {
-                return Err(Box::new(arrived.paid(*answer)));
+                return Err(Box::new(arrived.with_known_cost(*answer)));
             };
             sleep(*pause).await;
         }
@@ -236,14 +241,15 @@ impl RemoteAdapter {
     }
 
     /// Asks the bridge to cancel a dispatch.
-    async fn call_off(&self, exchange: &Exchange<'_>, dispatch: &Recall) {
+    async fn cancel(&self, exchange: &RemoteExchange<'_>, dispatch: &Recall) {
         let url = format!("{}{CANCEL_PATH}", self.url);
         let body = serde_json::to_vec(&CancelBody::from(dispatch)).expect("it is plain JSON");
         let patience = Duration::from_millis(DISPATCH_TRY_MS);
         for (tried, number) in (CANCELLING..CANCELLING + RECALL_TRIES).enumerate() {
-            let place = Place { step: &dispatch.step, dispatch_no: dispatch.dispatch_no, number };
-            match exchange.post(place, &url, body.clone(), patience).await {
-                Outcome::Again(..) => {
+            let index =
+                RequestIndex { step: &dispatch.step, dispatch_no: dispatch.dispatch_no, number };
+            match exchange.post(index, &url, body.clone(), patience).await {
+                ExchangeOutcome::Retryable(..) => {
                     sleep(self.patience.pauses.get(tried).copied().unwrap_or_default()).await;
                 }
                 _ => return,
@@ -252,28 +258,32 @@ impl RemoteAdapter {
         tracing::warn!(gateway = self.gateway, "could not send a cancellation to the bridge");
     }
 
-    async fn ask_health(&self) -> Option<Health> {
+    async fn request_health(&self) -> Option<Health> {
         let key = self.key().ok()?;
-        let exchange = Exchange { wire: &*self.wire, key: key.as_ref(), who: "the bridge" };
+        let exchange = RemoteExchange { wire: &*self.wire, key: key.as_ref(), peer: "the bridge" };
         let url = format!("{}{HEALTH_PATH}", self.url);
         let patience = Duration::from_millis(HEALTH_TRY_MS);
-        let place = Place { step: "", dispatch_no: 0, number: 1 };
-        let body = exchange.get(place, &url, patience, HEALTH_ANSWER_BYTES_MAX).await?;
-        let said: serde_json::Value = serde_json::from_slice(&body).ok()?;
-        find(said["status"].as_str()?)
+        let index = RequestIndex { step: "", dispatch_no: 0, number: 1 };
+        let body = exchange.get(index, &url, patience, HEALTH_ANSWER_BYTES_MAX).await?;
+        let health: serde_json::Value = serde_json::from_slice(&body).ok()?;
+        find(health["status"].as_str()?)
     }
 }
 
 /// Where and with which token the result of a request comes back.
-pub(crate) fn back(callbacks: Option<&Callbacks>, request: &Request, gateway: &str) -> Return {
-    let Some(callbacks) = callbacks else { return Return::default() };
+pub(crate) fn return_address(
+    callbacks: Option<&Callbacks>,
+    request: &Request,
+    gateway: &str,
+) -> ReturnAddress {
+    let Some(callbacks) = callbacks else { return ReturnAddress::default() };
     let token = callbacks.key.token(Dispatched {
         gateway,
         run: request.run,
         step: &request.step,
         dispatch_no: request.dispatch_no,
     });
-    Return {
+    ReturnAddress {
         callback_url: Some(callbacks.url.clone()),
         dispatch_token: Some(token),
         tool_url: callbacks.tool_url.clone(),
@@ -282,9 +292,9 @@ pub(crate) fn back(callbacks: Option<&Callbacks>, request: &Request, gateway: &s
 }
 
 /// Parses a result that came as the response.
-pub(crate) fn result(bytes: &[u8], request: &Request) -> Answer {
+pub(crate) fn parse_result(bytes: &[u8], request: &Request) -> Answer {
     let (run, step, dispatch_no) = (request.run, request.step.as_str(), request.dispatch_no);
-    let worked = Worked { run, step, dispatch_no, from_ms: 0, to_ms: 0 };
+    let worked = ExecutedDispatch { run, step, dispatch_no, from_ms: 0, to_ms: 0 };
     debug_assert!(bytes.len() <= CALLBACK_BYTES_MAX);
     match CallbackBody::read_reply(bytes, worked) {
         Ok(body) => body.answer(),
@@ -298,8 +308,8 @@ pub(crate) fn result(bytes: &[u8], request: &Request) -> Answer {
     }
 }
 
-fn place(request: &Request, number: u32) -> Place<'_> {
-    Place { step: &request.step, dispatch_no: request.dispatch_no, number }
+fn index(request: &Request, number: u32) -> RequestIndex<'_> {
+    RequestIndex { step: &request.step, dispatch_no: request.dispatch_no, number }
 }
 
 fn recall(request: &Request) -> Recall {
@@ -311,7 +321,7 @@ pub(crate) fn failed(code: CallErrorCode, message: &str) -> Execution {
     Execution::Done(Box::new(Answer::failed(code, message)))
 }
 
-/// Answer of a cancelled dispatch whose cost the bridge did not report.
+/// Answer of a cancelled dispatch without a cost reported by the bridge.
 fn cancelled() -> Execution {
     let answer = Answer::failed(CallErrorCode::Cancelled, "cancelled");
     Execution::Done(Box::new(Answer { usage: Usage::unknown(), ..answer }))
@@ -330,7 +340,7 @@ impl Adapter for RemoteAdapter {
 
     fn health(&self) -> Later<'_, Health> {
         Box::pin(async move {
-            if let Some(health) = self.ask_health().await {
+            if let Some(health) = self.request_health().await {
                 return health;
             }
             // A destination that the outbound guard refuses is a configuration
@@ -349,8 +359,9 @@ impl Adapter for RemoteAdapter {
     fn recall<'a>(&'a self, dispatch: &'a Recall) -> Later<'a, ()> {
         Box::pin(async move {
             let Ok(key) = self.key() else { return };
-            let exchange = Exchange { wire: &*self.wire, key: key.as_ref(), who: "the bridge" };
-            self.call_off(&exchange, dispatch).await;
+            let exchange =
+                RemoteExchange { wire: &*self.wire, key: key.as_ref(), peer: "the bridge" };
+            self.cancel(&exchange, dispatch).await;
         })
     }
 }

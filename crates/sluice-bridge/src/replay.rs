@@ -14,10 +14,13 @@ mod tests;
 
 use crate::limits::{DIFFERENCES_MAX, RECORDING_BYTES_MAX};
 use crate::outbound::Request;
-use crate::outbound::error::{OutboundError, Refusal};
-use crate::recording::{self, Asked, Chunk, End, Exchange, Failure, Header, Outcome, VERSION};
-use crate::tools::{ToolServer, ToolTrouble};
-use crate::wire::{Incoming, Place, Wire};
+use crate::outbound::error::{OutboundError, OutboundRefusal};
+use crate::recording::{
+    self, RecordedChunk, RecordedExchange, RecordedFailure, RecordedOutcome, RecordedRequest,
+    RecordingHeader, ResponseEnd, VERSION,
+};
+use crate::tools::{ToolServer, ToolServerError};
+use crate::wire::{Incoming, RequestIndex, Wire};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use sluice_core::port::Later;
 use std::collections::{BTreeMap, VecDeque};
@@ -49,12 +52,12 @@ pub enum NoRecording {
 /// A recording that is being replayed.
 #[derive(Debug)]
 pub struct Replay {
-    state: Mutex<State>,
+    state: Mutex<ReplayState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    exchanges: Vec<(Exchange, Use)>,
+struct ReplayState {
+    exchanges: Vec<(RecordedExchange, ExchangeUse)>,
     diverged: Vec<String>,
     /// Number of divergences beyond the limit.
     more: usize,
@@ -62,8 +65,8 @@ struct State {
 
 /// Whether an exchange was requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Use {
-    Open,
+enum ExchangeUse {
+    Unused,
     Used,
 }
 
@@ -85,20 +88,23 @@ impl Replay {
     pub fn read(bytes: &[u8]) -> Result<Arc<Replay>, NoRecording> {
         let mut lines = bytes.split(|byte| *byte == b'\n');
         let header = lines.next().and_then(|line| serde_json::from_slice(line).ok());
-        let Some(Header { sluice_recording }) = header else { return Err(NoRecording::NotOne) };
+        let Some(RecordingHeader { sluice_recording }) = header else {
+            return Err(NoRecording::NotOne);
+        };
         if sluice_recording != VERSION {
             return Err(NoRecording::Version(sluice_recording));
         }
-        let mut state = State::default();
+        let mut state = ReplayState::default();
         for (at, line) in lines.enumerate().filter(|(_, line)| !line.is_empty()) {
             let bad = NoRecording::BadLine(at + 2);
-            let exchange: Exchange = serde_json::from_slice(line).map_err(|_| bad.clone())?;
-            if let Outcome::Answered { chunks, .. } = &exchange.outcome
+            let exchange: RecordedExchange =
+                serde_json::from_slice(line).map_err(|_| bad.clone())?;
+            if let RecordedOutcome::Answered { chunks, .. } = &exchange.outcome
                 && chunks.iter().any(|chunk| chunk.bytes().is_none())
             {
                 return Err(bad);
             }
-            state.exchanges.push((exchange, Use::Open));
+            state.exchanges.push((exchange, ExchangeUse::Unused));
         }
         Ok(Arc::new(Replay { state: Mutex::new(state) }))
     }
@@ -126,25 +132,28 @@ impl Replay {
     /// Recorded exchanges that were not requested, except tool lists.
     pub fn unused(&self) -> Vec<String> {
         let state = self.state();
-        let open = state
-            .exchanges
-            .iter()
-            .filter(|(exchange, used)| *used == Use::Open && exchange.asked.method != "TOOLS");
+        let open = state.exchanges.iter().filter(|(exchange, used)| {
+            *used == ExchangeUse::Unused && exchange.request.method != "TOOLS"
+        });
         open.map(|(exchange, _)| exchange.name()).collect()
     }
 
     /// The recorded outcome of a request, if the same request was recorded. Otherwise the
     /// divergence is recorded and returned.
-    fn find(&self, place: Place<'_>, asked: &Asked) -> Result<Outcome, String> {
+    fn find(
+        &self,
+        index: RequestIndex<'_>,
+        request: &RecordedRequest,
+    ) -> Result<RecordedOutcome, String> {
         let mut state = self.state();
         let mut first: Option<(usize, Vec<String>)> = None;
         for (at, (exchange, used)) in state.exchanges.iter().enumerate() {
             // Requests and tool calls are numbered separately.
-            let alike = (exchange.asked.method == "TOOL") == (asked.method == "TOOL");
-            if *used == Use::Used || !alike || !exchange.is_at(place) {
+            let alike = (exchange.request.method == "TOOL") == (request.method == "TOOL");
+            if *used == ExchangeUse::Used || !alike || !exchange.matches(index) {
                 continue;
             }
-            let differences = compare::differences(&exchange.asked, asked);
+            let differences = compare::differences(&exchange.request, request);
             let same = differences.is_empty();
             if same || first.is_none() {
                 first = Some((at, differences));
@@ -154,41 +163,50 @@ impl Replay {
             }
         }
         let Some((at, differences)) = first else {
-            return Err(state.note(place, asked, "it is not in the recording"));
+            return Err(state.record_divergence(index, request, "it is not in the recording"));
         };
-        state.exchanges[at].1 = Use::Used;
+        state.exchanges[at].1 = ExchangeUse::Used;
         if differences.is_empty() {
             return Ok(state.exchanges[at].0.outcome.clone());
         }
-        Err(state.note(place, asked, &differences.join("; ")))
+        Err(state.record_divergence(index, request, &differences.join("; ")))
     }
 
     /// The last recorded tool list of a server.
-    fn list(&self, asked: &Asked) -> Result<Outcome, String> {
+    fn list(&self, request: &RecordedRequest) -> Result<RecordedOutcome, String> {
         let mut state = self.state();
-        let of = |(exchange, _): &&(Exchange, Use)| {
-            exchange.asked.method == asked.method && exchange.asked.url == asked.url
+        let of = |(exchange, _): &&(RecordedExchange, ExchangeUse)| {
+            exchange.request.method == request.method && exchange.request.url == request.url
         };
         if let Some((exchange, _)) = state.exchanges.iter().rev().find(of) {
             return Ok(exchange.outcome.clone());
         }
-        Err(state.note(Place::ASIDE, asked, "it is not in the recording"))
+        Err(state.record_divergence(
+            RequestIndex::OUTSIDE_DISPATCH,
+            request,
+            "it is not in the recording",
+        ))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ReplayState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    fn note(&mut self, place: Place<'_>, asked: &Asked, what: &str) -> String {
-        let told = format!("{}: {what}", recording::named(place, asked));
+impl ReplayState {
+    fn record_divergence(
+        &mut self,
+        index: RequestIndex<'_>,
+        request: &RecordedRequest,
+        what: &str,
+    ) -> String {
+        let described = format!("{}: {what}", recording::request_name(index, request));
         if self.diverged.len() < DIFFERENCES_MAX {
-            self.diverged.push(told.clone());
+            self.diverged.push(described.clone());
         } else {
             self.more += 1;
         }
-        format!("{} at {told}", ToolTrouble::DIVERGED)
+        format!("{} at {described}", ToolServerError::DIVERGED)
     }
 }
 
@@ -202,21 +220,21 @@ impl Wire for ReplayedWire {
 
     fn open<'a>(
         &'a self,
-        place: Place<'a>,
+        index: RequestIndex<'a>,
         request: &'a Request,
     ) -> Later<'a, Result<Box<dyn Incoming>, OutboundError>> {
-        let found = if place.is_aside() {
+        let found = if index.is_outside_dispatch() {
             let (headers, chunks) = (BTreeMap::new(), Vec::new());
-            Ok(Outcome::Answered { status: 200, headers, chunks, end: End::Whole })
+            Ok(RecordedOutcome::Answered { status: 200, headers, chunks, end: ResponseEnd::Whole })
         } else {
-            self.0.find(place, &Asked::request(request))
+            self.0.find(index, &RecordedRequest::request(request))
         };
         let opened = match found {
-            Err(why) => Err(Refusal::Diverged(why).into()),
-            Ok(Outcome::Failed(failure)) => Err(error(failure)),
-            Ok(Outcome::Answered { status, headers, chunks, end }) => {
+            Err(why) => Err(OutboundRefusal::Diverged(why).into()),
+            Ok(RecordedOutcome::Failed(failure)) => Err(error(failure)),
+            Ok(RecordedOutcome::Answered { status, headers, chunks, end }) => {
                 let (headers, chunks) = (header_map(headers), chunks.into());
-                Ok(Box::new(Replayed { status, headers, chunks, end }) as Box<dyn Incoming>)
+                Ok(Box::new(ReplayedResponse { status, headers, chunks, end }) as Box<dyn Incoming>)
             }
         };
         Box::pin(std::future::ready(opened))
@@ -224,14 +242,14 @@ impl Wire for ReplayedWire {
 }
 
 /// A recorded response.
-struct Replayed {
+struct ReplayedResponse {
     status: u16,
     headers: HeaderMap,
-    chunks: VecDeque<Chunk>,
-    end: End,
+    chunks: VecDeque<RecordedChunk>,
+    end: ResponseEnd,
 }
 
-impl Incoming for Replayed {
+impl Incoming for ReplayedResponse {
     fn status(&self) -> u16 {
         self.status
     }
@@ -244,26 +262,26 @@ impl Incoming for Replayed {
         let next = match self.chunks.pop_front() {
             Some(chunk) => Ok(chunk.bytes()),
             None => match &self.end {
-                End::Whole => Ok(None),
+                ResponseEnd::Whole => Ok(None),
                 // The recorded caller stopped here, so the rest is unknown.
-                End::Left => Err(OutboundError::Broken),
-                End::Failed(failure) => Err(error(failure.clone())),
+                ResponseEnd::Left => Err(OutboundError::Broken),
+                ResponseEnd::Failed(failure) => Err(error(failure.clone())),
             },
         };
         Box::pin(std::future::ready(next))
     }
 }
 
-fn error(failure: Failure) -> OutboundError {
+fn error(failure: RecordedFailure) -> OutboundError {
     match failure {
-        Failure::Unreachable => {
+        RecordedFailure::Unreachable => {
             OutboundError::Unreachable("the recording has no reason".to_owned())
         }
-        Failure::Unreached(why) => OutboundError::Unreachable(why),
-        Failure::Late => OutboundError::Late,
-        Failure::Broken => OutboundError::Broken,
-        Failure::TooLong(most) => OutboundError::TooLong(most),
-        Failure::Refused(why) => Refusal::Recorded(why).into(),
+        RecordedFailure::Unreached(why) => OutboundError::Unreachable(why),
+        RecordedFailure::Late => OutboundError::Late,
+        RecordedFailure::Broken => OutboundError::Broken,
+        RecordedFailure::TooLong(most) => OutboundError::TooLong(most),
+        RecordedFailure::Refused(why) => OutboundRefusal::Recorded(why).into(),
     }
 }
 

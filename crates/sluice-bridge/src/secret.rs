@@ -24,7 +24,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Why a secret cannot be read.
+/// Why cannot read a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoSecret {
     /// The variable is not set.
@@ -92,11 +92,11 @@ impl Secret {
     /// Reads a variable or a file that the operator names outside of the registry. From
     /// then on the secret is known and redacted.
     pub fn read(reference: &SecretRef) -> Result<Secret, NoSecret> {
-        Secret::read_beside(reference, &[])
+        Secret::read_outside(reference, &[])
     }
 
     /// Reads a variable or file, unless the file is in one of the closed directories.
-    fn read_beside(reference: &SecretRef, closed: &[PathBuf]) -> Result<Secret, NoSecret> {
+    fn read_outside(reference: &SecretRef, closed: &[PathBuf]) -> Result<Secret, NoSecret> {
         let environment =
             |name: &str| std::env::var_os(name).map(std::ffi::OsString::into_encoded_bytes);
         let secret = Secret::read_in(reference, environment, closed)?;

@@ -15,8 +15,8 @@ pub(crate) mod environment;
 pub(crate) mod group;
 mod outcome;
 mod pipe;
-mod place;
 mod survivor;
+mod working_directory;
 
 #[cfg(test)]
 mod tests;
@@ -28,7 +28,7 @@ use crate::limits::{
     STDERR_BYTES_MAX, STDOUT_BYTES_MAX,
 };
 use group::Group;
-use outcome::{NotStarted, Stop, refusal};
+use outcome::{NotStarted, StopCause, refusal};
 use pipe::Pipes;
 use sluice_core::port::Later;
 use sluice_core::port::adapter::{
@@ -47,7 +47,7 @@ const SHELL: &str = "/bin/sh";
 
 /// Waits for the word, then executes the command. A shell reads a pipe byte by byte, so what
 /// follows the word is left for the command.
-const GATE: &str = r#"IFS= read -r _sluice_word || exit 125
+const BARRIER: &str = r#"IFS= read -r _sluice_word || exit 125
 [ "$_sluice_word" = go ] || exit 125
 exec /bin/sh -c -- "$1""#;
 
@@ -95,20 +95,21 @@ pub struct ShellAdapter {
 }
 
 impl ShellAdapter {
+    /// An adapter with this configuration.
     pub fn new(config: Config) -> ShellAdapter {
         ShellAdapter { config }
     }
 
     async fn run(&self, request: &Request, call: &dyn Call) -> Answer {
-        let mut group = match self.started(request, call).await {
+        let mut group = match self.start_when_possible(request, call).await {
             Ok(group) => group,
             Err(error) => return Answer { error: Some(error), ..Answer::default() },
         };
         let mut pipes = group.pipes(self.config.stdout_bytes_max, self.config.stderr_bytes_max);
         let ended = tokio::select! {
             biased;
-            () = call.cancelled() => Err(Stop::Cancelled),
-            ended = attend(&mut group, &mut pipes, request, call) => ended,
+            () = call.cancelled() => Err(StopCause::Cancelled),
+            ended = supervise(&mut group, &mut pipes, request, call) => ended,
         };
         match ended {
             Ok(status) => outcome::ended(status, pipes.stdout.into_text(), &pipes.stderr.tail()),
@@ -116,10 +117,12 @@ impl ShellAdapter {
                 // The pipes stay open: output during shutdown must not end the
                 // command with SIGPIPE.
                 match &stop {
-                    Stop::Cancelled => {
+                    StopCause::Cancelled => {
                         group.terminate(Duration::from_millis(self.config.grace_ms)).await;
                     }
-                    Stop::Closed | Stop::TooLong { .. } | Stop::Broken(_) => group.kill().await,
+                    StopCause::Closed | StopCause::TooLong { .. } | StopCause::Broken(_) => {
+                        group.kill().await
+                    }
                 }
                 outcome::stopped(&stop, pipes.stdout.into_text())
             }
@@ -128,11 +131,15 @@ impl ShellAdapter {
 
     /// Starts the command behind its barrier. If the machine has no file handle, process or
     /// memory left, waits until other steps release theirs.
-    async fn started(&self, request: &Request, call: &dyn Call) -> Result<Group, CallError> {
+    async fn start_when_possible(
+        &self,
+        request: &Request,
+        call: &dyn Call,
+    ) -> Result<Group, CallError> {
         let waiting = Instant::now();
         let mut pause = Duration::from_millis(SPAWN_RETRY_MS);
         loop {
-            let error = match self.start(request) {
+            let error = match self.try_start(request) {
                 Ok(group) => return Ok(group),
                 Err(NotStarted::Refused(error)) => return Err(error),
                 Err(NotStarted::Exhausted(error)) => error,
@@ -150,7 +157,7 @@ impl ShellAdapter {
     }
 
     /// Starts the command behind its barrier, once.
-    fn start(&self, request: &Request) -> Result<Group, NotStarted> {
+    fn try_start(&self, request: &Request) -> Result<Group, NotStarted> {
         let script = &request.message;
         if script.len() >= ARGUMENT_BYTES_MAX {
             let limit = ARGUMENT_BYTES_MAX / 1024;
@@ -160,11 +167,12 @@ impl ShellAdapter {
         if script.contains('\0') {
             return Err(refusal("the command contains a zero byte").into());
         }
-        let environment = environment::of(&self.config.environment, request)?;
-        let directory = place::directory(&self.workspace(request), request.cwd.as_deref())?;
+        let environment = environment::command_environment(&self.config.environment, request)?;
+        let directory =
+            working_directory::resolve(&self.workspace(request), request.cwd.as_deref())?;
         let mut command = Command::new(SHELL);
         command
-            .args(["-c", GATE, "sluice", script])
+            .args(["-c", BARRIER, "sluice", script])
             .env_clear()
             .envs(environment.iter().map(|(name, value)| (name, value)))
             .current_dir(directory)
@@ -218,13 +226,13 @@ impl Adapter for ShellAdapter {
 
 /// Starts the command once its group is journalled, then moves input and output until it has
 /// ended.
-async fn attend(
+async fn supervise(
     group: &mut Group,
     pipes: &mut Pipes,
     request: &Request,
     call: &dyn Call,
-) -> Result<ExitStatus, Stop> {
-    call.emit(Emission::Process(group.process())).await.map_err(|Closed| Stop::Closed)?;
+) -> Result<ExitStatus, StopCause> {
+    call.emit(Emission::Process(group.process())).await.map_err(|Closed| StopCause::Closed)?;
     let (ended, end) = watch::channel(false);
     let stdin = request.stdin.as_deref().unwrap_or_default();
     let mut moved = pin!(async {
@@ -242,7 +250,7 @@ async fn attend(
                 result?;
                 moving = false;
             }
-            status = group.wait() => break status.map_err(Stop::Broken)?,
+            status = group.wait() => break status.map_err(StopCause::Broken)?,
         }
     };
     ended.send_replace(true);

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_of_one_dispatch_and_one_key() {
+    fn a_token_is_valid_for_one_dispatch_and_one_key() {
         let key = DispatchKey::new([7; 32]);
         let of = Dispatched { gateway: "g", run: RunId(1), step: "a", dispatch_no: 2 };
         let token = key.token(of);

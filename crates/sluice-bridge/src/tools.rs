@@ -1,7 +1,7 @@
 //! Tools that models may use, and the servers that provide them.
 
 use crate::media::File;
-use crate::wire::Place;
+use crate::wire::RequestIndex;
 use serde_json::{Map, Value};
 use sluice_core::port::Later;
 use std::fmt::Debug;
@@ -38,16 +38,16 @@ pub type Structured = Option<Map<String, Value>>;
 /// A tool server failed, or could not be reached.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct ToolTrouble(pub String);
+pub struct ToolServerError(pub String);
 
-impl ToolTrouble {
+impl ToolServerError {
     /// Prefix of the error when a recording does not match.
     pub(crate) const DIVERGED: &str = "diverges from the recording";
 
-    /// Whether the error comes from a replay whose recording does not match. A retry does
+    /// Whether the error comes from a replay with a recording that does not match. A retry does
     /// not help.
     pub fn is_divergence(&self) -> bool {
-        self.0.starts_with(ToolTrouble::DIVERGED)
+        self.0.starts_with(ToolServerError::DIVERGED)
     }
 }
 
@@ -62,23 +62,23 @@ pub trait ToolServer: Send + Sync + Debug {
     }
 
     /// Lists its tools.
-    fn tools(&self) -> Later<'_, Result<Arc<[Tool]>, ToolTrouble>>;
+    fn tools(&self) -> Later<'_, Result<Arc<[Tool]>, ToolServerError>>;
 
     /// Calls a tool by its qualified name. Dropping the future abandons the call.
     fn call<'a>(
         &'a self,
         tool: &'a str,
         input: &'a Value,
-        place: Place<'a>,
-    ) -> Later<'a, Result<ToolAnswer, ToolTrouble>>;
+        index: RequestIndex<'a>,
+    ) -> Later<'a, Result<ToolAnswer, ToolServerError>> {
+        Box::pin(async move { Ok(self.call_structured(tool, input, index).await?.0) })
+    }
 
     /// Like [`call`](Self::call), with the structured content of the answer.
-    fn call_whole<'a>(
+    fn call_structured<'a>(
         &'a self,
         tool: &'a str,
         input: &'a Value,
-        place: Place<'a>,
-    ) -> Later<'a, Result<(ToolAnswer, Structured), ToolTrouble>> {
-        Box::pin(async move { Ok((self.call(tool, input, place).await?, None)) })
-    }
+        index: RequestIndex<'a>,
+    ) -> Later<'a, Result<(ToolAnswer, Structured), ToolServerError>>;
 }

@@ -3,7 +3,7 @@
 //! answers from a recording without network.
 
 use crate::outbound::error::OutboundError;
-use crate::outbound::{Outbound, Reply, Request};
+use crate::outbound::{Outbound, Request, StreamingResponse};
 use reqwest::header::HeaderMap;
 use sluice_core::port::Later;
 use std::fmt::Debug;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// Identifies a request within a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place<'a> {
+pub struct RequestIndex<'a> {
     /// Step id; `step[3]` for an instance.
     pub step: &'a str,
     /// Number of the step's dispatch.
@@ -20,13 +20,14 @@ pub struct Place<'a> {
     pub number: u32,
 }
 
-impl Place<'_> {
+impl RequestIndex<'_> {
     /// For requests outside of dispatches, such as health checks. Recordings do not contain
     /// them, and a replay answers with nothing.
-    pub const ASIDE: Place<'static> = Place { step: "", dispatch_no: 0, number: 0 };
+    pub const OUTSIDE_DISPATCH: RequestIndex<'static> =
+        RequestIndex { step: "", dispatch_no: 0, number: 0 };
 
     /// Whether the request belongs to no dispatch.
-    pub fn is_aside(&self) -> bool {
+    pub fn is_outside_dispatch(&self) -> bool {
         self.dispatch_no == 0
     }
 }
@@ -52,12 +53,12 @@ pub trait Wire: Send + Sync + Debug {
     /// response closes the connection.
     fn open<'a>(
         &'a self,
-        place: Place<'a>,
+        index: RequestIndex<'a>,
         request: &'a Request,
     ) -> Later<'a, Result<Box<dyn Incoming>, OutboundError>>;
 }
 
-/// A response whose body is still arriving.
+/// A response with a body that is still arriving.
 pub trait Incoming: Send {
     /// HTTP status.
     fn status(&self) -> u16;
@@ -80,7 +81,7 @@ impl Wire for Outbound {
 
     fn open<'a>(
         &'a self,
-        _: Place<'a>,
+        _: RequestIndex<'a>,
         request: &'a Request,
     ) -> Later<'a, Result<Box<dyn Incoming>, OutboundError>> {
         Box::pin(async move {
@@ -90,7 +91,7 @@ impl Wire for Outbound {
     }
 }
 
-impl Incoming for Reply {
+impl Incoming for StreamingResponse {
     fn status(&self) -> u16 {
         self.status
     }
@@ -100,6 +101,6 @@ impl Incoming for Reply {
     }
 
     fn chunk(&mut self) -> Later<'_, Result<Option<Vec<u8>>, OutboundError>> {
-        Box::pin(Reply::chunk(self))
+        Box::pin(StreamingResponse::chunk(self))
     }
 }

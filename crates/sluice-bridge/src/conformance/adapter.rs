@@ -1,19 +1,19 @@
 //! Suite for adapters.
 //!
-//! The caller provides a `Subject`: the adapter and requests that make it answer, take long or
-//! fail. `endings` tests how calls end, `streams` what is emitted before the end, `texts`
-//! unusual inputs, `tooling` tool calls, `standing` provider name, capabilities and health.
+//! The caller provides a `AdapterUnderTest`: the adapter and requests that make it answer, take long or
+//! fail. `endings` tests how calls end, `streams` what is emitted before the end, `inputs`
+//! unusual inputs, `tool_calls` tool calls, `identity` provider name, capabilities and health.
 //!
 //! Every case has a time limit: an adapter that hangs fails its case and is dropped.
 
 mod endings;
-mod standing;
+mod identity;
+mod inputs;
 mod streams;
-mod texts;
-mod tooling;
+mod tool_calls;
 
-use super::watch::Watch;
-use super::{Case, Report, Stop, Tried, failed};
+use super::recording_call::RecordingCall;
+use super::{Case, CaseResult, CaseStop, Report, failed};
 use crate::limits::{CONFORMANCE_CALL_MS, CONFORMANCE_STOP_MS};
 use futures_util::FutureExt as _;
 use sluice_core::port::Later;
@@ -26,18 +26,18 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Creates a request whose answer contains the given text.
-pub type Says = Arc<dyn Fn(&str) -> Request + Send + Sync>;
+/// Creates a request that is answered with the given text.
+pub type MakeRequest = Arc<dyn Fn(&str) -> Request + Send + Sync>;
 
 /// Returns how often something has happened, or how much of it is in progress.
 pub type Count = Arc<dyn Fn() -> usize + Send + Sync>;
 
 /// The adapter under test, and requests for the cases.
-pub struct Subject {
+pub struct AdapterUnderTest {
     /// Adapter under test.
     pub adapter: Arc<dyn Adapter>,
     /// Creates requests that it answers soon.
-    pub says: Says,
+    pub says: MakeRequest,
     /// A request that it answers in several pieces of text.
     pub streams: Option<Request>,
     /// A request that takes at least ten seconds.
@@ -53,17 +53,17 @@ pub struct Subject {
 
 /// How to make an adapter call a tool.
 pub struct Tooling {
-    /// A request whose work calls a tool.
+    /// A request that leads to a tool call.
     pub request: Request,
     /// Number of tool calls made so far.
     pub called: Count,
 }
 
-impl Subject {
+impl AdapterUnderTest {
     /// A subject that can only answer and take long.
-    pub fn new(adapter: Arc<dyn Adapter>, says: Says, slow: Request) -> Subject {
+    pub fn new(adapter: Arc<dyn Adapter>, says: MakeRequest, slow: Request) -> AdapterUnderTest {
         let (streams, fails, tools, underway) = (None, None, None, None);
-        Subject { adapter, says, streams, slow, fails, tools, underway }
+        AdapterUnderTest { adapter, says, streams, slow, fails, tools, underway }
     }
 }
 
@@ -98,10 +98,10 @@ pub fn request(message: &str) -> Request {
     }
 }
 
-type Check = for<'a> fn(&'a Subject) -> Later<'a, Tried>;
+type AdapterCheck = for<'a> fn(&'a AdapterUnderTest) -> Later<'a, CaseResult>;
 
 /// All cases. The names are a public interface and stay unchanged.
-const CASES: [(&str, Check); 16] = [
+const CASES: [(&str, AdapterCheck); 16] = [
     ("it answers within its timeout", |s| Box::pin(endings::answers(s))),
     ("the text of the answer is what was streamed", |s| Box::pin(streams::whole(s))),
     ("what is emitted is handed over before the answer", |s| Box::pin(streams::before(s))),
@@ -113,13 +113,13 @@ const CASES: [(&str, Check); 16] = [
     ("a call that takes too long says timeout", |s| Box::pin(endings::timeout(s))),
     ("a failure has a code and a message", |s| Box::pin(endings::fails(s))),
     ("calls at once do not mix", |s| Box::pin(streams::at_once(s))),
-    ("a tool is asked for before it is called", |s| Box::pin(tooling::asked(s))),
-    ("a tool that is denied is not called", |s| Box::pin(tooling::denied(s))),
-    ("health is answered within five seconds", |s| Box::pin(standing::health(s))),
-    ("what it says of itself does not change", |s| Box::pin(standing::stable(s))),
-    ("a request with nothing optional is answered", |s| Box::pin(texts::bare(s))),
-    ("a message of 1 MiB is answered or refused", |s| Box::pin(texts::long(s))),
-    ("odd texts do not break it", |s| Box::pin(texts::odd(s))),
+    ("a tool is asked for before it is called", |s| Box::pin(tool_calls::asked(s))),
+    ("a tool that is denied is not called", |s| Box::pin(tool_calls::denied(s))),
+    ("health is answered within five seconds", |s| Box::pin(identity::health(s))),
+    ("what it says of itself does not change", |s| Box::pin(identity::stable(s))),
+    ("a request with nothing optional is answered", |s| Box::pin(inputs::bare(s))),
+    ("a message of 1 MiB is answered or refused", |s| Box::pin(inputs::long(s))),
+    ("odd texts do not break it", |s| Box::pin(inputs::odd(s))),
 ];
 
 /// The names of all cases.
@@ -128,7 +128,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Runs all cases in order.
-pub async fn check(subject: &Subject) -> Report {
+pub async fn check(subject: &AdapterUnderTest) -> Report {
     let mut cases = Vec::new();
     for (case, _) in CASES {
         cases.extend(check_case(subject, case).await);
@@ -137,7 +137,7 @@ pub async fn check(subject: &Subject) -> Report {
 }
 
 /// Runs one case by name; `None` if there is no such case.
-pub async fn check_case(subject: &Subject, name: &str) -> Option<Case> {
+pub async fn check_case(subject: &AdapterUnderTest, name: &str) -> Option<Case> {
     let (case, check) = CASES.iter().find(|(case, _)| *case == name)?;
     Some(Case { case, verdict: check(subject).await.into() })
 }
@@ -145,16 +145,20 @@ pub async fn check_case(subject: &Subject, name: &str) -> Option<Case> {
 const STOP: Duration = Duration::from_millis(CONFORMANCE_STOP_MS);
 
 /// Makes a call with the request's own time limit.
-async fn call(subject: &Subject, request: &Request, watch: &Watch<'_>) -> Result<Answer, Stop> {
+async fn call(
+    subject: &AdapterUnderTest,
+    request: &Request,
+    watch: &RecordingCall<'_>,
+) -> Result<Answer, CaseStop> {
     call_within(subject, request, watch, Duration::from_millis(request.timeout_ms)).await
 }
 
 async fn call_within(
-    subject: &Subject,
+    subject: &AdapterUnderTest,
     request: &Request,
-    watch: &Watch<'_>,
+    watch: &RecordingCall<'_>,
     patience: Duration,
-) -> Result<Answer, Stop> {
+) -> Result<Answer, CaseStop> {
     // An adapter may already panic before it returns the future.
     let doing = AssertUnwindSafe(async { subject.adapter.execute(request, watch).await });
     match tokio::time::timeout(patience, doing.catch_unwind()).await {
@@ -172,7 +176,7 @@ fn code(answer: &Answer) -> Option<CallErrorCode> {
 }
 
 /// The text of a successful answer.
-fn text(answer: Answer) -> Result<String, Stop> {
+fn text(answer: Answer) -> Result<String, CaseStop> {
     match answer.error {
         None => Ok(answer.text.unwrap_or_default()),
         Some(error) => {

@@ -1,21 +1,21 @@
 //! Suite for remote gateways, over HTTP.
 //!
 //! The suite acts as the engine: it sends dispatches, and `receiver` receives the results.
-//! `taking` tests which requests a gateway accepts, `results` its results, `stopping`
+//! `acceptance` tests which requests a gateway accepts, `results` its results, `stopping`
 //! cancellation and timeouts.
 //!
 //! The steps of its dispatches are named `quick` and `slow`, so that a scripted adapter can
 //! distinguish them; each dispatch has its own run.
 
-mod ask;
+mod acceptance;
 pub mod receiver;
+mod requests;
 mod results;
 mod stopping;
-mod taking;
 #[cfg(test)]
 mod tests;
 
-use super::{Case, Report, Stop, Tried};
+use super::{Case, CaseResult, CaseStop, Report};
 use crate::limits::{CONFORMANCE_QUIET_MS, CONFORMANCE_RESULT_MS};
 use crate::outbound::Outbound;
 use crate::secret::Secret;
@@ -60,33 +60,35 @@ pub enum Replies {
 }
 
 /// What a case uses.
-struct Bench<'a> {
+struct CaseContext<'a> {
     target: &'a Target,
     out: &'a Outbound,
     receiver: &'a Receiver,
     runs: &'a AtomicU64,
 }
 
-impl Bench<'_> {
+impl CaseContext<'_> {
     fn run(&self) -> RunId {
         let number = self.runs.fetch_add(1, Ordering::Relaxed);
         RunId(self.target.first_run.0.wrapping_add(number.into()))
     }
 }
 
-type Check = for<'a> fn(&'a Bench<'a>) -> Later<'a, Tried>;
+type GatewayCheck = for<'a> fn(&'a CaseContext<'a>) -> Later<'a, CaseResult>;
 
 /// All cases. The names are a public interface and stay unchanged.
-const CASES: [(&str, Check); 12] = [
-    ("health is answered within five seconds", |b| Box::pin(taking::health(b))),
-    ("a dispatch is answered with 202 and its ids", |b| Box::pin(taking::accepted(b))),
+const CASES: [(&str, GatewayCheck); 12] = [
+    ("health is answered within five seconds", |b| Box::pin(acceptance::health(b))),
+    ("a dispatch is answered with 202 and its ids", |b| Box::pin(acceptance::accepted(b))),
     ("the result comes once, with its ids and both tokens", |b| Box::pin(results::once(b))),
-    ("fields that are not known are passed over", |b| Box::pin(taking::unknown_fields(b))),
-    ("a constraint that is not known refuses the dispatch", |b| Box::pin(taking::constraint(b))),
-    ("without the key nothing runs", |b| Box::pin(taking::stranger(b))),
-    ("rubbish is refused and the gateway lives on", |b| Box::pin(taking::rubbish(b))),
+    ("fields that are not known are passed over", |b| Box::pin(acceptance::unknown_fields(b))),
+    ("a constraint that is not known refuses the dispatch", |b| {
+        Box::pin(acceptance::constraint(b))
+    }),
+    ("without the key nothing runs", |b| Box::pin(acceptance::without_key(b))),
+    ("rubbish is refused and the gateway lives on", |b| Box::pin(acceptance::malformed(b))),
     ("the same dispatch runs once", |b| Box::pin(results::same(b))),
-    ("a result that is not taken comes again", |b| Box::pin(results::again(b))),
+    ("a result that is not taken comes again", |b| Box::pin(results::redelivered(b))),
     ("a cancelled dispatch stops and says so", |b| Box::pin(stopping::cancelled(b))),
     ("a dispatch that takes too long is timed_out", |b| Box::pin(stopping::timed_out(b))),
     ("a request that waits is answered with the result", |b| Box::pin(results::reply(b))),
@@ -124,10 +126,10 @@ impl Suite {
     pub async fn check_case(&self, name: &str) -> Option<Case> {
         let (case, check) = CASES.iter().find(|(case, _)| *case == name)?;
         let Suite { target, out, receiver, runs } = self;
-        let bench = Bench { target, out, receiver, runs };
-        let tried = check(&bench).await.map_err(|stop| match stop {
-            Stop::Failed(why) => Stop::Failed(self.clean(&why)),
-            skipped @ Stop::Skipped(_) => skipped,
+        let context = CaseContext { target, out, receiver, runs };
+        let tried = check(&context).await.map_err(|stop| match stop {
+            CaseStop::Failed(why) => CaseStop::Failed(self.redacted(&why)),
+            skipped @ CaseStop::Skipped(_) => skipped,
         });
         Some(Case { case, verdict: tried.into() })
     }
@@ -135,7 +137,7 @@ impl Suite {
 
 impl Suite {
     /// Redacts an explanation, because a gateway may repeat the secrets it received.
-    fn clean(&self, why: &str) -> String {
+    fn redacted(&self, why: &str) -> String {
         let secrets = [&self.target.key].into_iter().chain(&self.target.token);
         match Scrub::new(secrets) {
             Ok(scrub) => scrub.text(why).into_owned(),

@@ -6,7 +6,7 @@ fn from(last: u8) -> IpAddr {
 }
 
 fn connections(all: usize, organisation: usize, token: usize) -> Arc<Connections> {
-    Arc::new(Connections::new(Bounds { all, organisation, token, grace: Duration::ZERO }))
+    Arc::new(Connections::new(ConnectionLimits { all, organisation, token, grace: Duration::ZERO }))
 }
 
 fn admit(connections: &Arc<Connections>, last: u8) -> Admitted {
@@ -18,22 +18,22 @@ fn is_closed(admitted: &Admitted) -> bool {
 }
 
 #[test]
-fn the_oldest_idle_stranger_makes_room_and_signed_in_users_do_not() {
+fn the_oldest_idle_anonymous_connection_makes_room_first() {
     let all = connections(10, 10, 10);
     let user = admit(&all, 1);
     assert!(all.sign_in(user.connection(), "acme", "tok_1"));
-    let strangers: Vec<Admitted> = (0..9).map(|_| admit(&all, 1)).collect();
-    let working = strangers[0].connection().begin();
+    let anonymous: Vec<Admitted> = (0..9).map(|_| admit(&all, 1)).collect();
+    let working = anonymous[0].connection().begin();
     let next = admit(&all, 1);
-    assert!(!is_closed(&user) && !is_closed(&strangers[0]) && is_closed(&strangers[1]));
+    assert!(!is_closed(&user) && !is_closed(&anonymous[0]) && is_closed(&anonymous[1]));
     drop(working);
     let _last = admit(&all, 1);
-    assert!(is_closed(&strangers[0]) && !is_closed(&next));
+    assert!(is_closed(&anonymous[0]) && !is_closed(&next));
     assert_eq!((all.count(), all.displaced()), ((9, 1), 2));
 }
 
 #[test]
-fn the_address_with_the_most_strangers_loses_one_first() {
+fn the_address_with_the_most_anonymous_connections_loses_one_first() {
     let all = connections(4, 4, 4);
     let alone = admit(&all, 1);
     let many: Vec<Admitted> = (0..3).map(|_| admit(&all, 2)).collect();
@@ -43,8 +43,9 @@ fn the_address_with_the_most_strangers_loses_one_first() {
 
 #[test]
 fn a_connection_that_is_new_has_time_to_send_its_request() {
-    let bounds = Bounds { all: 1, organisation: 1, token: 1, grace: Duration::from_secs(60) };
-    let all = Arc::new(Connections::new(bounds));
+    let limits =
+        ConnectionLimits { all: 1, organisation: 1, token: 1, grace: Duration::from_secs(60) };
+    let all = Arc::new(Connections::new(limits));
     let new = admit(&all, 1);
     assert!(all.try_admit(from(1)).is_none());
     assert!(all.make_room(), "without a file handle nothing else helps");
@@ -52,9 +53,10 @@ fn a_connection_that_is_new_has_time_to_send_its_request() {
 }
 
 #[test]
-fn a_user_does_not_make_room_where_a_stranger_soon_will() {
-    let bounds = Bounds { all: 2, organisation: 2, token: 2, grace: Duration::from_secs(60) };
-    let all = Arc::new(Connections::new(bounds));
+fn a_signed_in_connection_is_kept_while_an_anonymous_one_can_soon_be_closed() {
+    let limits =
+        ConnectionLimits { all: 2, organisation: 2, token: 2, grace: Duration::from_secs(60) };
+    let all = Arc::new(Connections::new(limits));
     let (user, stranger) = (admit(&all, 1), admit(&all, 1));
     assert!(all.sign_in(user.connection(), "acme", "tok_1"));
     assert!(all.try_admit(from(1)).is_none());
@@ -66,7 +68,7 @@ fn a_user_does_not_make_room_where_a_stranger_soon_will() {
 fn nothing_is_closed_while_every_connection_works() {
     let all = connections(2, 2, 2);
     let both = [admit(&all, 1), admit(&all, 1)];
-    let _working: Vec<UnderWay> = both.iter().map(|one| one.connection().begin()).collect();
+    let _working: Vec<RequestInFlight> = both.iter().map(|one| one.connection().begin()).collect();
     assert!(all.try_admit(from(1)).is_none());
     assert!(!all.make_room());
 }
@@ -79,16 +81,17 @@ fn a_token_beyond_its_share_loses_its_own_idle_connection_or_is_refused() {
     assert!(all.sign_in(open[1].connection(), "acme", "tok_1"));
     assert!(all.sign_in(open[2].connection(), "acme", "tok_1"));
     assert!(is_closed(&open[0]) && !is_closed(&open[1]));
-    let _working: Vec<UnderWay> = open[1..3].iter().map(|one| one.connection().begin()).collect();
+    let _working: Vec<RequestInFlight> =
+        open[1..3].iter().map(|one| one.connection().begin()).collect();
     assert!(!all.sign_in(open[3].connection(), "acme", "tok_1"));
     assert!(all.sign_in(open[3].connection(), "acme", "tok_2"), "another token is not refused");
 }
 
 #[test]
-fn an_organisation_and_all_signed_in_users_leave_room_for_others() {
+fn organisations_and_signed_in_users_leave_a_reserve() {
     let all = connections(20, 3, 3);
     let open: Vec<Admitted> = (0..20).map(|_| admit(&all, 1)).collect();
-    let working: Vec<UnderWay> = open.iter().map(|one| one.connection().begin()).collect();
+    let working: Vec<RequestInFlight> = open.iter().map(|one| one.connection().begin()).collect();
     for (at, one) in open.iter().enumerate() {
         let signed = all.sign_in(one.connection(), &format!("o{}", at / 4), &format!("t{at}"));
         assert_eq!(signed, at % 4 < 3, "{at}");
@@ -96,7 +99,7 @@ fn an_organisation_and_all_signed_in_users_leave_room_for_others() {
     drop((open, working));
     assert_eq!(all.count(), (0, 0));
     let open: Vec<Admitted> = (0..20).map(|_| admit(&all, 1)).collect();
-    let _working: Vec<UnderWay> = open.iter().map(|one| one.connection().begin()).collect();
+    let _working: Vec<RequestInFlight> = open.iter().map(|one| one.connection().begin()).collect();
     let signed = open
         .iter()
         .enumerate()

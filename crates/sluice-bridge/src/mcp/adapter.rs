@@ -9,7 +9,7 @@
 use crate::media::{self, File};
 use crate::normalise;
 use crate::tools::ToolServer;
-use crate::wire::Place;
+use crate::wire::RequestIndex;
 use serde_json::{Map, Value, json};
 use sluice_core::port::Later;
 use sluice_core::port::adapter::{
@@ -29,6 +29,7 @@ pub struct McpAdapter {
 }
 
 impl McpAdapter {
+    /// An adapter for the tools of these servers.
     pub fn new(servers: Vec<Arc<dyn ToolServer>>) -> McpAdapter {
         McpAdapter { servers }
     }
@@ -70,7 +71,7 @@ impl McpAdapter {
             () = call.cancelled() => {
                 Answer::failed(CallErrorCode::Cancelled, "the call was cancelled")
             }
-            answer = asked(server, tool, &input, request, call) => answer,
+            answer = decide_and_call(server, tool, &input, request, call) => answer,
             () = tokio::time::sleep(patience) => {
                 let late = format!("the tool did not answer within {} ms", request.timeout_ms);
                 Answer::failed(CallErrorCode::Timeout, late)
@@ -93,7 +94,7 @@ fn input(request: &Request) -> Map<String, Value> {
 }
 
 /// Asks the engine to decide about the call, and makes it if it is allowed.
-async fn asked(
+async fn decide_and_call(
     server: &dyn ToolServer,
     tool: &str,
     input: &Value,
@@ -109,9 +110,9 @@ async fn asked(
         }
         Err(Closed) => return abandoned(),
     }
-    let place = Place { step: &request.step, dispatch_no: request.dispatch_no, number: 1 };
+    let index = RequestIndex { step: &request.step, dispatch_no: request.dispatch_no, number: 1 };
     let began = Instant::now();
-    let outcome = server.call_whole(tool, input, place).await;
+    let outcome = server.call_structured(tool, input, index).await;
     let (failed, bytes) = match &outcome {
         Ok((answer, _)) => (answer.failed, answer.text.len()),
         Err(_) => (true, 0),
@@ -149,7 +150,7 @@ async fn asked(
         json!({"role": "user", "text": input.to_string(), "tool": tool, "call": CALL}),
         json!({"role": "tool", "text": answer.text, "tool": tool, "call": CALL}),
     ];
-    result.media = media::envelope(&answer.files);
+    result.media = media::media_value(&answer.files);
     result.artefacts = answer.files.iter().map(File::artefact).collect();
     result.text = Some(answer.text);
     result

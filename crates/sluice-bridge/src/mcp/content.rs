@@ -85,7 +85,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn text_is_joined_and_the_rest_is_named() {
+    fn text_is_joined_and_other_content_is_described() {
         let result = json!({"content": [
             {"type": "text", "text": "a"},
             {"type": "text", "text": "b"},
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_stands_in_where_there_is_no_text() {
+    fn an_object_replaces_missing_text() {
         let object = json!({"n": 1});
         let (answer, structured) =
             read(&json!({"content": [], "structuredContent": object, "isError": true})).unwrap();
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_none_and_a_long_one_is_cut() {
+    fn a_malformed_answer_is_rejected_and_a_long_one_is_truncated() {
         for none in [json!(null), json!([]), json!({}), json!({"content": "x"})] {
             assert_eq!(read(&none), None, "{none}");
         }

@@ -16,13 +16,13 @@ pub(super) enum Message {
         outcome: Result<Value, String>,
     },
     /// A request of the server.
-    Asked {
+    Request {
         /// Id that the server gave the request.
         id: Value,
         method: String,
     },
     /// A notification.
-    Told { method: String },
+    Notification { method: String },
 }
 
 /// Parses messages and skips malformed ones. Older protocol versions allow several messages in
@@ -43,28 +43,28 @@ fn message(mut value: Value) -> Option<Message> {
     if let Some(method) = value.get("method") {
         let method = method.as_str()?.to_owned();
         return Some(match id {
-            Some(id) => Message::Asked { id, method },
-            None => Message::Told { method },
+            Some(id) => Message::Request { id, method },
+            None => Message::Notification { method },
         });
     }
     let id = id?.as_u64()?;
     let outcome = match value.get("error") {
-        Some(error) => Err(refusal(error)),
+        Some(error) => Err(error_message(error)),
         None => Ok(value.get_mut("result")?.take()),
     };
     Some(Message::Answer { id, outcome })
 }
 
 /// Message of a JSON-RPC error, shortened.
-fn refusal(error: &Value) -> String {
-    let said = error.get("message").and_then(Value::as_str).unwrap_or_default();
+fn error_message(error: &Value) -> String {
+    let text = error.get("message").and_then(Value::as_str).unwrap_or_default();
     let code = error.get("code").and_then(Value::as_i64).unwrap_or_default();
-    format!("{} ({code})", told(said))
+    format!("{} ({code})", brief(text))
 }
 
 /// Untrusted text on one line, shortened and without control characters.
-pub(super) fn told(said: &str) -> String {
-    visible::brief(said).into_owned()
+pub(super) fn brief(text: &str) -> String {
+    visible::brief(text).into_owned()
 }
 
 /// A JSON-RPC request.
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_questions_and_news_are_told_apart() {
+    fn answers_requests_and_notifications_are_distinguished() {
         let read = |value: Value| read(value.to_string().as_bytes());
         let answer = json!({"jsonrpc": "2.0", "id": 3, "result": {"a": 1}});
         let outcome = Ok(json!({"a": 1}));
@@ -108,15 +108,18 @@ mod tests {
         let outcome_no = Err("no␊way (-1)".to_owned());
         assert_eq!(read(error), [Message::Answer { id: 4, outcome: outcome_no }]);
         let ping = json!({"jsonrpc": "2.0", "id": "x", "method": "ping"});
-        let asked = Message::Asked { id: json!("x"), method: "ping".to_owned() };
-        assert_eq!(read(ping.clone()), std::slice::from_ref(&asked));
+        let request_of_server = Message::Request { id: json!("x"), method: "ping".to_owned() };
+        assert_eq!(read(ping.clone()), std::slice::from_ref(&request_of_server));
         let news = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
-        assert!(matches!(&read(news)[..], [Message::Told { .. }]));
-        assert_eq!(read(json!([ping, answer])), [asked, Message::Answer { id: 3, outcome }]);
+        assert!(matches!(&read(news)[..], [Message::Notification { .. }]));
+        assert_eq!(
+            read(json!([ping, answer])),
+            [request_of_server, Message::Answer { id: 3, outcome }]
+        );
     }
 
     #[test]
-    fn what_is_no_message_says_nothing() {
+    fn malformed_messages_are_skipped() {
         for text in [
             "",
             "starting up…",

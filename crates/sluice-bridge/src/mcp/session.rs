@@ -1,16 +1,16 @@
 //! An initialised MCP session and its tool list.
 
+use super::error::McpError;
 use super::http;
 use super::message;
 use super::stdio;
-use super::trouble::Trouble;
 use crate::limits::{
     MCP_DESCRIPTION_BYTES_MAX, MCP_LIST_AGE_MS, MCP_LIST_MS, MCP_NAME_BYTES_MAX, MCP_PAGES_MAX,
     MCP_START_MS, MCP_TOOLS_MAX,
 };
 use crate::secret::known;
 use crate::tools::Tool;
-use crate::wire::Place;
+use crate::wire::RequestIndex;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -19,20 +19,20 @@ use std::time::{Duration, Instant};
 const VERSIONS: [&str; 3] = ["2025-06-18", "2025-03-26", "2024-11-05"];
 
 #[derive(Debug)]
-pub(super) enum Link {
-    Process(stdio::Link),
-    Elsewhere(Arc<http::Link>),
+pub(super) enum McpConnection {
+    Process(stdio::ProcessConnection),
+    Remote(Arc<http::HttpConnection>),
 }
 
 #[derive(Debug)]
 pub(super) struct Session {
-    link: Link,
+    link: McpConnection,
     list: Mutex<Option<(Instant, Arc<[Tool]>)>>,
 }
 
 impl Session {
     /// Initialises a session: negotiates the protocol version.
-    pub(super) async fn greet(link: Link) -> Result<Session, Trouble> {
+    pub(super) async fn initialise(link: McpConnection) -> Result<Session, McpError> {
         let session = Session { link, list: Mutex::default() };
         let params = json!({
             "protocolVersion": VERSIONS[0],
@@ -40,55 +40,60 @@ impl Session {
             "clientInfo": {"name": "sluice", "version": env!("CARGO_PKG_VERSION")},
         });
         let start = Duration::from_millis(MCP_START_MS);
-        let hello = session.ask("initialize", &params, start, Place::ASIDE).await?;
+        let hello =
+            session.request("initialize", &params, start, RequestIndex::OUTSIDE_DISPATCH).await?;
         let offered = hello.get("protocolVersion").and_then(Value::as_str).unwrap_or_default();
         let Some(version) = VERSIONS.into_iter().find(|version| *version == offered) else {
-            let offered = message::told(offered);
+            let offered = message::brief(offered);
             let spoken = VERSIONS.join(", ");
-            return Err(Trouble::Lost(format!(
+            return Err(McpError::Lost(format!(
                 "offers protocol version `{offered}`, supported are {spoken}"
             )));
         };
-        if let Link::Elsewhere(link) = &session.link {
-            link.agreed(version);
+        if let McpConnection::Remote(link) = &session.link {
+            link.set_version(version);
         }
-        session.tell("notifications/initialized").await;
+        session.notify("notifications/initialized").await;
         Ok(session)
     }
 
     pub(super) fn is_alive(&self) -> bool {
         match &self.link {
-            Link::Process(link) => link.is_alive(),
-            Link::Elsewhere(_) => true,
+            McpConnection::Process(link) => link.is_alive(),
+            McpConnection::Remote(_) => true,
         }
     }
 
-    pub(super) async fn ask(
+    pub(super) async fn request(
         &self,
         method: &str,
         params: &Value,
         patience: Duration,
-        place: Place<'_>,
-    ) -> Result<Value, Trouble> {
+        index: RequestIndex<'_>,
+    ) -> Result<Value, McpError> {
         match &self.link {
-            Link::Process(link) => link.ask(method, params, patience).await,
-            Link::Elsewhere(link) => link.ask(method, params, patience, place).await,
+            McpConnection::Process(link) => link.request(method, params, patience).await,
+            McpConnection::Remote(link) => link.request(method, params, patience, index).await,
         }
     }
 
-    async fn tell(&self, method: &str) {
+    async fn notify(&self, method: &str) {
         match &self.link {
-            Link::Process(link) => link.tell(method, &json!({})).await,
-            Link::Elsewhere(link) => link.tell(message::notification(method, &json!({}))).await,
+            McpConnection::Process(link) => link.notify(method, &json!({})).await,
+            McpConnection::Remote(link) => {
+                link.send(message::notification(method, &json!({}))).await
+            }
         }
     }
 
     /// The tool list, from a cache. It is loaded again when the server announces a change;
     /// for a remote server, also when it is old, because announcements may be missed.
-    pub(super) async fn tools(&self, server: &str) -> Result<Arc<[Tool]>, Trouble> {
+    pub(super) async fn tools(&self, server: &str) -> Result<Arc<[Tool]>, McpError> {
         let (changed, age_max) = match &self.link {
-            Link::Process(link) => (link.take_changed(), Duration::MAX),
-            Link::Elsewhere(link) => (link.take_changed(), Duration::from_millis(MCP_LIST_AGE_MS)),
+            McpConnection::Process(link) => (link.take_changed(), Duration::MAX),
+            McpConnection::Remote(link) => {
+                (link.take_changed(), Duration::from_millis(MCP_LIST_AGE_MS))
+            }
         };
         {
             let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
@@ -109,17 +114,18 @@ impl Session {
     }
 
     /// Loads every page of the list.
-    async fn list(&self, server: &str) -> Result<Vec<Tool>, Trouble> {
+    async fn list(&self, server: &str) -> Result<Vec<Tool>, McpError> {
         let (mut tools, mut params) = (Vec::new(), json!({}));
         let until = Instant::now() + Duration::from_millis(MCP_LIST_MS);
         for _ in 0..MCP_PAGES_MAX {
             let left = until.saturating_duration_since(Instant::now());
-            let mut page = self.ask("tools/list", &params, left, Place::ASIDE).await?;
+            let mut page =
+                self.request("tools/list", &params, left, RequestIndex::OUTSIDE_DISPATCH).await?;
             // Models read the descriptions: redact a key that a server repeats in
             // one.
             known::process().scrub().value(&mut page);
             let Some(Value::Array(found)) = page.get_mut("tools").map(Value::take) else {
-                return Err(Trouble::Lost("sent a malformed tool list".to_owned()));
+                return Err(McpError::Lost("sent a malformed tool list".to_owned()));
             };
             for one in found {
                 let Some(tool) = tool(server, one) else {
@@ -130,7 +136,7 @@ impl Session {
                     continue;
                 };
                 if tools.len() >= MCP_TOOLS_MAX {
-                    return Err(Trouble::Lost(format!("has more than {MCP_TOOLS_MAX} tools")));
+                    return Err(McpError::Lost(format!("has more than {MCP_TOOLS_MAX} tools")));
                 }
                 tools.push(tool);
             }
@@ -139,7 +145,7 @@ impl Session {
                 None => return Ok(tools),
             }
         }
-        Err(Trouble::Lost(format!("has more than {MCP_PAGES_MAX} pages of tools")))
+        Err(McpError::Lost(format!("has more than {MCP_PAGES_MAX} pages of tools")))
     }
 }
 

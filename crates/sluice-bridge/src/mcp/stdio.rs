@@ -7,9 +7,9 @@
 //! INVARIANT: dropping the task kills the process group, and every waiting caller gets an
 //! error.
 
-use super::lines::Lines;
+use super::bounded_lines::BoundedLines;
+use super::error::McpError;
 use super::message::{self, Message};
-use super::trouble::Trouble;
 use crate::limits::{
     GRACE_MS, LOG_LINE_BYTES_MAX, MCP_CALLS_MAX, MCP_MESSAGE_BYTES_MAX, MCP_QUEUE_MAX,
     MCP_STDERR_BYTES_MAX, SILENCE_MS,
@@ -39,38 +39,38 @@ pub struct Command {
     pub env: Vec<String>,
 }
 
-type Answer = Result<Value, Trouble>;
+type RpcAnswer = Result<Value, McpError>;
 
 /// Handle to the process and its task.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct ProcessConnection {
     outgoing: mpsc::Sender<String>,
-    desk: Arc<Desk>,
+    pending: Arc<PendingRequests>,
 }
 
 /// Requests that wait for an answer, shared by callers and the task.
 #[derive(Debug, Default)]
-struct Desk {
-    state: Mutex<State>,
+struct PendingRequests {
+    state: Mutex<PendingState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct PendingState {
     last: u64,
-    waiting: BTreeMap<u64, oneshot::Sender<Answer>>,
+    waiting: BTreeMap<u64, oneshot::Sender<RpcAnswer>>,
     /// Why the connection has ended.
     ended: Option<String>,
     /// Whether the server announced a changed tool list.
     changed: bool,
     /// Last line of standard error.
-    complaint: Option<String>,
+    last_error_line: Option<String>,
 }
 
-impl Link {
-    pub(super) fn start(name: &str, command: &Command) -> Result<Link, Trouble> {
+impl ProcessConnection {
+    pub(super) fn start(name: &str, command: &Command) -> Result<ProcessConnection, McpError> {
         let (program, arguments) =
             command.argv.split_first().expect("a command names a program: the list is checked");
-        let environment = environment::beside(std::env::vars_os(), &command.env);
+        let environment = environment::process_environment(std::env::vars_os(), &command.env);
         for (name, value) in environment.iter().filter(|(name, _)| {
             name.to_str().is_some_and(|name| command.env.iter().any(|one| one == name))
         }) {
@@ -78,7 +78,7 @@ impl Link {
             let source = format!("env:{}", name.to_string_lossy());
             let secret = Secret::new(value.to_string_lossy());
             let noted = known::process().note(&source, &secret);
-            noted.map_err(|error| Trouble::Lost(format!("cannot be started: {error}")))?;
+            noted.map_err(|error| McpError::Lost(format!("cannot be started: {error}")))?;
         }
         let mut process = tokio::process::Command::new(program);
         process
@@ -90,63 +90,68 @@ impl Link {
             .stderr(Stdio::piped())
             .process_group(0);
         let group = Group::spawn(&mut process)
-            .map_err(|error| Trouble::Lost(format!("cannot be started: {}", error.kind())))?;
+            .map_err(|error| McpError::Lost(format!("cannot be started: {}", error.kind())))?;
         let (outgoing, queue) = mpsc::channel(MCP_QUEUE_MAX);
-        let desk = Arc::new(Desk::default());
-        let attending = Attending {
+        let pending = Arc::new(PendingRequests::default());
+        let task = ProcessTask {
             name: name.to_owned(),
             group,
-            desk: Arc::clone(&desk),
+            pending: Arc::clone(&pending),
             replies: outgoing.downgrade(),
         };
-        tokio::spawn(attending.attend(queue));
-        Ok(Link { outgoing, desk })
+        tokio::spawn(task.run(queue));
+        Ok(ProcessConnection { outgoing, pending })
     }
 
     /// Whether the connection is open.
     pub(super) fn is_alive(&self) -> bool {
-        self.desk.state().ended.is_none()
+        self.pending.state().ended.is_none()
     }
 
     /// Whether the tool list has changed since the last call.
     pub(super) fn take_changed(&self) -> bool {
-        std::mem::take(&mut self.desk.state().changed)
+        std::mem::take(&mut self.pending.state().changed)
     }
 
     /// Sends a request and waits for the answer.
-    pub(super) async fn ask(&self, method: &str, params: &Value, patience: Duration) -> Answer {
-        let (id, answer) = self.desk.enter()?;
+    pub(super) async fn request(
+        &self,
+        method: &str,
+        params: &Value,
+        patience: Duration,
+    ) -> RpcAnswer {
+        let (id, answer) = self.pending.register()?;
         // The protocol does not allow cancelling `initialize`.
         let outgoing = (method != "initialize").then_some(&self.outgoing);
-        let _leave = Leave { desk: &self.desk, id, outgoing };
+        let _leave = StdioCancelGuard { pending: &self.pending, id, outgoing };
         let answered = async {
             // If the task has ended, `answer` carries the reason.
             let _ = self.outgoing.send(message::request(id, method, params)).await;
-            answer.await.unwrap_or_else(|_| Err(Trouble::Lost("ended".to_owned())))
+            answer.await.unwrap_or_else(|_| Err(McpError::Lost("ended".to_owned())))
         };
         let late = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
-        timeout(patience, answered).await.unwrap_or(Err(Trouble::Late(late)))
+        timeout(patience, answered).await.unwrap_or(Err(McpError::Late(late)))
     }
 
     /// Sends a notification.
-    pub(super) async fn tell(&self, method: &str, params: &Value) {
+    pub(super) async fn notify(&self, method: &str, params: &Value) {
         // If the task has ended, the next request gets the error.
         let _ = self.outgoing.send(message::notification(method, params)).await;
     }
 }
 
-impl Desk {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl PendingRequests {
+    fn state(&self) -> MutexGuard<'_, PendingState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn enter(&self) -> Result<(u64, oneshot::Receiver<Answer>), Trouble> {
+    fn register(&self) -> Result<(u64, oneshot::Receiver<RpcAnswer>), McpError> {
         let mut state = self.state();
         if let Some(why) = &state.ended {
-            return Err(Trouble::Unsent(why.clone()));
+            return Err(McpError::Unsent(why.clone()));
         }
         if state.waiting.len() >= MCP_CALLS_MAX {
-            return Err(Trouble::Busy(MCP_CALLS_MAX));
+            return Err(McpError::Busy(MCP_CALLS_MAX));
         }
         state.last += 1;
         let (id, (answer, wait)) = (state.last, oneshot::channel());
@@ -155,47 +160,47 @@ impl Desk {
     }
 
     /// Processes a message of the server; returns the reply to send, if any.
-    fn take(&self, said: Message) -> Option<String> {
+    fn process(&self, message: Message) -> Option<String> {
         let mut state = self.state();
-        match said {
+        match message {
             Message::Answer { id, outcome } => {
                 // An abandoned request has no waiting caller.
                 if let Some(waiting) = state.waiting.remove(&id) {
-                    let _ = waiting.send(outcome.map_err(Trouble::Refused));
+                    let _ = waiting.send(outcome.map_err(McpError::Refused));
                 }
                 None
             }
-            Message::Asked { id, method } => Some(message::reply(&id, &method)),
-            Message::Told { method } => {
+            Message::Request { id, method } => Some(message::reply(&id, &method)),
+            Message::Notification { method } => {
                 state.changed |= method == "notifications/tools/list_changed";
                 None
             }
         }
     }
 
-    fn end(&self, how: &str) {
+    fn fail_all(&self, how: &str) {
         let mut state = self.state();
-        let why = match &state.complaint {
+        let why = match &state.last_error_line {
             Some(line) => format!("{how}; last line on standard error: {line}"),
             None => how.to_owned(),
         };
         state.ended = Some(why.clone());
         for (_, waiting) in std::mem::take(&mut state.waiting) {
-            let _ = waiting.send(Err(Trouble::Lost(why.clone())));
+            let _ = waiting.send(Err(McpError::Lost(why.clone())));
         }
     }
 }
 
 /// Cancels a request when its caller is dropped.
-struct Leave<'a> {
-    desk: &'a Desk,
+struct StdioCancelGuard<'a> {
+    pending: &'a PendingRequests,
     id: u64,
     outgoing: Option<&'a mpsc::Sender<String>>,
 }
 
-impl Drop for Leave<'_> {
+impl Drop for StdioCancelGuard<'_> {
     fn drop(&mut self) {
-        let open = self.desk.state().waiting.remove(&self.id).is_some();
+        let open = self.pending.state().waiting.remove(&self.id).is_some();
         if let Some(outgoing) = self.outgoing.filter(|_| open) {
             // Best effort: a server that does not read must not block the caller.
             let _ = outgoing.try_send(message::cancelled(self.id));
@@ -204,56 +209,56 @@ impl Drop for Leave<'_> {
 }
 
 /// The task that owns the process.
-struct Attending {
+struct ProcessTask {
     name: String,
     group: Group,
-    desk: Arc<Desk>,
+    pending: Arc<PendingRequests>,
     /// Weak, because the task ends when all senders are dropped.
     replies: mpsc::WeakSender<String>,
 }
 
 /// Why the task ends.
-enum End {
+enum TaskEnd {
     /// The server closed its end or broke the protocol.
-    Silent(&'static str),
+    Closed(&'static str),
     /// The process has exited.
     Exited(Option<ExitStatus>),
     /// The connection was dropped.
-    Unwanted,
+    Dropped,
 }
 
-impl Attending {
-    async fn attend(mut self, queue: mpsc::Receiver<String>) {
+impl ProcessTask {
+    async fn run(mut self, queue: mpsc::Receiver<String>) {
         let (stdin, stdout, stderr) = self.group.raw_pipes();
-        let (desk, replies) = (Arc::clone(&self.desk), self.replies.clone());
-        let mut lines = Lines::new(stdout, MCP_MESSAGE_BYTES_MAX);
-        let logged = log(self.name.clone(), Arc::clone(&desk), stderr);
+        let (pending, replies) = (Arc::clone(&self.pending), self.replies.clone());
+        let mut lines = BoundedLines::new(stdout, MCP_MESSAGE_BYTES_MAX);
+        let logged = log_stderr(self.name.clone(), Arc::clone(&pending), stderr);
         let logged = AbortOnDropHandle::new(tokio::spawn(logged));
         let end = tokio::select! {
-            end = write(stdin, queue) => end,
-            end = listen(&mut lines, &desk, &replies) => end,
-            status = self.group.wait() => End::Exited(status.ok()),
+            end = write_messages(stdin, queue) => end,
+            end = read_messages(&mut lines, &pending, &replies) => end,
+            status = self.group.wait() => TaskEnd::Exited(status.ok()),
         };
         let (otherwise, status) = match end {
-            End::Exited(status) => ("ended", status),
-            End::Silent(why) => (why, self.close().await),
-            End::Unwanted => {
+            TaskEnd::Exited(status) => ("ended", status),
+            TaskEnd::Closed(why) => (why, self.close().await),
+            TaskEnd::Dropped => {
                 self.close().await;
                 ("was closed", None)
             }
         };
         // Messages and log lines from before the exit are still read.
-        let rest = async { tokio::join!(listen(&mut lines, &desk, &replies), logged) };
+        let rest = async { tokio::join!(read_messages(&mut lines, &pending, &replies), logged) };
         let _ = timeout(Duration::from_millis(SILENCE_MS), rest).await;
         let how = match status {
             Some(status) => format!("ended ({status})"),
             None => otherwise.to_owned(),
         };
-        self.desk.end(&how);
+        self.pending.fail_all(&how);
         tracing::debug!(server = self.name, "the tool server {how}");
     }
 
-    /// Waits for a process whose standard input is closed, then sends SIGTERM, then
+    /// Waits for a process with a closed standard input, then sends SIGTERM, then
     /// SIGKILL. Returns the exit status if it exited by itself.
     async fn close(&mut self) -> Option<ExitStatus> {
         let grace = Duration::from_millis(GRACE_MS);
@@ -266,30 +271,30 @@ impl Attending {
 }
 
 /// Writes queued messages until the connection is dropped.
-async fn write(mut stdin: ChildStdin, mut queue: mpsc::Receiver<String>) -> End {
+async fn write_messages(mut stdin: ChildStdin, mut queue: mpsc::Receiver<String>) -> TaskEnd {
     while let Some(mut text) = queue.recv().await {
         text.push('\n');
         if stdin.write_all(text.as_bytes()).await.is_err() {
-            return End::Silent("closed its standard input");
+            return TaskEnd::Closed("closed its standard input");
         }
     }
-    End::Unwanted
+    TaskEnd::Dropped
 }
 
 /// Routes the server's messages to the waiting callers.
-async fn listen(
-    lines: &mut Lines<ChildStdout>,
-    desk: &Desk,
+async fn read_messages(
+    lines: &mut BoundedLines<ChildStdout>,
+    pending: &PendingRequests,
     replies: &mpsc::WeakSender<String>,
-) -> End {
+) -> TaskEnd {
     loop {
         let line = match lines.next().await {
             Ok(Some(line)) => line,
-            Ok(None) => return End::Silent("closed its standard output"),
-            Err(_) => return End::Silent("sent a line that is too long or cannot be read"),
+            Ok(None) => return TaskEnd::Closed("closed its standard output"),
+            Err(_) => return TaskEnd::Closed("sent a line that is too long or cannot be read"),
         };
-        for said in message::read(&line) {
-            let Some(reply) = desk.take(said) else { continue };
+        for message in message::read(&line) {
+            let Some(reply) = pending.process(message) else { continue };
             // A server that sends requests faster than it reads gets no replies.
             if let Some(replies) = replies.upgrade() {
                 let _ = replies.try_send(reply);
@@ -299,18 +304,18 @@ async fn listen(
 }
 
 /// Logs standard error up to a limit, then only drains it.
-async fn log(name: String, desk: Arc<Desk>, stderr: ChildStderr) {
-    let mut lines = Lines::new(stderr, LOG_LINE_BYTES_MAX).cutting();
+async fn log_stderr(name: String, pending: Arc<PendingRequests>, stderr: ChildStderr) {
+    let mut lines = BoundedLines::new(stderr, LOG_LINE_BYTES_MAX).cutting();
     let mut left = MCP_STDERR_BYTES_MAX;
     while let Ok(Some(line)) = lines.next().await {
         let text = String::from_utf8_lossy(&line);
         let text = known::process().scrub().text(&text).into_owned();
         if !text.trim().is_empty() {
-            desk.state().complaint = Some(message::told(text.trim()));
+            pending.state().last_error_line = Some(message::brief(text.trim()));
         }
         if left > 0 {
             left = left.saturating_sub(line.len());
-            tracing::debug!(server = name, "tool server: {}", message::told(&text));
+            tracing::debug!(server = name, "tool server: {}", message::brief(&text));
         }
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 pub(super) struct Behaviour {
     /// Delay before anything happens.
     pub(super) delay_ms: u64,
-    pub(super) course: Course,
+    pub(super) mode: ResponseMode,
     /// The answer, prepared when the script was parsed, so that most requests only clone
     /// it.
     pub(super) answer: Answer,
@@ -20,25 +20,25 @@ pub(super) struct Behaviour {
 
 /// How it arrives at its answer.
 #[derive(Debug, Clone)]
-pub(super) enum Course {
+pub(super) enum ResponseMode {
     Plain,
     Echo { prefix: String, suffix: String },
-    Chunks { chunks: Vec<Chunk>, delay_ms: u64, hang_after: Option<usize> },
+    Chunks { chunks: Vec<MockChunk>, delay_ms: u64, hang_after: Option<usize> },
     Hang,
 }
 
 /// A part of an answer.
 #[derive(Debug, Clone)]
-pub(super) enum Chunk {
+pub(super) enum MockChunk {
     Text(String),
     Media { url: String, mime: String },
 }
 
-impl Chunk {
+impl MockChunk {
     fn emission(&self) -> Emission {
         match self.clone() {
-            Chunk::Text(text) => Emission::Text(text),
-            Chunk::Media { url, mime } => Emission::Media { url, mime },
+            MockChunk::Text(text) => Emission::Text(text),
+            MockChunk::Media { url, mime } => Emission::Media { url, mime },
         }
     }
 }
@@ -50,8 +50,8 @@ impl Behaviour {
 
     /// The answer, if it takes no time.
     pub(super) fn at_once(&self, request: &Request) -> Option<Answer> {
-        let quick =
-            self.delay_ms == 0 && matches!(self.course, Course::Plain | Course::Echo { .. });
+        let quick = self.delay_ms == 0
+            && matches!(self.mode, ResponseMode::Plain | ResponseMode::Echo { .. });
         quick.then(|| self.answer(request))
     }
 
@@ -70,10 +70,10 @@ impl Behaviour {
 
     async fn pass_time(&self, call: &dyn Call) -> Result<(), Closed> {
         pause(self.delay_ms).await;
-        match &self.course {
-            Course::Plain | Course::Echo { .. } => Ok(()),
-            Course::Hang => pending().await,
-            Course::Chunks { chunks, delay_ms, hang_after } => {
+        match &self.mode {
+            ResponseMode::Plain | ResponseMode::Echo { .. } => Ok(()),
+            ResponseMode::Hang => pending().await,
+            ResponseMode::Chunks { chunks, delay_ms, hang_after } => {
                 let spoken = hang_after.unwrap_or(chunks.len());
                 for chunk in chunks.iter().take(spoken) {
                     pause(*delay_ms).await;
@@ -85,7 +85,7 @@ impl Behaviour {
     }
 
     fn answer(&self, request: &Request) -> Answer {
-        let Course::Echo { prefix, suffix } = &self.course else {
+        let ResponseMode::Echo { prefix, suffix } = &self.mode else {
             return self.answer.clone();
         };
         let (newline, stdin) = match &request.stdin {

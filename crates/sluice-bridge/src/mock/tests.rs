@@ -1,5 +1,5 @@
 use super::*;
-use crate::desk::{Desk, Journal, answer, error, request};
+use crate::fake_call::{FakeCall, FakeJournal, answer, error, request};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 use sluice_core::port::adapter::Emission;
@@ -12,10 +12,10 @@ fn adapter(script: &str) -> MockAdapter {
     MockAdapter::new(Script::parse(script).unwrap())
 }
 
-/// What a script answers without taking time.
+/// The answer of a script that takes no time.
 fn at_once(script: &str, request: &Request) -> Answer {
-    let (adapter, desk) = (adapter(script), Desk::default());
-    let mut execution = pin!(adapter.execute(request, &desk));
+    let (adapter, call) = (adapter(script), FakeCall::default());
+    let mut execution = pin!(adapter.execute(request, &call));
     // Outside a runtime: a timer would panic.
     match execution.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(Execution::Done(answer)) => *answer,
@@ -39,7 +39,7 @@ fn each_dispatch_has_its_behaviour_and_the_last_repeats() {
 }
 
 #[test]
-fn an_instance_is_looked_up_by_its_id_then_by_its_step_then_by_the_star() {
+fn an_instance_falls_back_to_its_step_then_to_the_star() {
     let script = r#"{"a[0]": {text: instance}, a: {text: step}, "*": {text: any}}"#;
     assert_eq!(text(script, "a[0]", 1), "instance");
     assert_eq!(text(script, "a[1]", 1), "step");
@@ -49,7 +49,7 @@ fn an_instance_is_looked_up_by_its_id_then_by_its_step_then_by_the_star() {
 }
 
 #[test]
-fn names_are_those_of_steps_and_instances_not_the_star() {
+fn names_are_steps_and_instances_without_the_star() {
     let script = Script::parse(r#"{"a[0]": {}, b: {}, "*": {}}"#).unwrap();
     for (step, named) in
         [("a[0]", true), ("a", false), ("a[1]", false), ("b", true), ("b[7]", true), ("*", false)]
@@ -66,7 +66,7 @@ fn a_step_without_behaviour_fails_and_says_how_to_add_one() {
     assert_eq!(code, CallErrorCode::InvalidRequest);
     assert_eq!(
         message,
-        "the mock script says nothing about step `b[2]`; add `b: {text: \"…\"}` to it, \
+        "the mock script has no entry for step `b[2]`; add `b: {text: \"…\"}` to it, \
          or `\"*\": {text: \"…\"}` for all other steps"
     );
 }
@@ -142,7 +142,7 @@ a:
 }
 
 #[test]
-fn an_error_has_its_code_and_its_wait_and_still_costs() {
+fn an_error_has_its_code_and_delay_and_still_costs() {
     let script = r#"
 a:
   - {error: slow down, error_code: rate_limit, retry_after_ms: 200, cost: 1}
@@ -157,7 +157,7 @@ a:
 }
 
 #[test]
-fn an_echo_repeats_what_it_was_told() {
+fn an_echo_repeats_its_message() {
     let script = "a: {echo: true, prefix: <, suffix: '>'}";
     assert_eq!(at_once(script, &dispatch("a", 1)).text.unwrap(), "<hello>");
     let piped = Request { stdin: Some("in".to_owned()), ..dispatch("a", 1) };
@@ -179,9 +179,9 @@ fn an_object_in_the_text_becomes_the_outputs_unless_there_are_some() {
 
 #[tokio::test(start_paused = true)]
 async fn a_delay_takes_its_time() {
-    let (adapter, desk) = (adapter("a: {text: one, delay_ms: 3600000}"), Desk::default());
+    let (adapter, call) = (adapter("a: {text: one, delay_ms: 3600000}"), FakeCall::default());
     let begin = Instant::now();
-    let answered = answer(&adapter, &dispatch("a", 1), &desk).await;
+    let answered = answer(&adapter, &dispatch("a", 1), &call).await;
     assert_eq!(answered.text.unwrap(), "one");
     assert_eq!(begin.elapsed(), Duration::from_secs(3600));
 }
@@ -189,27 +189,27 @@ async fn a_delay_takes_its_time() {
 #[tokio::test(start_paused = true)]
 async fn chunks_come_one_by_one_and_make_the_text() {
     let script = r#"a: {chunks: ["The ", "end: ", '{"x":1}'], chunk_delay_ms: 5, delay_ms: 10}"#;
-    let (adapter, desk) = (adapter(script), Desk::default());
+    let (adapter, call) = (adapter(script), FakeCall::default());
     let begin = Instant::now();
-    let answered = answer(&adapter, &dispatch("a", 1), &desk).await;
+    let answered = answer(&adapter, &dispatch("a", 1), &call).await;
     assert_eq!(begin.elapsed(), Duration::from_millis(25));
     assert_eq!(answered.text.unwrap(), r#"The end: {"x":1}"#);
     assert_eq!(answered.outputs.map(Value::Object), Some(json!({"x": 1})));
     let chunks = ["The ", "end: ", r#"{"x":1}"#].map(|text| Emission::Text(text.to_owned()));
-    assert_eq!(desk.emitted(), chunks);
+    assert_eq!(call.emitted(), chunks);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_picture_between_chunks_is_streamed_and_shown() {
     let picture = "{url: 'https://example.com/a.png', mime: image/png}";
     let script = format!("a: {{chunks: ['A ', {picture}, cat]}}");
-    let (adapter, desk) = (adapter(&script), Desk::default());
-    let answered = answer(&adapter, &dispatch("a", 1), &desk).await;
+    let (adapter, call) = (adapter(&script), FakeCall::default());
+    let answered = answer(&adapter, &dispatch("a", 1), &call).await;
     let (url, mime) = ("https://example.com/a.png".to_owned(), "image/png".to_owned());
     assert_eq!(answered.text.as_deref(), Some("A cat"));
     assert_eq!(answered.media, Some(serde_json::json!({"url": url, "mime": mime})));
     let text = |text: &str| Emission::Text(text.to_owned());
-    assert_eq!(desk.emitted(), [text("A "), Emission::Media { url, mime }, text("cat")]);
+    assert_eq!(call.emitted(), [text("A "), Emission::Media { url, mime }, text("cat")]);
     for wrong in ["{url: u}", "{mime: m}", "{url: u, mime: m, size: 1}", "{url: 1, mime: m}", "7"] {
         let script = format!("a: {{chunks: [{wrong}]}}");
         assert!(Script::parse(&script).is_err(), "{wrong}");
@@ -217,15 +217,15 @@ async fn a_picture_between_chunks_is_streamed_and_shown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_after_chunks_keeps_what_was_said() {
-    let (adapter, desk) = (adapter("a: {chunks: [one], error: cut off}"), Desk::default());
-    let answered = answer(&adapter, &dispatch("a", 1), &desk).await;
+async fn an_error_after_chunks_keeps_the_text() {
+    let (adapter, call) = (adapter("a: {chunks: [one], error: cut off}"), FakeCall::default());
+    let answered = answer(&adapter, &dispatch("a", 1), &call).await;
     assert_eq!(error(&answered).1, "cut off");
-    assert_eq!((answered.text.as_deref(), desk.text().as_str()), (Some("one"), "one"));
+    assert_eq!((answered.text.as_deref(), call.text().as_str()), (Some("one"), "one"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_hangs_hangs_until_it_is_cancelled() {
+async fn a_hanging_step_waits_until_it_is_cancelled() {
     for (script, heard) in [
         ("a: {hang: true}", ""),
         ("a: {chunks: [a, b, c], hang_after: 2, chunk_delay_ms: 5}", "ab"),
@@ -233,12 +233,12 @@ async fn what_hangs_hangs_until_it_is_cancelled() {
         ("a: {chunks: [a, b, c], hang_after: 3}", "abc"),
         ("a: {delay_ms: 31622400000}", ""),
     ] {
-        let (adapter, desk, request) = (adapter(script), Desk::default(), dispatch("a", 1));
-        let mut answered = pin!(answer(&adapter, &request, &desk));
+        let (adapter, call, request) = (adapter(script), FakeCall::default(), dispatch("a", 1));
+        let mut answered = pin!(answer(&adapter, &request, &call));
         let day = Duration::from_secs(86400);
         assert!(timeout(day, &mut answered).await.is_err(), "{script}");
-        assert_eq!(desk.text(), heard, "{script}");
-        desk.cancel();
+        assert_eq!(call.text(), heard, "{script}");
+        call.cancel();
         let begin = Instant::now();
         assert_eq!(error(&answered.await), (CallErrorCode::Cancelled, "cancelled"));
         assert_eq!(begin.elapsed(), Duration::ZERO);
@@ -247,14 +247,14 @@ async fn what_hangs_hangs_until_it_is_cancelled() {
 
 #[tokio::test(start_paused = true)]
 async fn an_abandoned_call_stops() {
-    let desk = Desk::with(Journal::Closed);
+    let call = FakeCall::with(FakeJournal::Closed);
     let adapter = adapter("a: {chunks: [a, b]}");
-    let answered = answer(&adapter, &dispatch("a", 1), &desk).await;
+    let answered = answer(&adapter, &dispatch("a", 1), &call).await;
     assert_eq!(error(&answered).0, CallErrorCode::Cancelled);
-    assert_eq!(desk.text(), "a");
+    assert_eq!(call.text(), "a");
 }
 
-/// The problems of a script.
+/// The diagnostics of a script.
 fn check(script: &str, expected: &Expect) {
     let mut told = String::new();
     for problem in Script::parse(script).err().unwrap_or_default() {
@@ -267,7 +267,7 @@ fn check(script: &str, expected: &Expect) {
 }
 
 #[test]
-fn all_problems_are_told_with_their_places() {
+fn all_problems_are_reported_with_their_positions() {
     check(
         r#"a: {txt: one, output_token: 5}
 b:
@@ -291,14 +291,14 @@ e: [{}, ~]
             6:12 wrong_type b[3].text: expected a string, found a number (quote it if it is meant as text)
             6:24 wrong_type b[3].outputs: expected a map, found a list
             6:35 wrong_type b[3].hang: expected `true` or `false`, found a string
-            6:42 bad_value b[3].chunks: `text` and `chunks` both say what the text is
+            6:42 bad_value b[3].chunks: `text` and `chunks` cannot be combined: both define the text
             6:54 wrong_type b[3].chunks[1]: expected a string, found a number (quote it if it is meant as text)
             6:65 wrong_type b[3].media: expected a map or a list, found a string
             6:74 wrong_type b[3].cost: expected an amount in US dollars, found a string
             7:12 bad_value b[4].cost: an answer can cost at most 1000000.00 US dollars
             7:32 bad_value b[4].output_tokens: can be at most 1000000000
             7:55 bad_value b[4].delay_ms: can be at most 31622400000
-            8:4 bad_value c: a list of behaviours has at least one
+            8:4 bad_value c: a list of behaviours must not be empty
             9:4 wrong_type d: expected a map, found a string
             10:9 wrong_type e[1]: expected a map, found nothing
         "#]],
@@ -306,7 +306,7 @@ e: [{}, ~]
 }
 
 #[test]
-fn fields_that_do_not_go_together_are_told() {
+fn invalid_combinations_are_reported() {
     check(
         r#"a: {error_code: auth, retry_after_ms: 5}
 b: {chunk_delay_ms: 5, hang_after: 1}
@@ -317,21 +317,21 @@ f: {chunks: [a], hang_after: 2}
 g: {text: ~, error: ~, hang: false}
 "#,
         &expect![[r#"
-            1:5 bad_value a.error_code: `error_code` means nothing without `error`
-            1:23 bad_value a.retry_after_ms: `retry_after_ms` means nothing without `error`
-            2:5 bad_value b.chunk_delay_ms: `chunk_delay_ms` means nothing without `chunks`
-            2:24 bad_value b.hang_after: `hang_after` means nothing without `chunks`
-            3:14 bad_value c.prefix: `prefix` means nothing without `echo`
-            3:25 bad_value c.suffix: `suffix` means nothing without `echo`
-            4:14 bad_value d.chunks: `text` and `chunks` both say what the text is
-            5:18 bad_value e.echo: `chunks` and `echo` both say what the text is
+            1:5 bad_value a.error_code: `error_code` requires `error`
+            1:23 bad_value a.retry_after_ms: `retry_after_ms` requires `error`
+            2:5 bad_value b.chunk_delay_ms: `chunk_delay_ms` requires `chunks`
+            2:24 bad_value b.hang_after: `hang_after` requires `chunks`
+            3:14 bad_value c.prefix: `prefix` requires `echo`
+            3:25 bad_value c.suffix: `suffix` requires `echo`
+            4:14 bad_value d.chunks: `text` and `chunks` cannot be combined: both define the text
+            5:18 bad_value e.echo: `chunks` and `echo` cannot be combined: both define the text
             6:18 bad_value f.hang_after: there are fewer chunks than that: 1
         "#]],
     );
 }
 
 #[test]
-fn what_is_no_script_is_refused() {
+fn a_malformed_script_is_rejected() {
     check(
         "",
         &expect![[r#"

@@ -8,11 +8,14 @@
 //! separately. Reasoning blocks are returned with the tool calls they led to, with their
 //! signature.
 
-use super::dialect::{Ask, Dialect, Listen, Outcome, Said, Shape, below, sensitive};
-use super::draft::{Draft, Stop, count, parse, word};
+use super::dialect::{
+    AnswerFormat, ConversationMessage, Dialect, ModelRequest, ResponseDecoder, ToolResult, below,
+    sensitive,
+};
+use super::draft::{StopReason, TurnDraft, count, parse, word};
 use super::failure::in_stream;
-use super::offer::Offered;
-use super::sse::Event;
+use super::offer::OfferedTool;
+use super::sse::SseEvent;
 use crate::limits::OUTPUT_TOKENS_DEFAULT;
 use crate::secret::Secret;
 use reqwest::header::{HeaderName, HeaderValue, InvalidHeaderValue};
@@ -21,7 +24,7 @@ use sluice_core::port::adapter::CallError;
 
 pub(super) const HOME: &str = "https://api.anthropic.com";
 const VERSION: &str = "2023-06-01";
-/// The tool whose input is the answer.
+/// Name of the tool that carries the answer as its input.
 const ANSWER: &str = "answer";
 
 #[derive(Debug)]
@@ -53,32 +56,32 @@ impl Dialect for Anthropic {
         vec![(name, HeaderValue::from_static(VERSION))]
     }
 
-    fn holds(&self, shape: Shape<'_>, tools: &[Offered]) -> bool {
-        matches!(shape, Shape::Fits(_)) && tools.is_empty()
+    fn enforces(&self, format: AnswerFormat<'_>, tools: &[OfferedTool]) -> bool {
+        matches!(format, AnswerFormat::Schema(_)) && tools.is_empty()
     }
 
-    fn body(&self, ask: &Ask<'_>) -> Value {
-        let messages: Vec<Value> = ask
-            .said
+    fn body(&self, request: &ModelRequest<'_>) -> Value {
+        let messages: Vec<Value> = request
+            .conversation
             .iter()
-            .map(|said| match said {
-                Said::User(text) => json!({"role": "user", "content": text}),
-                Said::Model(echo) => echo.clone(),
-                Said::Results(results) => {
+            .map(|message| match message {
+                ConversationMessage::User(text) => json!({"role": "user", "content": text}),
+                ConversationMessage::Model(echo) => echo.clone(),
+                ConversationMessage::Results(results) => {
                     json!({"role": "user", "content": results.iter().map(result).collect::<Value>()})
                 }
             })
             .collect();
         let mut body = json!({
-            "model": ask.model, "messages": messages, "stream": true,
-            "max_tokens": ask.max_output_tokens.unwrap_or(OUTPUT_TOKENS_DEFAULT),
+            "model": request.model, "messages": messages, "stream": true,
+            "max_tokens": request.max_output_tokens.unwrap_or(OUTPUT_TOKENS_DEFAULT),
         });
-        if let Some(text) = ask.system {
+        if let Some(text) = request.system {
             body["system"] = text.into();
         }
-        if !ask.tools.is_empty() {
-            body["tools"] = ask.tools.iter().map(tool).collect();
-        } else if let Shape::Fits(schema) = ask.shape {
+        if !request.tools.is_empty() {
+            body["tools"] = request.tools.iter().map(tool).collect();
+        } else if let AnswerFormat::Schema(schema) = request.format {
             let about = "Gives the answer. Call it once, with the whole answer.";
             body["tools"] = json!([{"name": ANSWER, "description": about, "input_schema": schema}]);
             body["tool_choice"] =
@@ -87,20 +90,20 @@ impl Dialect for Anthropic {
         body
     }
 
-    fn listen(&self, ask: &Ask<'_>) -> Box<dyn Listen> {
-        let answers_by_tool = self.holds(ask.shape, ask.tools);
-        Box::new(Listener { answers_by_tool, blocks: Vec::new() })
+    fn decoder(&self, request: &ModelRequest<'_>) -> Box<dyn ResponseDecoder> {
+        let answers_by_tool = self.enforces(request.format, request.tools);
+        Box::new(AnthropicDecoder { answers_by_tool, blocks: Vec::new() })
     }
 }
 
-fn tool(offered: &Offered) -> Value {
+fn tool(offered: &OfferedTool) -> Value {
     json!({
         "name": offered.alias, "description": offered.tool.description,
         "input_schema": offered.tool.input_schema,
     })
 }
 
-fn result(outcome: &Outcome) -> Value {
+fn result(outcome: &ToolResult) -> Value {
     json!({
         "type": "tool_result", "tool_use_id": outcome.call.id,
         "content": outcome.text, "is_error": outcome.failed,
@@ -117,43 +120,43 @@ enum Block {
     },
     Redacted(String),
     Call(usize),
-    /// The tool call whose input is the answer.
+    /// The tool call that carries the answer as its input.
     Answer,
     /// A block that is not returned to the provider.
     Other,
 }
 
 #[derive(Debug)]
-struct Listener {
+struct AnthropicDecoder {
     answers_by_tool: bool,
     blocks: Vec<Block>,
 }
 
-impl Listen for Listener {
-    fn event(&mut self, event: &Event, draft: &mut Draft) -> Result<(), CallError> {
-        let said = parse(&event.data)?;
-        if let Some(trouble) = in_stream(&said) {
+impl ResponseDecoder for AnthropicDecoder {
+    fn event(&mut self, event: &SseEvent, draft: &mut TurnDraft) -> Result<(), CallError> {
+        let data = parse(&event.data)?;
+        if let Some(trouble) = in_stream(&data) {
             return Err(trouble);
         }
-        match word(&said, "/type").unwrap_or(&event.name) {
+        match word(&data, "/type").unwrap_or(&event.name) {
             "message_start" => {
-                draft.model = word(&said, "/message/model").map(str::to_owned);
-                usage(said.pointer("/message/usage"), draft);
+                draft.model = word(&data, "/message/model").map(str::to_owned);
+                usage(data.pointer("/message/usage"), draft);
             }
             "content_block_start" => {
-                draft.piece()?;
-                let block = self.begin(&said["content_block"], draft)?;
+                draft.count_piece()?;
+                let block = self.begin(&data["content_block"], draft)?;
                 self.blocks.push(block);
             }
-            "content_block_delta" => self.grow(&said, draft)?,
+            "content_block_delta" => self.grow(&data, draft)?,
             "message_delta" => {
-                usage(said.get("usage"), draft);
-                if let Some(reason) = word(&said, "/delta/stop_reason") {
-                    draft.counted.whole = said.get("usage").is_some();
+                usage(data.get("usage"), draft);
+                if let Some(reason) = word(&data, "/delta/stop_reason") {
+                    draft.counted.whole = data.get("usage").is_some();
                     draft.stop = Some(match reason {
-                        "max_tokens" | "model_context_window_exceeded" => Stop::Length,
-                        "refusal" => Stop::Filtered("the model refused".to_owned()),
-                        _ => Stop::Done,
+                        "max_tokens" | "model_context_window_exceeded" => StopReason::Length,
+                        "refusal" => StopReason::Filtered("the model refused".to_owned()),
+                        _ => StopReason::Done,
                     });
                 }
             }
@@ -164,7 +167,7 @@ impl Listen for Listener {
         Ok(())
     }
 
-    fn echo(&mut self, draft: &Draft) -> Value {
+    fn echo(&mut self, draft: &TurnDraft) -> Value {
         let blocks = std::mem::take(&mut self.blocks).into_iter().filter_map(|block| match block {
             // The provider rejects an empty text.
             Block::Text(text) => (!text.is_empty()).then(|| json!({"type": "text", "text": text})),
@@ -183,47 +186,47 @@ impl Listen for Listener {
     }
 }
 
-impl Listener {
-    fn begin(&mut self, said: &Value, draft: &mut Draft) -> Result<Block, CallError> {
-        let part = |name: &str| said.get(name).and_then(Value::as_str).unwrap_or_default();
+impl AnthropicDecoder {
+    fn begin(&mut self, data: &Value, draft: &mut TurnDraft) -> Result<Block, CallError> {
+        let part = |name: &str| data.get(name).and_then(Value::as_str).unwrap_or_default();
         Ok(match part("type") {
             "text" => {
-                draft.say(part("text"))?;
+                draft.append_text(part("text"))?;
                 Block::Text(part("text").to_owned())
             }
             "thinking" => {
                 let (text, signature) = (part("thinking").to_owned(), part("signature").to_owned());
-                draft.keep(text.len() + signature.len())?;
+                draft.count_echo(text.len() + signature.len())?;
                 Block::Thinking { text, signature }
             }
             "redacted_thinking" => {
-                draft.keep(part("data").len())?;
+                draft.count_echo(part("data").len())?;
                 Block::Redacted(part("data").to_owned())
             }
             "tool_use" if self.answers_by_tool && part("name") == ANSWER => Block::Answer,
-            "tool_use" => Block::Call(draft.want(part("id"), part("name"))?),
+            "tool_use" => Block::Call(draft.begin_call(part("id"), part("name"))?),
             _ => Block::Other,
         })
     }
 
-    fn grow(&mut self, said: &Value, draft: &mut Draft) -> Result<(), CallError> {
-        let at = count(said, "/index").and_then(|index| usize::try_from(index).ok());
+    fn grow(&mut self, data: &Value, draft: &mut TurnDraft) -> Result<(), CallError> {
+        let at = count(data, "/index").and_then(|index| usize::try_from(index).ok());
         let Some(block) = at.and_then(|at| self.blocks.get_mut(at)) else { return Ok(()) };
         let part = |name: &str| {
-            said.get("delta").and_then(|delta| delta.get(name)?.as_str()).unwrap_or_default()
+            data.get("delta").and_then(|delta| delta.get(name)?.as_str()).unwrap_or_default()
         };
         match block {
             Block::Text(text) => {
-                draft.say(part("text"))?;
+                draft.append_text(part("text"))?;
                 text.push_str(part("text"));
             }
             Block::Thinking { text, signature } => {
-                draft.keep(part("thinking").len() + part("signature").len())?;
+                draft.count_echo(part("thinking").len() + part("signature").len())?;
                 text.push_str(part("thinking"));
                 signature.push_str(part("signature"));
             }
-            Block::Call(at) => draft.argue(*at, part("partial_json"))?,
-            Block::Answer => draft.say(part("partial_json"))?,
+            Block::Call(at) => draft.append_arguments(*at, part("partial_json"))?,
+            Block::Answer => draft.append_text(part("partial_json"))?,
             Block::Redacted(_) | Block::Other => {}
         }
         Ok(())
@@ -231,16 +234,16 @@ impl Listener {
 }
 
 /// Token counts of an event; they are totals of the turn so far.
-fn usage(said: Option<&Value>, draft: &mut Draft) {
-    let Some(said) = said else { return };
+fn usage(data: Option<&Value>, draft: &mut TurnDraft) {
+    let Some(data) = data else { return };
     let counted = &mut draft.counted;
-    if let Some(fresh) = count(said, "/input_tokens") {
-        let kept = count(said, "/cache_read_input_tokens").unwrap_or(0);
-        let written = count(said, "/cache_creation_input_tokens").unwrap_or(0);
+    if let Some(fresh) = count(data, "/input_tokens") {
+        let kept = count(data, "/cache_read_input_tokens").unwrap_or(0);
+        let written = count(data, "/cache_creation_input_tokens").unwrap_or(0);
         counted.input = fresh.saturating_add(kept).saturating_add(written);
         counted.cached = kept;
     }
-    if let Some(output) = count(said, "/output_tokens") {
+    if let Some(output) = count(data, "/output_tokens") {
         counted.output = output;
     }
 }

@@ -32,25 +32,25 @@ impl Capture {
     }
 
     /// Stores a message, truncated to the remaining size.
-    pub(super) fn say(&mut self, role: &str, text: &str, tool: Option<(&str, &str)>) {
+    pub(super) fn add_message(&mut self, role: &str, text: &str, tool: Option<(&str, &str)>) {
         let names = tool.map_or(0, |(tool, call)| tool.len() + call.len());
         let Some(room) = self.left.checked_sub(FRAME_BYTES + names) else { return };
-        let text = cut(text, room.min(MESSAGE_BYTES_MAX));
+        let text = truncate(text, room.min(MESSAGE_BYTES_MAX));
         self.left = room.saturating_sub(text.len());
         self.conversation.push(Message { role, text: &text, tool }.value());
     }
 
     /// Stores files, up to the limit.
-    pub(super) fn make(&mut self, made: &[File]) {
+    pub(super) fn add_files(&mut self, files: &[File]) {
         let room = ARTEFACTS_MAX - self.artefacts.len();
-        let made = &made[..made.len().min(room)];
-        self.artefacts.extend(made.iter().map(File::artefact));
-        self.media.extend_from_slice(made);
+        let files = &files[..files.len().min(room)];
+        self.artefacts.extend(files.iter().map(File::artefact));
+        self.media.extend_from_slice(files);
     }
 }
 
 /// Truncates a text, with a mark.
-pub(super) fn cut(text: &str, bytes_max: usize) -> String {
+pub(super) fn truncate(text: &str, bytes_max: usize) -> String {
     if text.len() <= bytes_max {
         return text.to_owned();
     }
@@ -67,18 +67,18 @@ mod tests {
 
     #[test]
     fn a_long_text_is_cut_between_characters_and_says_so() {
-        assert_eq!(cut("short", 5), "short");
+        assert_eq!(truncate("short", 5), "short");
         let long = "ß".repeat(1_000);
-        let kept = cut(&long, 101);
+        let kept = truncate(&long, 101);
         assert!(kept.len() <= 101 && kept.ends_with("ß… [cut: 2000 bytes in all]"), "{kept}");
     }
 
     #[test]
-    fn a_conversation_has_a_bound_in_all() {
+    fn a_conversation_has_a_total_limit() {
         let mut capture = Capture::new();
         let long = "x".repeat(MESSAGE_BYTES_MAX * 2);
         for _ in 0..100 {
-            capture.say("user", &long, Some(("files.read", "call_1")));
+            capture.add_message("user", &long, Some(("files.read", "call_1")));
         }
         let kept: usize = capture.conversation.iter().map(|one| one.to_string().len()).sum();
         assert!(kept > CONVERSATION_BYTES_MAX / 2, "{kept}");
@@ -86,12 +86,12 @@ mod tests {
     }
 
     #[test]
-    fn a_large_file_is_dropped_and_its_size_told() {
+    fn a_large_file_is_dropped_and_its_size_kept() {
         let mut capture = Capture::new();
         let file = |content| File { mime: "image/png".to_owned(), content };
         let inline = |base64: String| file(FileContent::Base64(base64));
         let url = "https://example.com/a.png".to_owned();
-        capture.make(&[
+        capture.add_files(&[
             inline("aGk=".to_owned()),
             inline("A".repeat(4 * 1024 * 1024)),
             file(FileContent::Url(url.clone())),
@@ -104,7 +104,7 @@ mod tests {
                 json!({"mime": "image/png", "bytes": 0, "url": url}),
             ]
         );
-        capture.make(&vec![inline("aGk=".to_owned()); 100]);
+        capture.add_files(&vec![inline("aGk=".to_owned()); 100]);
         assert_eq!(capture.artefacts.len(), ARTEFACTS_MAX);
     }
 }

@@ -4,9 +4,9 @@
 //! A dialect only translates. Which tools may be called, what a turn may cost and when to stop
 //! is the same for all providers and decided in `converse`.
 
-use super::draft::Draft;
-use super::offer::Offered;
-use super::sse::Event;
+use super::draft::TurnDraft;
+use super::offer::OfferedTool;
+use super::sse::SseEvent;
 use crate::secret::Secret;
 use reqwest::header::{HeaderName, HeaderValue, InvalidHeaderValue};
 use serde_json::Value;
@@ -15,43 +15,43 @@ use std::fmt::Debug;
 
 /// A request to a model, independent of the provider.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ask<'a> {
+pub(super) struct ModelRequest<'a> {
     pub(super) model: &'a str,
     /// System prompt.
     pub(super) system: Option<&'a str>,
     /// The conversation, oldest first.
-    pub(super) said: &'a [Said],
+    pub(super) conversation: &'a [ConversationMessage],
     /// Tools that the model may call.
-    pub(super) tools: &'a [Offered],
+    pub(super) tools: &'a [OfferedTool],
     /// Output limit.
     pub(super) max_output_tokens: Option<u64>,
     /// Required format of the answer.
-    pub(super) shape: Shape<'a>,
+    pub(super) format: AnswerFormat<'a>,
 }
 
 /// Required format of an answer.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Shape<'a> {
+pub(super) enum AnswerFormat<'a> {
     Text,
     /// Any JSON object.
     Object,
     /// An object that matches a schema.
-    Fits(&'a Value),
+    Schema(&'a Value),
 }
 
 /// A message of the conversation.
 #[derive(Debug, Clone)]
-pub(super) enum Said {
+pub(super) enum ConversationMessage {
     User(String),
     /// The model's message, in the form that its provider wants back.
     Model(Value),
     /// Results of the requested tool calls, in order.
-    Results(Vec<Outcome>),
+    Results(Vec<ToolResult>),
 }
 
 /// A tool call that a model requests.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Wanted {
+pub(super) struct RequestedCall {
     /// Id that the model gave it.
     pub(super) id: String,
     /// Alias of the tool, as it was offered.
@@ -60,7 +60,7 @@ pub(super) struct Wanted {
     pub(super) arguments: String,
 }
 
-impl Wanted {
+impl RequestedCall {
     /// The arguments; `None` if they are not an object. An empty text is an empty object,
     /// because models call tools without parameters that way.
     pub(super) fn input(&self) -> Option<Value> {
@@ -78,8 +78,8 @@ impl Wanted {
 
 /// Result of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Outcome {
-    pub(super) call: Wanted,
+pub(super) struct ToolResult {
+    pub(super) call: RequestedCall,
     /// Text that the model reads.
     pub(super) text: String,
     pub(super) failed: bool,
@@ -108,26 +108,26 @@ pub(super) trait Dialect: Send + Sync + Debug {
 
     /// Whether the provider can enforce a format while these tools are offered. Otherwise
     /// the system prompt asks for it.
-    fn holds(&self, shape: Shape<'_>, tools: &[Offered]) -> bool;
+    fn enforces(&self, format: AnswerFormat<'_>, tools: &[OfferedTool]) -> bool;
 
-    fn body(&self, ask: &Ask<'_>) -> Value;
+    fn body(&self, request: &ModelRequest<'_>) -> Value;
 
     /// Creates the decoder of the response.
-    fn listen(&self, ask: &Ask<'_>) -> Box<dyn Listen>;
+    fn decoder(&self, request: &ModelRequest<'_>) -> Box<dyn ResponseDecoder>;
 
     /// Removes provider-specific parts from an answer object.
-    fn unpack(&self, object: &mut Value, shape: Shape<'_>) {
-        let _ = (object, shape);
+    fn unpack(&self, object: &mut Value, format: AnswerFormat<'_>) {
+        let _ = (object, format);
     }
 }
 
 /// Decodes one response.
-pub(super) trait Listen: Send {
+pub(super) trait ResponseDecoder: Send {
     /// Processes an event of the stream.
-    fn event(&mut self, event: &Event, draft: &mut Draft) -> Result<(), CallError>;
+    fn event(&mut self, event: &SseEvent, draft: &mut TurnDraft) -> Result<(), CallError>;
 
     /// The model's message, in the form that its provider wants back in the next turn.
-    fn echo(&mut self, draft: &Draft) -> Value;
+    fn echo(&mut self, draft: &TurnDraft) -> Value;
 }
 
 /// Version prefix of a path, unless the base URL already ends with it.

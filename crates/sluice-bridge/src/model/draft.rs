@@ -2,7 +2,7 @@
 //!
 //! INVARIANT: a draft never exceeds its limits, whatever a provider sends.
 
-use super::dialect::Wanted;
+use super::dialect::RequestedCall;
 use super::failure::provider;
 use crate::limits::{
     ARGUMENTS_BYTES_MAX, ARTEFACTS_MAX, ECHO_BYTES_MAX, TURN_PIECES_MAX, TURN_TEXT_BYTES_MAX,
@@ -12,14 +12,14 @@ use serde_json::Value;
 use sluice_core::port::adapter::CallError;
 
 #[derive(Debug, Default)]
-pub(super) struct Draft {
+pub(super) struct TurnDraft {
     pub(super) text: String,
-    pub(super) calls: Vec<Wanted>,
-    pub(super) counted: Counted,
+    pub(super) calls: Vec<RequestedCall>,
+    pub(super) counted: TokenCounts,
     /// Model name, as the provider reports it.
     pub(super) model: Option<String>,
     /// Why the model stopped; `None` while it has not.
-    pub(super) stop: Option<Stop>,
+    pub(super) stop: Option<StopReason>,
     /// Whether the provider has signalled the end of the response.
     pub(super) ended: bool,
     pub(super) made: Vec<File>,
@@ -30,7 +30,7 @@ pub(super) struct Draft {
 
 /// Token counts of one or several turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Counted {
+pub(super) struct TokenCounts {
     /// Including cached ones.
     pub(super) input: u64,
     /// Input tokens from the provider's cache.
@@ -44,7 +44,7 @@ pub(super) struct Counted {
 
 /// Why a model stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Stop {
+pub(super) enum StopReason {
     /// Finished, or waits for tool results.
     Done,
     /// Output limit reached.
@@ -55,9 +55,9 @@ pub(super) enum Stop {
     Broken(String),
 }
 
-impl Draft {
+impl TurnDraft {
     /// Appends text.
-    pub(super) fn say(&mut self, text: &str) -> Result<(), CallError> {
+    pub(super) fn append_text(&mut self, text: &str) -> Result<(), CallError> {
         if self.text.len() + text.len() > TURN_TEXT_BYTES_MAX {
             let most = TURN_TEXT_BYTES_MAX;
             return Err(provider(format!("the provider's answer exceeds {most} bytes of text")));
@@ -67,16 +67,16 @@ impl Draft {
     }
 
     /// Adds a tool call and returns its index.
-    pub(super) fn want(&mut self, id: &str, name: &str) -> Result<usize, CallError> {
-        self.piece()?;
+    pub(super) fn begin_call(&mut self, id: &str, name: &str) -> Result<usize, CallError> {
+        self.count_piece()?;
         self.room_for_arguments(id.len() + name.len())?;
         let (id, name) = (id.to_owned(), name.to_owned());
-        self.calls.push(Wanted { id, name, arguments: String::new() });
+        self.calls.push(RequestedCall { id, name, arguments: String::new() });
         Ok(self.calls.len() - 1)
     }
 
     /// Appends to the arguments of a call.
-    pub(super) fn argue(&mut self, call: usize, part: &str) -> Result<(), CallError> {
+    pub(super) fn append_arguments(&mut self, call: usize, part: &str) -> Result<(), CallError> {
         self.room_for_arguments(part.len())?;
         if let Some(call) = self.calls.get_mut(call) {
             call.arguments.push_str(part);
@@ -85,7 +85,7 @@ impl Draft {
     }
 
     /// Counts bytes that are stored only to be sent back.
-    pub(super) fn keep(&mut self, bytes: usize) -> Result<(), CallError> {
+    pub(super) fn count_echo(&mut self, bytes: usize) -> Result<(), CallError> {
         self.echo_bytes += bytes;
         if self.echo_bytes > ECHO_BYTES_MAX {
             return Err(provider(format!(
@@ -96,7 +96,7 @@ impl Draft {
     }
 
     /// Counts one more piece of the turn.
-    pub(super) fn piece(&mut self) -> Result<(), CallError> {
+    pub(super) fn count_piece(&mut self) -> Result<(), CallError> {
         self.pieces += 1;
         if self.pieces > TURN_PIECES_MAX {
             return Err(provider(format!(
@@ -107,7 +107,7 @@ impl Draft {
     }
 
     /// Adds a file. Files beyond the limit are dropped.
-    pub(super) fn make(&mut self, made: File) {
+    pub(super) fn add_file(&mut self, made: File) {
         if self.made.len() < ARTEFACTS_MAX {
             self.made.push(made);
         }

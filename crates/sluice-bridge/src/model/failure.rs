@@ -4,7 +4,7 @@
 //! message is shown, truncated.
 
 use crate::limits::{COMPLAINT_BYTES_MAX, RETRY_AFTER_MS_MAX};
-use crate::outbound::error::{OutboundError, asked_at};
+use crate::outbound::error::{OutboundError, peer_at};
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use serde_json::Value;
 use sluice_core::port::adapter::{CallError, CallErrorCode};
@@ -32,14 +32,14 @@ pub(super) fn of_outbound(trouble: &OutboundError, url: &str) -> CallError {
             CallErrorCode::ProviderError
         }
     };
-    error(code, format!("{} {trouble}", asked_at("the provider", url)))
+    error(code, format!("{} {trouble}", peer_at("the provider", url)))
 }
 
 /// A response with a status other than 200.
 pub(super) fn of_status(status: u16, headers: &HeaderMap, body: &[u8], url: &str) -> CallError {
     let said: Option<Value> = serde_json::from_slice(body).ok();
     let complaint = said.as_ref().map(first_of);
-    let code = complaint.and_then(|said| special(status, said)).unwrap_or(match status {
+    let code = complaint.and_then(|said| specific_code(status, said)).unwrap_or(match status {
         401 | 403 => CallErrorCode::Auth,
         408 | 504 => CallErrorCode::Timeout,
         429 | 529 => CallErrorCode::RateLimit,
@@ -53,12 +53,12 @@ pub(super) fn of_status(status: u16, headers: &HeaderMap, body: &[u8], url: &str
         404 | 405 if complaint.and_then(message).is_none() => "; check the base URL",
         _ => "",
     };
-    let text = shown(&text);
-    let said = if text.is_empty() { String::new() } else { format!(": {text}") };
+    let text = one_line(&text);
+    let detail = if text.is_empty() { String::new() } else { format!(": {text}") };
     let wait = retry_after(headers).or_else(|| complaint.and_then(retry_delay));
     CallError {
         code,
-        message: format!("{} answered {status}{said}{hint}", asked_at("the provider", url)),
+        message: format!("{} answered {status}{detail}{hint}", peer_at("the provider", url)),
         retry_after_ms: wait.map(|ms| ms.min(RETRY_AFTER_MS_MAX)),
     }
 }
@@ -84,10 +84,10 @@ pub(super) fn in_stream(said: &Value) -> Option<CallError> {
         "timeout_error" | "DEADLINE_EXCEEDED" => 504,
         _ => number.and_then(|number| u16::try_from(number).ok()).unwrap_or(500),
     };
-    let mut told = of_status(status, &HeaderMap::new(), said.to_string().as_bytes(), "");
-    let text = shown(message(said).unwrap_or("no reason given"));
-    told.message = format!("the provider aborted: {text}");
-    Some(told)
+    let mut error = of_status(status, &HeaderMap::new(), said.to_string().as_bytes(), "");
+    let text = one_line(message(said).unwrap_or("no reason given"));
+    error.message = format!("the provider aborted: {text}");
+    Some(error)
 }
 
 /// Gemini wraps stream errors in a list.
@@ -96,7 +96,7 @@ fn first_of(said: &Value) -> &Value {
 }
 
 /// Cases where the status alone is not specific enough.
-fn special(status: u16, said: &Value) -> Option<CallErrorCode> {
+fn specific_code(status: u16, said: &Value) -> Option<CallErrorCode> {
     let complaint = said.get("error")?;
     let is = |name: &str, word: &str| complaint.get(name).and_then(Value::as_str) == Some(word);
     if is("type", "overloaded_error") {
@@ -118,7 +118,7 @@ fn message(said: &Value) -> Option<&str> {
 }
 
 /// Untrusted text as one line of bounded length.
-pub(super) fn shown(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     let text = text.trim();
     let clean: String = text
         .chars()
@@ -145,11 +145,11 @@ fn retry_after(headers: &HeaderMap) -> Option<u64> {
     if let Some(ms) = text("retry-after-ms").and_then(|text| number(text, 1.0)) {
         return Some(ms);
     }
-    let said = text(RETRY_AFTER.as_str())?;
-    number(said, 1_000.0).or_else(|| {
+    let value = text(RETRY_AFTER.as_str())?;
+    number(value, 1_000.0).or_else(|| {
         // Relative to the provider's own clock, if it sends a `Date`.
         let now = text(DATE.as_str()).and_then(date).unwrap_or_else(now_ms);
-        Some(u64::try_from(date(said)?.saturating_sub(now)).unwrap_or(0))
+        Some(u64::try_from(date(value)?.saturating_sub(now)).unwrap_or(0))
     })
 }
 

@@ -4,12 +4,15 @@
 //! signatures that must be returned unchanged. A schema cannot be enforced while tools are
 //! offered.
 
-use super::dialect::{Ask, Dialect, Listen, Outcome, Said, Shape, below, sensitive};
-use super::draft::{Draft, Stop, count, parse, word};
+use super::dialect::{
+    AnswerFormat, ConversationMessage, Dialect, ModelRequest, ResponseDecoder, ToolResult, below,
+    sensitive,
+};
+use super::draft::{StopReason, TurnDraft, count, parse, word};
 use super::failure::in_stream;
-use super::offer::Offered;
+use super::offer::OfferedTool;
 use super::schema;
-use super::sse::Event;
+use super::sse::SseEvent;
 use crate::media::{File, FileContent};
 use crate::secret::Secret;
 use reqwest::header::{HeaderName, HeaderValue, InvalidHeaderValue};
@@ -43,37 +46,39 @@ impl Dialect for Google {
         Ok((HeaderName::from_static("x-goog-api-key"), sensitive(key.expose())?))
     }
 
-    fn holds(&self, shape: Shape<'_>, tools: &[Offered]) -> bool {
-        !matches!(shape, Shape::Text) && tools.is_empty()
+    fn enforces(&self, format: AnswerFormat<'_>, tools: &[OfferedTool]) -> bool {
+        !matches!(format, AnswerFormat::Text) && tools.is_empty()
     }
 
-    fn body(&self, ask: &Ask<'_>) -> Value {
-        let contents: Vec<Value> = ask
-            .said
+    fn body(&self, request: &ModelRequest<'_>) -> Value {
+        let contents: Vec<Value> = request
+            .conversation
             .iter()
-            .map(|said| match said {
-                Said::User(text) => json!({"role": "user", "parts": [{"text": text}]}),
-                Said::Model(echo) => echo.clone(),
-                Said::Results(results) => {
+            .map(|message| match message {
+                ConversationMessage::User(text) => {
+                    json!({"role": "user", "parts": [{"text": text}]})
+                }
+                ConversationMessage::Model(echo) => echo.clone(),
+                ConversationMessage::Results(results) => {
                     json!({"role": "user", "parts": results.iter().map(result).collect::<Value>()})
                 }
             })
             .collect();
         let mut body = json!({"contents": contents});
-        if let Some(text) = ask.system {
+        if let Some(text) = request.system {
             body["systemInstruction"] = json!({"parts": [{"text": text}]});
         }
-        if !ask.tools.is_empty() {
-            let tools: Value = ask.tools.iter().map(tool).collect();
+        if !request.tools.is_empty() {
+            let tools: Value = request.tools.iter().map(tool).collect();
             body["tools"] = json!([{"functionDeclarations": tools}]);
         }
         let mut settings = Map::new();
-        if let Some(most) = ask.max_output_tokens {
+        if let Some(most) = request.max_output_tokens {
             settings.insert("maxOutputTokens".to_owned(), most.into());
         }
-        if self.holds(ask.shape, ask.tools) {
+        if self.enforces(request.format, request.tools) {
             settings.insert("responseMimeType".to_owned(), "application/json".into());
-            if let Shape::Fits(wanted) = ask.shape {
+            if let AnswerFormat::Schema(wanted) = request.format {
                 let (name, schema) = match schema::gemini(wanted) {
                     Some(schema) => ("responseSchema", schema),
                     None => ("responseJsonSchema", wanted.clone()),
@@ -87,8 +92,8 @@ impl Dialect for Google {
         body
     }
 
-    fn listen(&self, _: &Ask<'_>) -> Box<dyn Listen> {
-        Box::new(Listener::default())
+    fn decoder(&self, _: &ModelRequest<'_>) -> Box<dyn ResponseDecoder> {
+        Box::new(GoogleDecoder::default())
     }
 }
 
@@ -109,7 +114,7 @@ fn escaped(name: &str) -> String {
     out
 }
 
-fn tool(offered: &Offered) -> Value {
+fn tool(offered: &OfferedTool) -> Value {
     let mut out = json!({"name": offered.alias, "description": offered.tool.description});
     let wanted = &offered.tool.input_schema;
     let takes_some =
@@ -124,7 +129,7 @@ fn tool(offered: &Offered) -> Value {
     out
 }
 
-fn result(outcome: &Outcome) -> Value {
+fn result(outcome: &ToolResult) -> Value {
     let name = if outcome.failed { "error" } else { "result" };
     let mut response = json!({"name": outcome.call.name, "response": {name: outcome.text}});
     if !is_made_up(&outcome.call.id) {
@@ -141,60 +146,60 @@ fn is_made_up(id: &str) -> bool {
 }
 
 #[derive(Debug, Default)]
-struct Listener {
+struct GoogleDecoder {
     /// Parts of the message that are returned in the next turn.
     parts: Vec<Value>,
 }
 
-impl Listen for Listener {
-    fn event(&mut self, event: &Event, draft: &mut Draft) -> Result<(), CallError> {
-        let said = parse(&event.data)?;
-        if let Some(trouble) = in_stream(&said) {
+impl ResponseDecoder for GoogleDecoder {
+    fn event(&mut self, event: &SseEvent, draft: &mut TurnDraft) -> Result<(), CallError> {
+        let data = parse(&event.data)?;
+        if let Some(trouble) = in_stream(&data) {
             return Err(trouble);
         }
         if draft.model.is_none() {
-            draft.model = word(&said, "/modelVersion").map(str::to_owned);
+            draft.model = word(&data, "/modelVersion").map(str::to_owned);
         }
-        if let Some(reason) = word(&said, "/promptFeedback/blockReason") {
-            draft.stop = Some(Stop::Filtered(format!("the prompt was blocked: {reason}")));
+        if let Some(reason) = word(&data, "/promptFeedback/blockReason") {
+            draft.stop = Some(StopReason::Filtered(format!("the prompt was blocked: {reason}")));
         }
-        let parts = said.pointer("/candidates/0/content/parts").and_then(Value::as_array);
+        let parts = data.pointer("/candidates/0/content/parts").and_then(Value::as_array);
         for part in parts.into_iter().flatten() {
             self.part(part, draft)?;
         }
-        if let Some(reason) = word(&said, "/candidates/0/finishReason") {
+        if let Some(reason) = word(&data, "/candidates/0/finishReason") {
             draft.stop = Some(stop(reason));
         }
-        usage(&said, draft);
+        usage(&data, draft);
         Ok(())
     }
 
-    fn echo(&mut self, _: &Draft) -> Value {
+    fn echo(&mut self, _: &TurnDraft) -> Value {
         json!({"role": "model", "parts": std::mem::take(&mut self.parts)})
     }
 }
 
-impl Listener {
-    fn part(&mut self, part: &Value, draft: &mut Draft) -> Result<(), CallError> {
+impl GoogleDecoder {
+    fn part(&mut self, part: &Value, draft: &mut TurnDraft) -> Result<(), CallError> {
         if part.get("thought") == Some(&Value::Bool(true)) {
             return Ok(());
         }
         if let Some(call) = part.get("functionCall") {
             let id = word(call, "/id")
                 .map_or_else(|| format!("{MADE_UP}{}", draft.calls.len()), str::to_owned);
-            let at = draft.want(&id, word(call, "/name").unwrap_or_default())?;
+            let at = draft.begin_call(&id, word(call, "/name").unwrap_or_default())?;
             if let Some(arguments) = call.get("args").filter(|args| !args.is_null()) {
-                draft.argue(at, &arguments.to_string())?;
+                draft.append_arguments(at, &arguments.to_string())?;
             }
-            draft.keep(word(part, "/thoughtSignature").map_or(0, str::len))?;
+            draft.count_echo(word(part, "/thoughtSignature").map_or(0, str::len))?;
             self.parts.push(part.clone());
         } else if let Some(text) = word(part, "/text") {
-            draft.say(text)?;
+            draft.append_text(text)?;
             self.text(part, text, draft)?;
         } else if let Some(file) = part.get("inlineData") {
-            draft.piece()?;
+            draft.count_piece()?;
             let field = |name: &str| file.get(name).and_then(Value::as_str).unwrap_or_default();
-            draft.make(File {
+            draft.add_file(File {
                 mime: field("mimeType").to_owned(),
                 content: FileContent::Base64(field("data").to_owned()),
             });
@@ -203,10 +208,10 @@ impl Listener {
     }
 
     /// Joins successive texts, unless they are signed.
-    fn text(&mut self, part: &Value, text: &str, draft: &mut Draft) -> Result<(), CallError> {
+    fn text(&mut self, part: &Value, text: &str, draft: &mut TurnDraft) -> Result<(), CallError> {
         if let Some(signature) = word(part, "/thoughtSignature") {
-            draft.piece()?;
-            draft.keep(signature.len())?;
+            draft.count_piece()?;
+            draft.count_echo(signature.len())?;
             self.parts.push(json!({"text": text, "thoughtSignature": signature}));
             return Ok(());
         }
@@ -215,17 +220,17 @@ impl Listener {
         if let Some(Value::String(before)) = open {
             before.push_str(text);
         } else if !text.is_empty() {
-            draft.piece()?;
+            draft.count_piece()?;
             self.parts.push(json!({"text": text}));
         }
         Ok(())
     }
 }
 
-fn stop(reason: &str) -> Stop {
+fn stop(reason: &str) -> StopReason {
     match reason {
-        "STOP" | "FUNCTION_CALL" => Stop::Done,
-        "MAX_TOKENS" => Stop::Length,
+        "STOP" | "FUNCTION_CALL" => StopReason::Done,
+        "MAX_TOKENS" => StopReason::Length,
         "SAFETY"
         | "RECITATION"
         | "BLOCKLIST"
@@ -233,14 +238,14 @@ fn stop(reason: &str) -> Stop {
         | "SPII"
         | "IMAGE_SAFETY"
         | "IMAGE_PROHIBITED_CONTENT"
-        | "IMAGE_RECITATION" => Stop::Filtered(format!("the model stopped: {reason}")),
-        _ => Stop::Broken(format!("the model stopped: {reason}")),
+        | "IMAGE_RECITATION" => StopReason::Filtered(format!("the model stopped: {reason}")),
+        _ => StopReason::Broken(format!("the model stopped: {reason}")),
     }
 }
 
 /// Token counts of the turn so far.
-fn usage(said: &Value, draft: &mut Draft) {
-    let Some(usage) = said.get("usageMetadata").filter(|usage| usage.is_object()) else { return };
+fn usage(data: &Value, draft: &mut TurnDraft) {
+    let Some(usage) = data.get("usageMetadata").filter(|usage| usage.is_object()) else { return };
     let figure = |pointer| count(usage, pointer).unwrap_or(0);
     let counted = &mut draft.counted;
     counted.input = figure("/promptTokenCount").saturating_add(figure("/toolUsePromptTokenCount"));

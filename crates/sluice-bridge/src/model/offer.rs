@@ -21,7 +21,7 @@ pub(super) type Toolbox = Vec<(String, Option<Arc<dyn ToolServer>>)>;
 
 /// A tool that a model is offered.
 #[derive(Debug, Clone)]
-pub(super) struct Offered {
+pub(super) struct OfferedTool {
     /// Name that the model uses.
     pub(super) alias: String,
     pub(super) tool: Tool,
@@ -29,11 +29,11 @@ pub(super) struct Offered {
 }
 
 /// Lists the tools that the request may use.
-pub(super) async fn gather(
+pub(super) async fn list_offered(
     toolbox: &Toolbox,
     request: &Request,
-) -> Result<Vec<Offered>, CallError> {
-    let mut offered: Vec<Offered> = Vec::new();
+) -> Result<Vec<OfferedTool>, CallError> {
+    let mut offered: Vec<OfferedTool> = Vec::new();
     let mut taken = BTreeSet::new();
     for (name, server) in toolbox {
         if !request.tools.iter().any(|one| is_of(one, name)) {
@@ -45,7 +45,7 @@ pub(super) async fn gather(
             )));
         };
         for tool in list(name, server.as_ref()).await?.iter() {
-            if !may(request, tool) {
+            if !is_allowed(request, tool) {
                 continue;
             }
             if offered.len() == TOOLS_OFFERED_MAX {
@@ -53,7 +53,7 @@ pub(super) async fn gather(
                 return Err(invalid(format!("a model cannot be offered more than {most} tools")));
             }
             let alias = alias(&tool.name, &mut taken);
-            offered.push(Offered { alias, tool: tool.clone(), server: Arc::clone(server) });
+            offered.push(OfferedTool { alias, tool: tool.clone(), server: Arc::clone(server) });
         }
     }
     Ok(offered)
@@ -64,7 +64,7 @@ fn is_of(entry: &str, server: &str) -> bool {
     entry.strip_prefix(server).is_some_and(|rest| rest.starts_with('.'))
 }
 
-fn may(request: &Request, tool: &Tool) -> bool {
+fn is_allowed(request: &Request, tool: &Tool) -> bool {
     let bounds = &request.constraints;
     names(&request.tools, &tool.name)
         && bounds.tools_allow.as_ref().is_none_or(|allow| names(allow, &tool.name))

@@ -4,12 +4,15 @@
 //! Implementations deviate, so the decoder tolerates what is unambiguous: a stream that ends
 //! without `[DONE]` after its finish reason, calls without ids, a missing index.
 
-use super::dialect::{Ask, Dialect, Listen, Outcome, Said, Shape, sensitive};
-use super::draft::{Draft, Stop, count, parse, word};
+use super::dialect::{
+    AnswerFormat, ConversationMessage, Dialect, ModelRequest, ResponseDecoder, ToolResult,
+    sensitive,
+};
+use super::draft::{StopReason, TurnDraft, count, parse, word};
 use super::failure::in_stream;
-use super::offer::Offered;
+use super::offer::OfferedTool;
 use super::schema;
-use super::sse::Event;
+use super::sse::SseEvent;
 use crate::media::{File, FileContent};
 use crate::secret::Secret;
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue, InvalidHeaderValue};
@@ -20,7 +23,7 @@ pub(super) const HOME: &str = "https://api.openai.com/v1";
 
 /// Name of the output limit in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Bound {
+enum OutputLimitField {
     /// OpenAI itself: its newer models accept no other name.
     MaxCompletionTokens,
     /// All other implementations.
@@ -29,14 +32,20 @@ enum Bound {
 
 #[derive(Debug)]
 pub(super) struct OpenAi {
-    bound: Bound,
+    limit_field: OutputLimitField,
 }
 
 impl OpenAi {
     /// The dialect for a base URL.
     pub(super) fn at(base: Option<&str>) -> OpenAi {
         let home = base.is_none_or(|base| base.starts_with("https://api.openai.com/"));
-        OpenAi { bound: if home { Bound::MaxCompletionTokens } else { Bound::MaxTokens } }
+        OpenAi {
+            limit_field: if home {
+                OutputLimitField::MaxCompletionTokens
+            } else {
+                OutputLimitField::MaxTokens
+            },
+        }
     }
 }
 
@@ -61,38 +70,42 @@ impl Dialect for OpenAi {
         Ok((AUTHORIZATION, sensitive(&format!("Bearer {}", key.expose()))?))
     }
 
-    fn holds(&self, _: Shape<'_>, _: &[Offered]) -> bool {
+    fn enforces(&self, _: AnswerFormat<'_>, _: &[OfferedTool]) -> bool {
         true
     }
 
-    fn body(&self, ask: &Ask<'_>) -> Value {
+    fn body(&self, request: &ModelRequest<'_>) -> Value {
         let mut messages: Vec<Value> = Vec::new();
-        messages.extend(ask.system.map(|text| json!({"role": "system", "content": text})));
-        for said in ask.said {
-            match said {
-                Said::User(text) => messages.push(json!({"role": "user", "content": text})),
-                Said::Model(echo) => messages.push(echo.clone()),
-                Said::Results(results) => messages.extend(results.iter().map(result)),
+        messages.extend(request.system.map(|text| json!({"role": "system", "content": text})));
+        for message in request.conversation {
+            match message {
+                ConversationMessage::User(text) => {
+                    messages.push(json!({"role": "user", "content": text}))
+                }
+                ConversationMessage::Model(echo) => messages.push(echo.clone()),
+                ConversationMessage::Results(results) => {
+                    messages.extend(results.iter().map(result))
+                }
             }
         }
         let mut body = json!({
-            "model": ask.model, "messages": messages,
+            "model": request.model, "messages": messages,
             "stream": true, "stream_options": {"include_usage": true},
         });
-        if let Some(most) = ask.max_output_tokens {
-            let name = match self.bound {
-                Bound::MaxCompletionTokens => "max_completion_tokens",
-                Bound::MaxTokens => "max_tokens",
+        if let Some(most) = request.max_output_tokens {
+            let name = match self.limit_field {
+                OutputLimitField::MaxCompletionTokens => "max_completion_tokens",
+                OutputLimitField::MaxTokens => "max_tokens",
             };
             body[name] = most.into();
         }
-        if !ask.tools.is_empty() {
-            body["tools"] = ask.tools.iter().map(tool).collect();
+        if !request.tools.is_empty() {
+            body["tools"] = request.tools.iter().map(tool).collect();
         }
-        match ask.shape {
-            Shape::Text => {}
-            Shape::Object => body["response_format"] = json!({"type": "json_object"}),
-            Shape::Fits(wanted) => {
+        match request.format {
+            AnswerFormat::Text => {}
+            AnswerFormat::Object => body["response_format"] = json!({"type": "json_object"}),
+            AnswerFormat::Schema(wanted) => {
                 let form = match schema::strict(wanted) {
                     Some(strict) => json!({"name": "answer", "schema": strict, "strict": true}),
                     None => json!({"name": "answer", "schema": wanted}),
@@ -103,56 +116,56 @@ impl Dialect for OpenAi {
         body
     }
 
-    fn listen(&self, _: &Ask<'_>) -> Box<dyn Listen> {
-        Box::new(Listener::default())
+    fn decoder(&self, _: &ModelRequest<'_>) -> Box<dyn ResponseDecoder> {
+        Box::new(OpenAiDecoder::default())
     }
 
-    fn unpack(&self, object: &mut Value, shape: Shape<'_>) {
-        if let Shape::Fits(wanted) = shape {
+    fn unpack(&self, object: &mut Value, format: AnswerFormat<'_>) {
+        if let AnswerFormat::Schema(wanted) = format {
             schema::without_nulls(object, wanted);
         }
     }
 }
 
-fn tool(offered: &Offered) -> Value {
+fn tool(offered: &OfferedTool) -> Value {
     json!({"type": "function", "function": {
         "name": offered.alias, "description": offered.tool.description,
         "parameters": offered.tool.input_schema,
     }})
 }
 
-fn result(outcome: &Outcome) -> Value {
+fn result(outcome: &ToolResult) -> Value {
     json!({"role": "tool", "tool_call_id": outcome.call.id, "content": outcome.text})
 }
 
 #[derive(Debug, Default)]
-struct Listener {
+struct OpenAiDecoder {
     /// The provider's index of each call, if it sent one.
     numbers: Vec<Option<u64>>,
     refusal: String,
 }
 
-impl Listen for Listener {
-    fn event(&mut self, event: &Event, draft: &mut Draft) -> Result<(), CallError> {
+impl ResponseDecoder for OpenAiDecoder {
+    fn event(&mut self, event: &SseEvent, draft: &mut TurnDraft) -> Result<(), CallError> {
         if event.data.trim() == "[DONE]" {
             draft.ended = draft.stop.is_some();
             return Ok(());
         }
-        let said = parse(&event.data)?;
-        if let Some(trouble) = in_stream(&said) {
+        let data = parse(&event.data)?;
+        if let Some(trouble) = in_stream(&data) {
             return Err(trouble);
         }
         if draft.model.is_none() {
-            draft.model = word(&said, "/model").filter(|name| !name.is_empty()).map(str::to_owned);
+            draft.model = word(&data, "/model").filter(|name| !name.is_empty()).map(str::to_owned);
         }
-        if let Some(choice) = said.pointer("/choices/0") {
+        if let Some(choice) = data.pointer("/choices/0") {
             self.choice(choice, draft)?;
         }
-        usage(&said, draft);
+        usage(&data, draft);
         Ok(())
     }
 
-    fn echo(&mut self, draft: &Draft) -> Value {
+    fn echo(&mut self, draft: &TurnDraft) -> Value {
         let mut message = Map::new();
         message.insert("role".to_owned(), "assistant".into());
         let text = if draft.text.is_empty() { Value::Null } else { draft.text.as_str().into() };
@@ -167,39 +180,41 @@ impl Listen for Listener {
     }
 }
 
-impl Listener {
-    fn choice(&mut self, choice: &Value, draft: &mut Draft) -> Result<(), CallError> {
+impl OpenAiDecoder {
+    fn choice(&mut self, choice: &Value, draft: &mut TurnDraft) -> Result<(), CallError> {
         if let Some(text) = word(choice, "/delta/content") {
-            draft.say(text)?;
+            draft.append_text(text)?;
         }
         if let Some(text) = word(choice, "/delta/refusal") {
-            draft.keep(text.len())?;
+            draft.count_echo(text.len())?;
             self.refusal.push_str(text);
         }
         for call in list(choice, "/delta/tool_calls") {
             self.call(call, draft)?;
         }
         for image in list(choice, "/delta/images") {
-            draft.piece()?;
+            draft.count_piece()?;
             if let Some(made) = picture(image) {
-                draft.make(made);
+                draft.add_file(made);
             }
         }
         if let Some(reason) = word(choice, "/finish_reason") {
             draft.stop = Some(match reason {
-                _ if !self.refusal.is_empty() => Stop::Filtered(self.refusal.clone()),
-                "length" => Stop::Length,
-                "content_filter" => Stop::Filtered("the content filter stopped it".to_owned()),
-                _ => Stop::Done,
+                _ if !self.refusal.is_empty() => StopReason::Filtered(self.refusal.clone()),
+                "length" => StopReason::Length,
+                "content_filter" => {
+                    StopReason::Filtered("the content filter stopped it".to_owned())
+                }
+                _ => StopReason::Done,
             });
         }
         Ok(())
     }
 
-    fn call(&mut self, said: &Value, draft: &mut Draft) -> Result<(), CallError> {
-        let number = count(said, "/index");
-        let id = word(said, "/id").unwrap_or_default();
-        let name = word(said, "/function/name").unwrap_or_default();
+    fn call(&mut self, data: &Value, draft: &mut TurnDraft) -> Result<(), CallError> {
+        let number = count(data, "/index");
+        let id = word(data, "/id").unwrap_or_default();
+        let name = word(data, "/function/name").unwrap_or_default();
         let known = self.numbers.iter().rposition(|one| *one == number);
         // Some implementations send index 0 for every call and distinguish them by id.
         let same = |at: &usize| id.is_empty() || draft.calls[*at].id == id;
@@ -209,18 +224,18 @@ impl Listener {
                 let begun = draft.calls.len();
                 let made = format!("call_{begun}");
                 self.numbers.push(number);
-                draft.want(if id.is_empty() { &made } else { id }, name)?
+                draft.begin_call(if id.is_empty() { &made } else { id }, name)?
             }
         };
         if draft.calls[at].name.is_empty() {
             name.clone_into(&mut draft.calls[at].name);
         }
-        draft.argue(at, word(said, "/function/arguments").unwrap_or_default())
+        draft.append_arguments(at, word(data, "/function/arguments").unwrap_or_default())
     }
 }
 
-fn usage(said: &Value, draft: &mut Draft) {
-    let Some(usage) = said.get("usage").filter(|usage| usage.is_object()) else { return };
+fn usage(data: &Value, draft: &mut TurnDraft) {
+    let Some(usage) = data.get("usage").filter(|usage| usage.is_object()) else { return };
     let figure = |pointer| count(usage, pointer).unwrap_or(0);
     let thinking = figure("/completion_tokens_details/reasoning_tokens");
     let written = figure("/completion_tokens");

@@ -1,10 +1,10 @@
 //! State of a dispatch that remains when the dispatch is stopped at any moment.
 //!
-//! INVARIANT: the reported cost is never too low. A turn that was sent and whose token counts
-//! are incomplete makes the cost unknown; a rejected turn costs nothing.
+//! INVARIANT: the reported cost is never too low. A turn that was sent and has
+//! incomplete token counts makes the cost unknown; a rejected turn costs nothing.
 
 use super::capture::Capture;
-use super::draft::{Counted, Draft};
+use super::draft::{TokenCounts, TurnDraft};
 use crate::limits::OUTPUT_TOKENS_LEAST;
 use sluice_core::money::Money;
 use sluice_core::port::adapter::{Request, Usage};
@@ -13,11 +13,11 @@ use sluice_govern::account::{Costing, Tokens, bill, worst};
 #[derive(Debug)]
 pub(super) struct Progress {
     /// The current turn, or the last one.
-    pub(super) draft: Draft,
+    pub(super) draft: TurnDraft,
     pub(super) capture: Capture,
-    /// Whether a turn was sent whose token counts are not added yet.
+    /// Whether the token counts of the sent turn are not added yet.
     open: bool,
-    total: Counted,
+    total: TokenCounts,
     model: Option<String>,
     requests: u32,
     /// Whether an earlier turn produced text.
@@ -29,10 +29,10 @@ pub(super) struct Progress {
 impl Progress {
     pub(super) fn new() -> Progress {
         Progress {
-            draft: Draft::default(),
+            draft: TurnDraft::default(),
             capture: Capture::new(),
             open: false,
-            total: Counted { whole: true, ..Counted::default() },
+            total: TokenCounts { whole: true, ..TokenCounts::default() },
             model: None,
             requests: 0,
             spoke: false,
@@ -41,32 +41,32 @@ impl Progress {
     }
 
     /// Returns the number of the next request, from 1.
-    pub(super) fn number(&mut self) -> u32 {
+    pub(super) fn next_request_number(&mut self) -> u32 {
         self.requests += 1;
         self.requests
     }
 
     /// Starts a turn.
-    pub(super) fn begin(&mut self) {
+    pub(super) fn begin_turn(&mut self) {
         self.spoke |= !self.draft.text.is_empty();
-        self.draft = Draft::default();
+        self.draft = TurnDraft::default();
         self.open = true;
         self.unkept = true;
     }
 
     /// Captures the turn's text and files, once.
-    pub(super) fn keep(&mut self) {
+    pub(super) fn capture_turn(&mut self) {
         if !std::mem::take(&mut self.unkept) {
             return;
         }
-        self.capture.make(&std::mem::take(&mut self.draft.made));
+        self.capture.add_files(&std::mem::take(&mut self.draft.made));
         if !self.draft.text.is_empty() {
-            self.capture.say("assistant", &self.draft.text, None);
+            self.capture.add_message("assistant", &self.draft.text, None);
         }
     }
 
     /// The provider rejected the turn: it costs nothing.
-    pub(super) fn turned_away(&mut self) {
+    pub(super) fn reject_turn(&mut self) {
         self.open = false;
     }
 
@@ -97,7 +97,7 @@ impl Progress {
 
     /// Output limit for the next turn that keeps the dispatch within its reservation; an
     /// error message if not even a short answer fits.
-    pub(super) fn afford(
+    pub(super) fn affordable_output(
         &self,
         request: &Request,
         input_tokens: u64,
@@ -127,7 +127,7 @@ impl Progress {
     }
 }
 
-fn tokens(counted: Counted) -> Tokens {
+fn tokens(counted: TokenCounts) -> Tokens {
     Tokens {
         input: counted.input,
         cached: counted.cached,
@@ -135,8 +135,8 @@ fn tokens(counted: Counted) -> Tokens {
     }
 }
 
-fn sum(one: Counted, other: Counted) -> Counted {
-    Counted {
+fn sum(one: TokenCounts, other: TokenCounts) -> TokenCounts {
+    TokenCounts {
         input: one.input.saturating_add(other.input),
         cached: one.cached.saturating_add(other.cached),
         output: one.output.saturating_add(other.output),

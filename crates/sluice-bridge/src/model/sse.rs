@@ -11,7 +11,7 @@ use crate::limits::{EVENT_BYTES_MAX, EVENT_LINE_BYTES_MAX};
 const MARK: &[u8] = b"\xEF\xBB\xBF";
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Event {
+pub(crate) struct SseEvent {
     /// Value of `event:`; empty if there is none.
     pub(crate) name: String,
     pub(crate) data: String,
@@ -28,7 +28,7 @@ pub(crate) enum BadStream {
 
 /// Limits of a stream.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Bounds {
+pub(crate) struct StreamLimits {
     /// In bytes.
     pub(crate) line: usize,
     /// In bytes.
@@ -36,30 +36,30 @@ pub(crate) struct Bounds {
 }
 
 #[derive(Debug)]
-pub(crate) struct Reader {
-    bounds: Bounds,
+pub(crate) struct SseReader {
+    limits: StreamLimits,
     line: Vec<u8>,
-    /// Whether the last byte was a carriage return, whose line feed may follow.
+    /// Whether the last byte was a carriage return; its line feed may follow.
     returned: bool,
     /// Whether no line has ended yet: the first may begin with a byte order mark.
     first: bool,
-    event: Event,
+    event: SseEvent,
     says: bool,
 }
 
-impl Reader {
-    pub(crate) fn new() -> Reader {
-        Reader::within(Bounds { line: EVENT_LINE_BYTES_MAX, event: EVENT_BYTES_MAX })
+impl SseReader {
+    pub(crate) fn new() -> SseReader {
+        SseReader::within(StreamLimits { line: EVENT_LINE_BYTES_MAX, event: EVENT_BYTES_MAX })
     }
 
     /// A parser with other limits.
-    pub(crate) fn within(bounds: Bounds) -> Reader {
-        let (line, event) = (Vec::new(), Event::default());
-        Reader { bounds, line, returned: false, first: true, event, says: false }
+    pub(crate) fn within(limits: StreamLimits) -> SseReader {
+        let (line, event) = (Vec::new(), SseEvent::default());
+        SseReader { limits, line, returned: false, first: true, event, says: false }
     }
 
     /// Parses a chunk; returns the events that it completes.
-    pub(crate) fn take(&mut self, mut part: &[u8]) -> Result<Vec<Event>, BadStream> {
+    pub(crate) fn push(&mut self, mut part: &[u8]) -> Result<Vec<SseEvent>, BadStream> {
         let mut events = Vec::new();
         if self.returned && !part.is_empty() {
             self.returned = false;
@@ -81,14 +81,14 @@ impl Reader {
     }
 
     fn grow(&mut self, bytes: &[u8]) -> Result<(), BadStream> {
-        if self.line.len() + bytes.len() > self.bounds.line {
+        if self.line.len() + bytes.len() > self.limits.line {
             return Err(BadStream::Line);
         }
         self.line.extend_from_slice(bytes);
         Ok(())
     }
 
-    fn end_line(&mut self, events: &mut Vec<Event>) -> Result<(), BadStream> {
+    fn end_line(&mut self, events: &mut Vec<SseEvent>) -> Result<(), BadStream> {
         let mut line = std::mem::take(&mut self.line);
         if std::mem::take(&mut self.first) && line.starts_with(MARK) {
             line.drain(..MARK.len());
@@ -115,7 +115,7 @@ impl Reader {
         let value = value.strip_prefix(b" ").unwrap_or(value);
         match &line[..colon] {
             b"data" => {
-                if self.event.data.len() + value.len() + 1 > self.bounds.event {
+                if self.event.data.len() + value.len() + 1 > self.limits.event {
                     return Err(BadStream::Event);
                 }
                 if std::mem::replace(&mut self.says, true) {

@@ -1,16 +1,16 @@
 //! One turn: sends a request and streams the response.
 
-use super::Job;
 use super::ModelAdapter;
-use super::dialect::{Ask, Listen};
-use super::failure::{error, invalid, of_outbound, of_status, provider, shown};
+use super::ModelCall;
+use super::dialect::{ModelRequest, ResponseDecoder};
+use super::failure::{error, invalid, of_outbound, of_status, one_line, provider};
 use super::progress::Progress;
 use super::sse;
 use crate::limits::{COMPLAINT_MS, COMPLAINT_READ_BYTES_MAX, LAST_BYTES_MS, TURN_BYTES_MAX};
 use crate::media::File;
 use crate::outbound::Request;
 use crate::outbound::error::OutboundError;
-use crate::wire::{Incoming, Place};
+use crate::wire::{Incoming, RequestIndex};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use sluice_core::port::adapter::{CallError, CallErrorCode, Closed, Emission};
 use std::time::Duration;
@@ -20,21 +20,22 @@ impl ModelAdapter {
     /// Makes one request. The response is decoded into the draft of `progress`.
     pub(super) async fn turn(
         &self,
-        job: &Job<'_>,
-        ask: &Ask<'_>,
+        job: &ModelCall<'_>,
+        model_request: &ModelRequest<'_>,
         progress: &mut Progress,
-    ) -> Result<Box<dyn Listen>, CallError> {
-        let request = self.request(job, ask)?;
-        let number = progress.number();
-        let place = Place { step: &job.request.step, dispatch_no: job.request.dispatch_no, number };
-        progress.begin();
-        let mut incoming = match self.wire.open(place, &request).await {
+    ) -> Result<Box<dyn ResponseDecoder>, CallError> {
+        let request = self.request(job, model_request)?;
+        let number = progress.next_request_number();
+        let index =
+            RequestIndex { step: &job.request.step, dispatch_no: job.request.dispatch_no, number };
+        progress.begin_turn();
+        let mut incoming = match self.wire.open(index, &request).await {
             Ok(incoming) => incoming,
             Err(trouble) => {
                 // After a timeout or a broken connection the provider may have
                 // worked, and charge for it.
                 if !is_doubtful(&trouble) {
-                    progress.turned_away();
+                    progress.reject_turn();
                 }
                 return Err(of_outbound(&trouble, &request.url));
             }
@@ -43,23 +44,28 @@ impl ModelAdapter {
             // A gateway error does not say whether the provider behind the proxy
             // worked.
             if !matches!(incoming.status(), 408 | 502 | 504) {
-                progress.turned_away();
+                progress.reject_turn();
             }
             let body = complaint(incoming.as_mut()).await;
             let (status, headers) = (incoming.status(), incoming.headers());
             return Err(of_status(status, headers, &body, &request.url));
         }
         is_stream(incoming.as_ref())?;
-        let mut listener = self.dialect.listen(ask);
-        hear(job, (incoming, &request.url), listener.as_mut(), progress).await?;
+        let mut decoder = self.dialect.decoder(model_request);
+        stream_response(job, (incoming, &request.url), decoder.as_mut(), progress).await?;
         progress.settle();
-        Ok(listener)
+        Ok(decoder)
     }
 
-    fn request(&self, job: &Job<'_>, ask: &Ask<'_>) -> Result<Request, CallError> {
+    fn request(
+        &self,
+        job: &ModelCall<'_>,
+        model_request: &ModelRequest<'_>,
+    ) -> Result<Request, CallError> {
         let base = self.base();
-        let url = format!("{base}{}", self.dialect.turn_path(base, ask.model));
-        let body = serde_json::to_vec(&self.dialect.body(ask)).expect("a value can be written");
+        let url = format!("{base}{}", self.dialect.turn_path(base, model_request.model));
+        let body =
+            serde_json::to_vec(&self.dialect.body(model_request)).expect("a value can be written");
         let patience = job.until.saturating_duration_since(Instant::now());
         let mut request = Request::post(&url, body, patience, TURN_BYTES_MAX)
             .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
@@ -86,7 +92,7 @@ fn is_stream(incoming: &dyn Incoming) -> Result<(), CallError> {
     if essence.eq_ignore_ascii_case("text/event-stream") {
         return Ok(());
     }
-    let kind = shown(kind);
+    let kind = one_line(kind);
     Err(provider(format!("the provider answered with `{kind}` instead of a stream of events")))
 }
 
@@ -105,34 +111,34 @@ async fn complaint(incoming: &mut dyn Incoming) -> Vec<u8> {
 }
 
 /// Streams a response to its end.
-async fn hear(
-    job: &Job<'_>,
+async fn stream_response(
+    job: &ModelCall<'_>,
     (mut incoming, url): (Box<dyn Incoming>, &str),
-    listener: &mut dyn Listen,
+    decoder: &mut dyn ResponseDecoder,
     progress: &mut Progress,
 ) -> Result<(), CallError> {
-    let mut reader = sse::Reader::new();
-    let (mut told, mut handed) = (0, 0);
+    let mut reader = sse::SseReader::new();
+    let (mut emitted_bytes, mut emitted_files) = (0, 0);
     while let Some(chunk) = incoming.chunk().await.map_err(|trouble| of_outbound(&trouble, url))? {
-        let events = reader.take(&chunk).map_err(|bad| provider(format!("the provider: {bad}")))?;
+        let events = reader.push(&chunk).map_err(|bad| provider(format!("the provider: {bad}")))?;
         let draft = &mut progress.draft;
         // Events before an error are still emitted, and events after the end are
         // ignored, so that the chunking of the stream does not matter.
-        let heard = events
+        let decoded = events
             .iter()
-            .try_for_each(|event| if draft.ended { Ok(()) } else { listener.event(event, draft) });
-        if draft.text.len() > told {
+            .try_for_each(|event| if draft.ended { Ok(()) } else { decoder.event(event, draft) });
+        if draft.text.len() > emitted_bytes {
             // Separates the texts of successive turns.
-            let gap = if told == 0 && progress.spoke { "\n\n" } else { "" };
-            let part = format!("{gap}{}", &draft.text[told..]);
-            told = draft.text.len();
+            let gap = if emitted_bytes == 0 && progress.spoke { "\n\n" } else { "" };
+            let part = format!("{gap}{}", &draft.text[emitted_bytes..]);
+            emitted_bytes = draft.text.len();
             job.call.emit(Emission::Text(part)).await.map_err(|closed| abandoned(&closed))?;
         }
-        for media in draft.made[handed..].iter().filter_map(File::emission) {
+        for media in draft.made[emitted_files..].iter().filter_map(File::emission) {
             job.call.emit(media).await.map_err(|closed| abandoned(&closed))?;
         }
-        handed = draft.made.len();
-        heard?;
+        emitted_files = draft.made.len();
+        decoded?;
         if draft.ended {
             finish(incoming).await;
             return Ok(());

@@ -9,7 +9,7 @@
 
 use crate::limits::{MODERATOR_ANSWER_MS, VERDICT_BYTES_MAX};
 use crate::outbound::allow::AllowList;
-use crate::outbound::error::{OutboundError, asked_at};
+use crate::outbound::error::{OutboundError, peer_at};
 use crate::outbound::{Outbound, Request};
 use crate::secret::Secret;
 use reqwest::Url;
@@ -51,11 +51,11 @@ impl HttpModerator {
 
     /// A moderator at a URL. The operator configured it, so it is allowed.
     pub fn new(address: &str) -> Result<HttpModerator, BadAddress> {
-        HttpModerator::patient(address, Duration::from_millis(MODERATOR_ANSWER_MS))
+        HttpModerator::with_timeout(address, Duration::from_millis(MODERATOR_ANSWER_MS))
     }
 
     /// A moderator with another time limit.
-    pub fn patient(address: &str, patience: Duration) -> Result<HttpModerator, BadAddress> {
+    pub fn with_timeout(address: &str, patience: Duration) -> Result<HttpModerator, BadAddress> {
         let bad = || BadAddress::NotOne(address.to_owned());
         let url = Url::parse(address).map_err(|_| bad())?;
         if !HttpModerator::is_address(url.as_str()) || !url.has_host() {
@@ -75,14 +75,14 @@ impl HttpModerator {
         Ok(self)
     }
 
-    async fn ask(&self, subject: &Subject) -> Result<Verdict, String> {
-        let question = json!({
+    async fn request_verdict(&self, subject: &Subject) -> Result<Verdict, String> {
+        let body = json!({
             "phase": subject.phase, "run": subject.run.to_string(), "step": subject.step,
             "text": subject.text,
         });
         let json = HeaderValue::from_static("application/json");
-        let question = question.to_string().into_bytes();
-        let mut request = Request::post(&self.url, question, self.patience, VERDICT_BYTES_MAX)
+        let body = body.to_string().into_bytes();
+        let mut request = Request::post(&self.url, body, self.patience, VERDICT_BYTES_MAX)
             .header(CONTENT_TYPE, json.clone())
             .header(ACCEPT, json);
         if let Some(value) = &self.authorization {
@@ -90,7 +90,7 @@ impl HttpModerator {
         }
         let answer = self.outbound.send(&request).await.map_err(|error| match error {
             OutboundError::TooLong(most) => format!("the moderator's answer exceeds {most} bytes"),
-            other => format!("{} {other}", asked_at("the moderator", &self.url)),
+            other => format!("{} {other}", peer_at("the moderator", &self.url)),
         })?;
         if answer.status != 200 {
             return Err(format!("the moderator answered {}", answer.status));
@@ -101,7 +101,9 @@ impl HttpModerator {
 
 impl Moderator for HttpModerator {
     fn check<'a>(&'a self, subject: &'a Subject) -> Later<'a, Verdict> {
-        Box::pin(async move { self.ask(subject).await.unwrap_or_else(Verdict::Unavailable) })
+        Box::pin(
+            async move { self.request_verdict(subject).await.unwrap_or_else(Verdict::Unavailable) },
+        )
     }
 }
 
@@ -113,8 +115,8 @@ fn verdict(body: &[u8]) -> Result<Verdict, String> {
         Some(Value::Bool(true)) => {
             let mut decision = Map::from_iter([("by".to_owned(), json!("http"))]);
             for name in ["reason", "categories"] {
-                let said = answer.get(name).filter(|value| !value.is_null());
-                decision.extend(said.map(|value| (name.to_owned(), value.clone())));
+                let field = answer.get(name).filter(|value| !value.is_null());
+                decision.extend(field.map(|value| (name.to_owned(), value.clone())));
             }
             Ok(Verdict::Flagged(Value::Object(decision)))
         }

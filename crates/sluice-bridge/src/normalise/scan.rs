@@ -9,7 +9,7 @@ use std::ops::Range;
 
 /// An object or list in a text.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct FoundValue {
     pub(super) range: Range<usize>,
     /// Nesting depth, at least 1.
     pub(super) depth: usize,
@@ -26,24 +26,25 @@ pub(super) struct Values<'t> {
 }
 
 impl Iterator for Values<'_> {
-    type Item = Found;
+    type Item = FoundValue;
 
-    fn next(&mut self) -> Option<Found> {
+    fn next(&mut self) -> Option<FoundValue> {
         loop {
             let open = |byte: &u8| matches!(byte, b'{' | b'[');
             let start = self.at + self.bytes[self.at..].iter().position(open)?;
-            let mut reading = Reading { bytes: self.bytes, at: start, open: Vec::new(), depth: 0 };
-            let complete = reading.value().is_some();
-            self.at = reading.at;
+            let mut parser =
+                ValueParser { bytes: self.bytes, at: start, open: Vec::new(), depth: 0 };
+            let complete = parser.value().is_some();
+            self.at = parser.at;
             if complete {
-                return Some(Found { range: start..reading.at, depth: reading.depth });
+                return Some(FoundValue { range: start..parser.at, depth: parser.depth });
             }
         }
     }
 }
 
 /// Parser of one value. Methods return `None` at the byte where parsing fails.
-struct Reading<'t> {
+struct ValueParser<'t> {
     bytes: &'t [u8],
     at: usize,
     /// Open brackets, on an explicit stack instead of recursion: nesting costs one byte per
@@ -52,7 +53,7 @@ struct Reading<'t> {
     depth: usize,
 }
 
-impl Reading<'_> {
+impl ValueParser<'_> {
     /// Parses the value at the current position.
     fn value(&mut self) -> Option<()> {
         loop {
@@ -108,22 +109,22 @@ impl Reading<'_> {
         if self.open.last() == Some(&b'{') {
             self.string()?;
             self.space();
-            self.take(|byte| byte == b':')?;
+            self.accept(|byte| byte == b':')?;
             self.space();
         }
         Some(())
     }
 
     fn string(&mut self) -> Option<()> {
-        self.take(|byte| byte == b'"')?;
+        self.accept(|byte| byte == b'"')?;
         loop {
-            match self.take(|byte| byte >= b' ')? {
+            match self.accept(|byte| byte >= b' ')? {
                 b'"' => return Some(()),
                 b'\\' => {
-                    let escape = self.take(|byte| b"\"\\/bfnrtu".contains(&byte))?;
+                    let escape = self.accept(|byte| b"\"\\/bfnrtu".contains(&byte))?;
                     let digits = if escape == b'u' { 4 } else { 0 };
                     for _ in 0..digits {
-                        self.take(|byte| byte.is_ascii_hexdigit())?;
+                        self.accept(|byte| byte.is_ascii_hexdigit())?;
                     }
                 }
                 _ => {}
@@ -132,32 +133,32 @@ impl Reading<'_> {
     }
 
     fn word(&mut self, word: &[u8]) -> Option<()> {
-        word.iter().try_for_each(|letter| self.take(|byte| byte == *letter).map(drop))
+        word.iter().try_for_each(|letter| self.accept(|byte| byte == *letter).map(drop))
     }
 
     fn number(&mut self) -> Option<()> {
-        let _ = self.take(|byte| byte == b'-');
-        if self.take(|byte| byte == b'0').is_none() {
+        let _ = self.accept(|byte| byte == b'-');
+        if self.accept(|byte| byte == b'0').is_none() {
             self.digits()?;
         }
-        if self.take(|byte| byte == b'.').is_some() {
+        if self.accept(|byte| byte == b'.').is_some() {
             self.digits()?;
         }
-        if self.take(|byte| matches!(byte, b'e' | b'E')).is_some() {
-            let _ = self.take(|byte| matches!(byte, b'+' | b'-'));
+        if self.accept(|byte| matches!(byte, b'e' | b'E')).is_some() {
+            let _ = self.accept(|byte| matches!(byte, b'+' | b'-'));
             self.digits()?;
         }
         Some(())
     }
 
     fn digits(&mut self) -> Option<()> {
-        self.take(|byte| byte.is_ascii_digit())?;
-        while self.take(|byte| byte.is_ascii_digit()).is_some() {}
+        self.accept(|byte| byte.is_ascii_digit())?;
+        while self.accept(|byte| byte.is_ascii_digit()).is_some() {}
         Some(())
     }
 
     fn space(&mut self) {
-        while self.take(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r')).is_some() {}
+        while self.accept(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r')).is_some() {}
     }
 
     fn peek(&self) -> Option<u8> {
@@ -165,7 +166,7 @@ impl Reading<'_> {
     }
 
     /// Consumes the next byte if it is accepted.
-    fn take(&mut self, wanted: impl Fn(u8) -> bool) -> Option<u8> {
+    fn accept(&mut self, wanted: impl Fn(u8) -> bool) -> Option<u8> {
         let byte = self.peek().filter(|byte| wanted(*byte))?;
         self.at += 1;
         Some(byte)

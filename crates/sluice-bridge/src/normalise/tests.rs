@@ -35,18 +35,18 @@ fn strings_may_hold_anything() {
 }
 
 #[test]
-fn of_several_objects_the_likeliest_is_taken() {
+fn of_several_objects_the_most_likely_one_is_returned() {
     check(r#"not {"a":1} but {"a":2}"#, &json!({"a": 2}));
     check(r#"{"a":1} and then {}"#, &json!({"a": 1}));
     check("{\"a\":1}\n```json\n{\"a\":2}\n```\nas {\"a\":3} says", &json!({"a": 2}));
     check("```\n{\"a\":1}\n```\n```json\n{\"a\":2}\n```", &json!({"a": 2}));
     check("fn main() {}", &json!({}));
-    // A lone surrogate is no text, a number past 64 bits no number.
+    // A lone surrogate is not valid text, and a number beyond 64 bits not a valid number.
     check(r#"{"a":1} {"a":"\ud800"} {"a":1e999}"#, &json!({"a": 1}));
 }
 
 #[test]
-fn a_part_is_not_taken_for_the_whole() {
+fn a_part_is_not_returned_for_the_whole() {
     for text in [
         "",
         "no object",
@@ -70,7 +70,7 @@ fn a_part_is_not_taken_for_the_whole() {
 }
 
 #[test]
-fn depth_is_bounded_and_the_inside_of_what_is_too_deep_is_not_taken() {
+fn depth_is_bounded_and_parts_of_a_too_deep_object_are_ignored() {
     let nested = |levels: usize| format!("{}1{}", r#"{"a":"#.repeat(levels), "}".repeat(levels));
     assert!(object_in(&nested(DOCUMENT_DEPTH_MAX)).is_some());
     assert!(object_in(&nested(DOCUMENT_DEPTH_MAX + 1)).is_none());
@@ -152,7 +152,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_a_value_is_what_the_parser_says(text in r#"[{\[][{}\[\]:,"\\\-+.0-9aeEtrufnlse \n]{0,12}"#) {
+    fn the_scanner_agrees_with_the_json_parser(text in r#"[{\[][{}\[\]:,"\\\-+.0-9aeEtrufnlse \n]{0,12}"#) {
         let mut stream = Deserializer::from_str(&text).into_iter::<IgnoredAny>();
         let parsed = stream.next().is_some_and(|value| value.is_ok());
         let end = parsed.then(|| stream.byte_offset());
@@ -161,7 +161,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_answered(text in ".{0,200}", braces in "[{}\\[\\]\",:a`\\n ]{0,200}") {
+    fn any_text_has_a_result(text in ".{0,200}", braces in "[{}\\[\\]\",:a`\\n ]{0,200}") {
         let _ = (object_in(&text), object_in(&braces), object_of(&braces));
     }
 }

@@ -4,7 +4,7 @@
 //! (`127.0.0.1:8080`, `[::1]:8080`), or a network (`10.0.0.0/8`). Public addresses need no
 //! entry.
 
-use super::address::Closed;
+use super::address::ClosedReason;
 use super::host::Host;
 use crate::limits::ALLOWED_MAX;
 use reqwest::Url;
@@ -20,7 +20,7 @@ pub enum BadAllow {
         "`{0}` is not a host, address or network, such as `hooks.internal`, `127.0.0.1:8080` or `10.0.0.0/8`"
     )]
     NotOne(String),
-    /// A network whose address has bits beyond the prefix length.
+    /// A network address with bits beyond the prefix length.
     #[error("`{0}` is not the address of a network: `{1}` is")]
     Ragged(String, String),
     /// The list is too long.
@@ -31,18 +31,18 @@ pub enum BadAllow {
 /// The allow list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AllowList {
-    entries: Vec<Entry>,
+    entries: Vec<AllowEntry>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Entry {
-    what: What,
+struct AllowEntry {
+    what: AllowTarget,
     /// `None` for all ports.
     port: Option<u16>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum What {
+enum AllowTarget {
     Host(String),
     Network(Network),
 }
@@ -75,41 +75,41 @@ impl AllowList {
     #[must_use]
     pub fn and(mut self, url: &Url) -> AllowList {
         let what = match Host::of(url) {
-            Some(Host::Address(address)) => What::Network(Network::of(address)),
-            Some(Host::Name(name)) => What::Host(plain(name)),
+            Some(Host::Address(address)) => AllowTarget::Network(Network::of(address)),
+            Some(Host::Name(name)) => AllowTarget::Host(normalised(name)),
             None => return self,
         };
-        self.entries.push(Entry { what, port: url.port_or_known_default() });
+        self.entries.push(AllowEntry { what, port: url.port_or_known_default() });
         self
     }
 
     /// Whether an entry allows a closed address at a port, reached by its host's name if it
     /// has one.
-    pub(super) fn opens(&self, host: Option<&str>, to: SocketAddr, why: Closed) -> bool {
+    pub(super) fn opens(&self, host: Option<&str>, to: SocketAddr, why: ClosedReason) -> bool {
         self.entries.iter().filter(|entry| entry.port.is_none_or(|port| port == to.port())).any(
             |entry| match &entry.what {
-                What::Network(network) => network.contains(to.ip()),
-                What::Host(name) => {
-                    why.opens_by_name() && host.is_some_and(|host| plain(host) == *name)
+                AllowTarget::Network(network) => network.contains(to.ip()),
+                AllowTarget::Host(name) => {
+                    why.opens_by_name() && host.is_some_and(|host| normalised(host) == *name)
                 }
             },
         )
     }
 }
 
-impl FromStr for Entry {
+impl FromStr for AllowEntry {
     type Err = BadAllow;
 
-    fn from_str(word: &str) -> Result<Entry, BadAllow> {
+    fn from_str(word: &str) -> Result<AllowEntry, BadAllow> {
         if word.contains('/') {
-            return Ok(Entry { what: What::Network(word.parse()?), port: None });
+            return Ok(AllowEntry { what: AllowTarget::Network(word.parse()?), port: None });
         }
         if let Ok(address) = word.parse::<IpAddr>() {
-            return Ok(Entry { what: What::Network(Network::of(address)), port: None });
+            return Ok(AllowEntry { what: AllowTarget::Network(Network::of(address)), port: None });
         }
         if let Ok(socket) = word.parse::<SocketAddr>() {
-            let what = What::Network(Network::of(socket.ip()));
-            return Ok(Entry { what, port: Some(socket.port()) });
+            let what = AllowTarget::Network(Network::of(socket.ip()));
+            return Ok(AllowEntry { what, port: Some(socket.port()) });
         }
         let bad = || BadAllow::NotOne(word.to_owned());
         let (name, port) = match word.rsplit_once(':') {
@@ -122,7 +122,9 @@ impl FromStr for Entry {
         // Parsed as a URL would be: what a URL reads as an address is not a name.
         let url = Url::parse(&format!("http://{name}/")).map_err(|_| bad())?;
         match Host::of(&url) {
-            Some(Host::Name(name)) => Ok(Entry { what: What::Host(plain(name)), port }),
+            Some(Host::Name(name)) => {
+                Ok(AllowEntry { what: AllowTarget::Host(normalised(name)), port })
+            }
             _ => Err(bad()),
         }
     }
@@ -181,7 +183,7 @@ fn masked(address: IpAddr, length: u8) -> IpAddr {
 }
 
 /// Normalises a host name for comparison.
-fn plain(name: &str) -> String {
+fn normalised(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
 
@@ -195,7 +197,7 @@ mod tests {
 
     fn opens(entry: &str, host: Option<&str>, to: &str) -> bool {
         let list = AllowList::parse([entry]).expect("the entry is one");
-        list.opens(host, to.parse().expect("it is an address"), Closed::Private)
+        list.opens(host, to.parse().expect("it is an address"), ClosedReason::Private)
     }
 
     #[test]
@@ -220,16 +222,16 @@ mod tests {
     }
 
     #[test]
-    fn a_name_never_opens_where_credentials_are_handed_out() {
+    fn a_name_never_allows_a_metadata_service() {
         let list = AllowList::parse(["hooks.internal"]).expect("the entry is one");
         let to = "169.254.169.254:80".parse().expect("it is an address");
-        assert!(!list.opens(Some("hooks.internal"), to, Closed::Metadata));
+        assert!(!list.opens(Some("hooks.internal"), to, ClosedReason::Metadata));
         let list = AllowList::parse(["169.254.169.254"]).expect("the entry is one");
-        assert!(list.opens(Some("hooks.internal"), to, Closed::Metadata));
+        assert!(list.opens(Some("hooks.internal"), to, ClosedReason::Metadata));
     }
 
     #[test]
-    fn what_is_no_entry_is_refused() {
+    fn a_malformed_entry_is_rejected() {
         for word in [
             "",
             " ",
@@ -254,11 +256,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_configured_is_open_at_its_port_alone() {
+    fn a_configured_url_is_allowed_only_at_its_port() {
         let url = Url::parse("http://127.0.0.1:9000/x").expect("it is a URL");
         let list = AllowList::none().and(&url);
-        let opens =
-            |to: &str| list.opens(None, to.parse().expect("it is an address"), Closed::Loopback);
+        let opens = |to: &str| {
+            list.opens(None, to.parse().expect("it is an address"), ClosedReason::Loopback)
+        };
         assert!(opens("127.0.0.1:9000"));
         assert!(!opens("127.0.0.1:9001"));
     }

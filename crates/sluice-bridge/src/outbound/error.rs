@@ -3,7 +3,7 @@
 //! No message contains a whole URL: its query may contain a secret, and its path a private
 //! name. `origin` returns scheme, host and port.
 
-use super::address::Closed;
+use super::address::ClosedReason;
 use super::host::Host;
 use crate::limits::{CONNECT_MS, REDIRECTS_MAX, REQUEST_BYTES_MAX};
 use reqwest::Url;
@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 pub enum OutboundError {
     /// Refused before sending; a retry does not help.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] OutboundRefusal),
     /// The peer could not be reached: retry later.
     #[error("cannot be reached: {0}")]
     Unreachable(String),
@@ -32,7 +32,7 @@ pub enum OutboundError {
 
 /// Why a request was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum OutboundRefusal {
     /// Not a URL with a host.
     #[error("is not a URL with a host")]
     NoUrl,
@@ -51,7 +51,7 @@ pub enum Refusal {
         /// The host, as it was written.
         host: String,
         /// Class of its address.
-        why: Closed,
+        why: ClosedReason,
         /// The allow-list entry that would open it.
         allow: String,
     },
@@ -75,13 +75,16 @@ pub enum Refusal {
     NoClient(String),
 }
 
-impl Refusal {
+/// Former name of [`OutboundRefusal`], until the other crates use the new one.
+pub type Refusal = OutboundRefusal;
+
+impl OutboundRefusal {
     /// A closed host, with the allow-list entry that would open it: the name if that is
     /// enough, otherwise the address.
-    pub(super) fn closed(host: &str, to: SocketAddr, why: Closed) -> Refusal {
+    pub(super) fn closed(host: &str, to: SocketAddr, why: ClosedReason) -> OutboundRefusal {
         let by_name = host.parse::<std::net::IpAddr>().is_err() && why.opens_by_name();
         let allow = if by_name { format!("{host}:{}", to.port()) } else { to.to_string() };
-        Refusal::Closed { host: host.to_owned(), why, allow }
+        OutboundRefusal::Closed { host: host.to_owned(), why, allow }
     }
 }
 
@@ -95,17 +98,17 @@ pub fn origin(url: &str) -> Option<String> {
 }
 
 /// Name of a peer in error messages, with its origin: `the provider at https://api.example`.
-pub(crate) fn asked_at(who: &str, url: &str) -> String {
+pub(crate) fn peer_at(peer: &str, url: &str) -> String {
     match origin(url) {
-        Some(origin) => format!("{who} at {origin}"),
-        None => who.to_owned(),
+        Some(origin) => format!("{peer} at {origin}"),
+        None => peer.to_owned(),
     }
 }
 
 /// Translates an error of the HTTP client. A refusal of the resolver comes back wrapped in the
 /// client's own errors.
 #[expect(clippy::needless_pass_by_value, reason = "used with map_err")]
-pub(super) fn told(error: reqwest::Error) -> OutboundError {
+pub(super) fn translate_error(error: reqwest::Error) -> OutboundError {
     let mut source = std::error::Error::source(&error);
     while let Some(inner) = source {
         if let Some(ours) = inner.downcast_ref::<OutboundError>() {

@@ -3,7 +3,7 @@
 //! INVARIANT: no credentials are sent to another origin. Only a short list of headers is kept,
 //! so that an unknown header is dropped.
 
-use super::error::{OutboundError, Refusal};
+use super::error::{OutboundError, OutboundRefusal};
 use super::{Request, parse};
 use reqwest::header::{ACCEPT, ACCEPT_LANGUAGE, CONTENT_TYPE, HeaderMap, HeaderName, LOCATION};
 use reqwest::{Method, StatusCode, Url};
@@ -41,11 +41,11 @@ impl Hop {
             return Ok(Err(self));
         }
         let Some(place) = headers.get(LOCATION) else { return Ok(Err(self)) };
-        let place = place.to_str().map_err(|_| Refusal::NoUrl)?;
-        let url = self.url.join(place).map_err(|_| Refusal::NoUrl)?;
+        let place = place.to_str().map_err(|_| OutboundRefusal::NoUrl)?;
+        let url = self.url.join(place).map_err(|_| OutboundRefusal::NoUrl)?;
         let url = parse(url.as_str())?;
         if self.url.scheme() == "https" && url.scheme() == "http" {
-            return Err(Refusal::Downgrade.into());
+            return Err(OutboundRefusal::Downgrade.into());
         }
         let mut hop = self;
         let asks_anew = match status.as_u16() {

@@ -4,9 +4,9 @@
 //! resolver, so a DNS answer that changes between check and connection has no effect (DNS
 //! rebinding).
 
-use super::address::{Closed, closed};
+use super::address::{ClosedReason, closed_reason};
 use super::allow::AllowList;
-use super::error::{OutboundError, Refusal};
+use super::error::{OutboundError, OutboundRefusal};
 use crate::limits::ADDRESSES_MAX;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use sluice_core::port::Later;
@@ -16,16 +16,16 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 /// A name resolver.
-pub trait Names: fmt::Debug + Send + Sync {
+pub trait NameResolver: fmt::Debug + Send + Sync {
     /// Resolves a name.
     fn addresses<'a>(&'a self, name: &'a str) -> Later<'a, io::Result<Vec<IpAddr>>>;
 }
 
 /// The resolver of the operating system.
 #[derive(Debug, Clone, Copy)]
-pub struct SystemNames;
+pub struct SystemResolver;
 
-impl Names for SystemNames {
+impl NameResolver for SystemResolver {
     fn addresses<'a>(&'a self, name: &'a str) -> Later<'a, io::Result<Vec<IpAddr>>> {
         Box::pin(async move {
             let found = tokio::net::lookup_host((name, 0)).await?;
@@ -38,15 +38,15 @@ impl Names for SystemNames {
 #[derive(Debug, Clone)]
 pub(super) struct Guard {
     pub(super) allow: Arc<AllowList>,
-    pub(super) names: Arc<dyn Names>,
+    pub(super) names: Arc<dyn NameResolver>,
     pub(super) port: u16,
 }
 
 impl Guard {
     /// Why an address must not be called, if so.
-    pub(super) fn closed(&self, host: Option<&str>, address: IpAddr) -> Option<Closed> {
+    pub(super) fn closed(&self, host: Option<&str>, address: IpAddr) -> Option<ClosedReason> {
         let to = SocketAddr::new(address, self.port);
-        closed(address).filter(|why| !self.allow.opens(host, to, *why))
+        closed_reason(address).filter(|why| !self.allow.opens(host, to, *why))
     }
 
     /// Resolves a name to its allowed addresses.
@@ -63,7 +63,7 @@ impl Guard {
         }
         match first {
             Some((address, why)) if open.is_empty() => {
-                Err(Refusal::closed(name, SocketAddr::new(address, self.port), why).into())
+                Err(OutboundRefusal::closed(name, SocketAddr::new(address, self.port), why).into())
             }
             _ if open.is_empty() => {
                 Err(OutboundError::Unreachable(format!("`{name}` has no address")))

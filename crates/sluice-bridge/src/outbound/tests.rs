@@ -1,5 +1,5 @@
 use super::*;
-use crate::outbound::address::Closed;
+use crate::outbound::address::ClosedReason;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE};
 use sluice_core::port::Later;
 use std::collections::VecDeque;
@@ -7,8 +7,7 @@ use std::net::IpAddr;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-/// A server on a loopback address that answers each path by a rule, and keeps
-/// what it was sent.
+/// A server on a loopback address that answers each path by a rule, and records the requests.
 struct Server {
     at: SocketAddr,
     heard: Arc<Mutex<Vec<String>>>,
@@ -76,7 +75,7 @@ async fn serve(
     stream.write_all(rule(&path).as_bytes()).await
 }
 
-/// Answers in turn; the last for ever.
+/// Resolves to these addresses in turn; the last one repeats.
 #[derive(Debug)]
 struct Script {
     answers: Mutex<VecDeque<Vec<IpAddr>>>,
@@ -97,7 +96,7 @@ impl Script {
     }
 }
 
-impl Names for Script {
+impl NameResolver for Script {
     fn addresses<'a>(&'a self, name: &'a str) -> Later<'a, std::io::Result<Vec<IpAddr>>> {
         self.asked.lock().expect("nobody panics while holding it").push(name.to_owned());
         let mut answers = self.answers.lock().expect("nobody panics while holding it");
@@ -116,43 +115,43 @@ fn get(url: &str) -> Request {
     Request { method: Method::GET, redirects: Redirects::Follow, ..request }
 }
 
-async fn why(outbound: &Outbound, url: &str) -> Option<Closed> {
+async fn why(outbound: &Outbound, url: &str) -> Option<ClosedReason> {
     match outbound.send(&get(url)).await {
-        Err(OutboundError::Refused(Refusal::Closed { why, .. })) => Some(why),
+        Err(OutboundError::Refused(OutboundRefusal::Closed { why, .. })) => Some(why),
         _ => None,
     }
 }
 
 #[tokio::test]
-async fn every_way_to_write_a_closed_address_is_refused() {
+async fn every_notation_of_a_closed_address_is_refused() {
     let server = Server::ok().await;
     let port = server.at.port();
     let hosts = [
-        ("127.0.0.1", Closed::Loopback),
-        ("127.0.0.1.", Closed::Loopback),
-        ("2130706433", Closed::Loopback),
-        ("0x7f000001", Closed::Loopback),
-        ("0x7f.1", Closed::Loopback),
-        ("0177.0.0.1", Closed::Loopback),
-        ("127.1", Closed::Loopback),
-        ("%31%32%37.0.0.1", Closed::Loopback),
-        ("１２７.0.0.1", Closed::Loopback),
-        ("127。0。0。1", Closed::Loopback),
-        ("[::1]", Closed::Loopback),
-        ("[::ffff:127.0.0.1]", Closed::Loopback),
-        ("[::ffff:7f00:1]", Closed::Loopback),
-        ("[::127.0.0.1]", Closed::Loopback),
-        ("[64:ff9b::7f00:1]", Closed::Loopback),
-        ("[2002:7f00:1::]", Closed::Loopback),
-        ("0.0.0.0", Closed::Unspecified),
-        ("0", Closed::Unspecified),
-        ("[::]", Closed::Unspecified),
-        ("10.0.0.1", Closed::Private),
-        ("169.254.169.254", Closed::Metadata),
-        ("2852039166", Closed::Metadata),
-        ("[::ffff:a9fe:a9fe]", Closed::Metadata),
-        ("[fd00:ec2::254]", Closed::Metadata),
-        ("localhost", Closed::Loopback),
+        ("127.0.0.1", ClosedReason::Loopback),
+        ("127.0.0.1.", ClosedReason::Loopback),
+        ("2130706433", ClosedReason::Loopback),
+        ("0x7f000001", ClosedReason::Loopback),
+        ("0x7f.1", ClosedReason::Loopback),
+        ("0177.0.0.1", ClosedReason::Loopback),
+        ("127.1", ClosedReason::Loopback),
+        ("%31%32%37.0.0.1", ClosedReason::Loopback),
+        ("１２７.0.0.1", ClosedReason::Loopback),
+        ("127。0。0。1", ClosedReason::Loopback),
+        ("[::1]", ClosedReason::Loopback),
+        ("[::ffff:127.0.0.1]", ClosedReason::Loopback),
+        ("[::ffff:7f00:1]", ClosedReason::Loopback),
+        ("[::127.0.0.1]", ClosedReason::Loopback),
+        ("[64:ff9b::7f00:1]", ClosedReason::Loopback),
+        ("[2002:7f00:1::]", ClosedReason::Loopback),
+        ("0.0.0.0", ClosedReason::Unspecified),
+        ("0", ClosedReason::Unspecified),
+        ("[::]", ClosedReason::Unspecified),
+        ("10.0.0.1", ClosedReason::Private),
+        ("169.254.169.254", ClosedReason::Metadata),
+        ("2852039166", ClosedReason::Metadata),
+        ("[::ffff:a9fe:a9fe]", ClosedReason::Metadata),
+        ("[fd00:ec2::254]", ClosedReason::Metadata),
+        ("localhost", ClosedReason::Loopback),
     ];
     let outbound = Outbound::new(AllowList::none());
     for (host, expected) in hosts {
@@ -168,18 +167,21 @@ async fn other_schemes_users_and_nonsense_are_refused() {
     for url in ["ftp://example.com/", "file:///etc/passwd", "gopher://x:70/", "data:,x", "ws://x/"]
     {
         let refused = outbound.send(&get(url)).await.expect_err(url);
-        assert!(matches!(refused, OutboundError::Refused(Refusal::Scheme(_))), "{url}: {refused}");
+        assert!(
+            matches!(refused, OutboundError::Refused(OutboundRefusal::Scheme(_))),
+            "{url}: {refused}"
+        );
     }
     for url in ["http://ada@example.com/", "http://ada:pw@example.com/", "http://:pw@example.com/"]
     {
         let refused = outbound.send(&get(url)).await.expect_err(url);
-        assert_eq!(refused, Refusal::UserInfo.into(), "{url}");
+        assert_eq!(refused, OutboundRefusal::UserInfo.into(), "{url}");
     }
     for url in
         ["", "/x", "example.com", "http://", "http://a b/", "http://[::1", "http://256.1.1.1/"]
     {
         let refused = outbound.send(&get(url)).await.expect_err(url);
-        assert_eq!(refused, Refusal::NoUrl.into(), "{url}");
+        assert_eq!(refused, OutboundRefusal::NoUrl.into(), "{url}");
     }
     let long = Request::post(
         "http://example.com/",
@@ -187,17 +189,20 @@ async fn other_schemes_users_and_nonsense_are_refused() {
         Duration::from_secs(1),
         1,
     );
-    assert_eq!(outbound.send(&long).await.expect_err("it is long"), Refusal::LongRequest.into());
+    assert_eq!(
+        outbound.send(&long).await.expect_err("it is long"),
+        OutboundRefusal::LongRequest.into()
+    );
 }
 
 #[tokio::test]
-async fn what_the_operator_opens_is_called_and_its_neighbour_is_not() {
+async fn an_allowed_address_is_called_and_its_neighbour_is_not() {
     let (open, closed) = (Server::ok().await, Server::ok().await);
     let outbound = Outbound::new(allowing(&[&open.at.to_string()]));
     let answer = outbound.send(&get(&open.url("/x"))).await.expect("it is open");
     assert_eq!((answer.status, answer.body.as_slice()), (200, b"hello".as_slice()));
-    assert_eq!(why(&outbound, &closed.url("/x")).await, Some(Closed::Loopback));
-    // A name is opened by its own entry, or by that of its address.
+    assert_eq!(why(&outbound, &closed.url("/x")).await, Some(ClosedReason::Loopback));
+    // A name is allowed by its own entry, or by that of its address.
     let port = open.at.port();
     let url = format!("http://hooks.internal:{port}/");
     for entry in ["hooks.internal", &format!("hooks.internal:{port}"), "127.0.0.0/8"] {
@@ -206,7 +211,7 @@ async fn what_the_operator_opens_is_called_and_its_neighbour_is_not() {
     }
     for entry in ["other.internal", "hooks.internal:1", "10.0.0.0/8"] {
         let outbound = Outbound::with_names(allowing(&[entry]), Script::new(&[&["127.0.0.1"]]));
-        assert_eq!(why(&outbound, &url).await, Some(Closed::Loopback), "{entry}");
+        assert_eq!(why(&outbound, &url).await, Some(ClosedReason::Loopback), "{entry}");
     }
     assert!(closed.heard().is_empty());
 }
@@ -225,10 +230,10 @@ async fn a_name_that_points_inside_is_refused() {
     assert_eq!(error, OutboundError::Unreachable("`rebind.example` has no address".to_owned()));
 }
 
-/// Where an answer is open first and closed when it is asked for again, whoever
-/// looks up a name twice, to judge it and to call it, calls what is closed.
+/// The name resolves to an open address first and to a closed one later. A client that resolved
+/// it twice, to check and to connect, would connect to the closed one.
 #[tokio::test]
-async fn a_name_that_changes_its_mind_is_called_where_it_was_judged() {
+async fn dns_rebinding_has_no_effect() {
     let open = Server::at("127.0.0.2:0", |_| http("200 OK", "", "open")).await;
     let port = open.at.port();
     let closed = Server::at(&format!("127.0.0.1:{port}"), |_| http("200 OK", "", "closed")).await;
@@ -237,8 +242,8 @@ async fn a_name_that_changes_its_mind_is_called_where_it_was_judged() {
     let url = format!("http://rebind.example:{port}/");
     let answer = outbound.send(&get(&url)).await.expect("it was open");
     assert_eq!((answer.body.as_slice(), names.asked()), (b"open".as_slice(), 1));
-    assert_eq!(why(&outbound, &url).await, Some(Closed::Loopback));
-    // Of several, only those that are open are called.
+    assert_eq!(why(&outbound, &url).await, Some(ClosedReason::Loopback));
+    // Of several addresses, only the open ones are called.
     let names = Script::new(&[&["127.0.0.1", "127.0.0.2", "10.0.0.1"]]);
     let outbound = Outbound::with_names(allowing(&["127.0.0.2"]), names);
     assert_eq!(outbound.send(&get(&url)).await.expect("one is open").body, b"open");
@@ -246,7 +251,7 @@ async fn a_name_that_changes_its_mind_is_called_where_it_was_judged() {
 }
 
 #[tokio::test]
-async fn a_redirect_is_judged_like_any_other_url() {
+async fn a_redirect_is_checked_like_any_other_url() {
     let closed = Server::ok().await;
     let port = closed.at.port();
     let places = [
@@ -258,12 +263,12 @@ async fn a_redirect_is_judged_like_any_other_url() {
         ("file:///etc/passwd".to_owned(), "`file:`"),
         ("http://ada:pw@127.0.0.2/".to_owned(), "password"),
     ];
-    for (place, told) in places {
+    for (place, translate_error) in places {
         let header = format!("location: {place}\r\n");
         let server = Server::at("127.0.0.2:0", move |_| http("302 Found", &header, "")).await;
         let outbound = Outbound::new(allowing(&["127.0.0.2"]));
         let error = outbound.send(&get(&server.url("/"))).await.expect_err(&place).to_string();
-        assert!(error.contains(told), "{place}: {error}");
+        assert!(error.contains(translate_error), "{place}: {error}");
     }
     assert!(closed.heard().is_empty());
 }
@@ -283,8 +288,11 @@ async fn redirects_end() {
     let most = server.url(&format!("/{REDIRECTS_MAX}"));
     assert_eq!(outbound.send(&get(&most)).await.expect("it ends").body, b"there");
     let more = server.url(&format!("/{}", REDIRECTS_MAX + 1));
-    assert_eq!(outbound.send(&get(&more)).await.expect_err("too many"), Refusal::Redirects.into());
-    // Who does not follow sees the answer as it is.
+    assert_eq!(
+        outbound.send(&get(&more)).await.expect_err("too many"),
+        OutboundRefusal::Redirects.into()
+    );
+    // Without following, the redirect response is returned.
     let kept = Request { redirects: Redirects::Keep, ..get(&server.url("/1")) };
     assert_eq!(outbound.send(&kept).await.expect("it answers").status, 302);
 }
@@ -302,7 +310,7 @@ fn post(url: &str) -> Request {
 }
 
 #[tokio::test]
-async fn what_proves_who_asks_stays_with_its_origin() {
+async fn credentials_stay_with_their_origin() {
     for (status, sent) in [
         ("307 Temporary", "POST / "),
         ("308 Permanent", "POST / "),
@@ -320,7 +328,7 @@ async fn what_proves_who_asks_stays_with_its_origin() {
         assert_eq!(second.ends_with("payload"), sent.starts_with("POST"), "{status}: {second}");
         assert_eq!(second.contains("content-type"), sent.starts_with("POST"), "{status}: {second}");
     }
-    // Within one origin it is carried on.
+    // Within one origin they are kept.
     let server = Server::at("127.0.0.1:0", |path| match path {
         "/" => http("307 Temporary", "location: /b\r\n", ""),
         _ => http("200 OK", "", ""),
@@ -332,14 +340,14 @@ async fn what_proves_who_asks_stays_with_its_origin() {
 }
 
 #[test]
-fn what_was_secure_is_not_sent_on_in_the_open() {
+fn a_redirect_from_https_to_http_is_refused() {
     let hop = Hop::first(&get("https://example.com/")).expect("it is a URL");
     let headers = HeaderMap::from_iter([(
         reqwest::header::LOCATION,
         HeaderValue::from_static("http://example.com/"),
     )]);
     let next = hop.next(reqwest::StatusCode::FOUND, &headers);
-    assert_eq!(next.expect_err("it is in the open"), Refusal::Downgrade.into());
+    assert_eq!(next.expect_err("it is in the open"), OutboundRefusal::Downgrade.into());
 }
 
 #[tokio::test]
@@ -357,7 +365,7 @@ async fn answers_are_bounded_in_length_and_time() {
         let error = outbound.send(&get(&server.url(path))).await.expect_err(path);
         assert_eq!(error, OutboundError::Broken, "{path}");
     }
-    // Nobody answers: the listener takes the connection and says nothing.
+    // The listener accepts the connection and never answers.
     let silent = TcpListener::bind("127.0.0.1:0").await.expect("there is a port");
     let url = format!("http://{}/", silent.local_addr().expect("it is bound"));
     let hasty = Request { patience: Duration::from_millis(100), ..get(&url) };
@@ -371,14 +379,14 @@ async fn answers_are_bounded_in_length_and_time() {
 #[tokio::test]
 async fn a_refusal_names_the_entry_that_would_open_it() {
     let entry = |error: OutboundError| match error {
-        OutboundError::Refused(Refusal::Closed { allow, .. }) => allow,
+        OutboundError::Refused(OutboundRefusal::Closed { allow, .. }) => allow,
         other => panic!("{other}"),
     };
     let closed = Outbound::new(AllowList::none());
-    let told =
+    let translate_error =
         closed.send(&get("http://127.0.0.1:11434/v1/x?key=hunter2")).await.expect_err("closed");
     assert_eq!(
-        told.to_string(),
+        translate_error.to_string(),
         "has a loopback address (`127.0.0.1`), which is not called unless the operator allows it: \
          add `127.0.0.1:11434` to `allow` of `[outbound]` in sluice.toml, or to \
          SLUICE_OUTBOUND_ALLOW"
@@ -386,7 +394,7 @@ async fn a_refusal_names_the_entry_that_would_open_it() {
     for (address, url, expected) in [
         ("10.0.0.7", "http://models.internal/", "models.internal:80"),
         ("10.0.0.7", "https://models.internal:8443/", "models.internal:8443"),
-        // A name never opens where credentials are handed out.
+        // A name is not enough for a metadata service.
         ("169.254.169.254", "http://models.internal/", "169.254.169.254:80"),
         ("fd00:ec2::254", "http://models.internal/", "[fd00:ec2::254]:80"),
     ] {
@@ -394,20 +402,23 @@ async fn a_refusal_names_the_entry_that_would_open_it() {
         let closed = Outbound::with_names(AllowList::none(), names());
         let found = entry(closed.send(&get(url)).await.expect_err("closed"));
         assert_eq!(found, expected);
-        // What is named is accepted, and opens it.
+        // The named entry is valid, and allows the address.
         let open = Outbound::with_names(allowing(&[&found]), names());
         assert_eq!(why(&open, url).await, None, "{found}");
     }
 }
 
 #[tokio::test]
-async fn whether_something_listens_is_known_without_sending_anything() {
+async fn reachability_is_checked_without_sending_anything() {
     let patience = Duration::from_secs(2);
     let server = Server::ok().await;
     let outbound = Outbound::new(allowing(&["127.0.0.1"]));
     assert_eq!(outbound.reach(&server.url("/x"), patience).await, Ok(()));
     let closed = Outbound::new(AllowList::none()).reach(&server.url("/x"), patience).await;
-    assert!(matches!(closed, Err(OutboundError::Refused(Refusal::Closed { .. }))), "{closed:?}");
+    assert!(
+        matches!(closed, Err(OutboundError::Refused(OutboundRefusal::Closed { .. }))),
+        "{closed:?}"
+    );
     let gone = TcpListener::bind("127.0.0.1:0").await.expect("there is a port");
     let url = format!("http://{}/", gone.local_addr().expect("it is bound"));
     drop(gone);
@@ -417,7 +428,7 @@ async fn whether_something_listens_is_known_without_sending_anything() {
 }
 
 #[test]
-fn an_origin_holds_no_secret() {
+fn an_origin_contains_no_secret() {
     use super::error::origin;
     for (url, expected) in [
         (

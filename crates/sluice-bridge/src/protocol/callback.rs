@@ -1,6 +1,6 @@
 //! Body of a result.
 
-use super::{BadBody, Key, check_step, figure, plain, run_id};
+use super::{BadBody, DispatchHash, check_step, figure, non_finite, run_id};
 use crate::limits::{
     CALLBACK_BYTES_MAX, CONVERSATION_BYTES_MAX, ERROR_BYTES_MAX, NAME_BYTES_MAX, SESSION_BYTES_MAX,
 };
@@ -121,7 +121,7 @@ pub struct CallbackBody {
 
 /// The dispatch that a result belongs to, and the time of its execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Worked<'a> {
+pub struct ExecutedDispatch<'a> {
     /// Run of the step.
     pub run: RunId,
     /// Step id.
@@ -136,7 +136,7 @@ pub struct Worked<'a> {
 
 impl CallbackBody {
     /// Encodes an answer.
-    pub fn new(worked: Worked<'_>, answer: Answer) -> CallbackBody {
+    pub fn new(worked: ExecutedDispatch<'_>, answer: Answer) -> CallbackBody {
         let status = match answer.error.as_ref().map(|error| error.code) {
             None => Status::Completed,
             Some(CallErrorCode::Timeout) => Status::TimedOut,
@@ -178,42 +178,47 @@ impl CallbackBody {
     pub fn read(bytes: &[u8]) -> Result<CallbackBody, BadBody> {
         let text = std::str::from_utf8(bytes)
             .map_err(|_| BadBody("the body is not valid UTF-8".to_owned()))?;
-        let text = plain::readable(text);
+        let text = non_finite::quote_non_finite(text);
         let body: CallbackBody =
-            serde_json::from_str(&text).map_err(|error| BadBody::of(&error))?;
+            serde_json::from_str(&text).map_err(|error| BadBody::from_json_error(&error))?;
         check_step(&body.step_id)?;
         Ok(body)
     }
 
     /// Parses a synchronous result: the ids may be omitted, but must not belong to another
     /// dispatch.
-    pub fn read_reply(bytes: &[u8], worked: Worked<'_>) -> Result<CallbackBody, BadBody> {
+    pub fn read_reply(bytes: &[u8], worked: ExecutedDispatch<'_>) -> Result<CallbackBody, BadBody> {
         let text = std::str::from_utf8(bytes)
             .map_err(|_| BadBody("the body is not valid UTF-8".to_owned()))?;
-        let text = plain::readable(text);
+        let text = non_finite::quote_non_finite(text);
         let read = serde_json::from_str::<BTreeMap<String, Box<RawValue>>>(&text);
-        let mut fields = read.map_err(|error| BadBody::of(&error))?;
-        let step = serde_json::to_string(worked.step).map_err(|error| BadBody::of(&error))?;
+        let mut fields = read.map_err(|error| BadBody::from_json_error(&error))?;
+        let step =
+            serde_json::to_string(worked.step).map_err(|error| BadBody::from_json_error(&error))?;
         let ids = [
             ("run_id", format!("\"{}\"", worked.run)),
             ("step_id", step),
             ("dispatch_no", worked.dispatch_no.to_string()),
         ];
         for (name, id) in ids {
-            let raw = RawValue::from_string(id).map_err(|error| BadBody::of(&error))?;
+            let raw =
+                RawValue::from_string(id).map_err(|error| BadBody::from_json_error(&error))?;
             fields.entry(name.to_owned()).or_insert(raw);
         }
-        let whole = serde_json::to_vec(&fields).map_err(|error| BadBody::of(&error))?;
+        let whole =
+            serde_json::to_vec(&fields).map_err(|error| BadBody::from_json_error(&error))?;
         let body = CallbackBody::read(&whole)?;
-        if body.key(worked.dispatch_no) != Key::of(worked.run, worked.step, worked.dispatch_no) {
+        if body.key(worked.dispatch_no)
+            != DispatchHash::new(worked.run, worked.step, worked.dispatch_no)
+        {
             return Err(BadBody("the result belongs to another dispatch".to_owned()));
         }
         Ok(body)
     }
 
     /// Identifies the dispatch; `dispatch_no` is used if the body has none.
-    pub fn key(&self, dispatch_no: u32) -> Key {
-        Key::of(self.run_id, &self.step_id, self.dispatch_no.unwrap_or(dispatch_no))
+    pub fn key(&self, dispatch_no: u32) -> DispatchHash {
+        DispatchHash::new(self.run_id, &self.step_id, self.dispatch_no.unwrap_or(dispatch_no))
     }
 
     /// Converts the result for the core. Texts that are too long are dropped or truncated.
@@ -246,7 +251,7 @@ impl CallbackBody {
             Status::Failed => said.unwrap_or(CallErrorCode::ProviderError),
         };
         let message = self.error.as_deref().unwrap_or("the gateway gave no reason");
-        let message = cut(message, ERROR_BYTES_MAX).to_owned();
+        let message = truncated(message, ERROR_BYTES_MAX).to_owned();
         let retry_after_ms = self.retry_after_ms.filter(|ms| *ms != u64::MAX);
         Some(CallError { code, message, retry_after_ms })
     }
@@ -257,7 +262,7 @@ impl CallbackBody {
         let absurd = figures.iter().flatten().any(|tokens| *tokens > TOKENS_MAX);
         let told = figures.iter().any(Option::is_some);
         Usage {
-            model: self.model.as_deref().map(|model| cut(model, NAME_BYTES_MAX).to_owned()),
+            model: self.model.as_deref().map(|model| truncated(model, NAME_BYTES_MAX).to_owned()),
             // The core checks these fields, whichever figure was absurd.
             input_tokens: if absurd { u64::MAX } else { self.input_tokens.unwrap_or(0) },
             output_tokens: self.output_tokens.unwrap_or(0),
@@ -287,7 +292,7 @@ impl CallbackBody {
         }
         (short.outputs, short.stdout, short.media, short.metadata) = (None, None, None, None);
         (short.session_id, short.kind, short.artifact_kind) = (None, None, None);
-        short.model = short.model.map(|model| cut(&model, NAME_BYTES_MAX).to_owned());
+        short.model = short.model.map(|model| truncated(&model, NAME_BYTES_MAX).to_owned());
         short.status = Status::Failed;
         short.error_code = Some(CallErrorCode::ProviderError.as_str().to_owned());
         short.error = Some(format!("the result exceeds {CALLBACK_BYTES_MAX} bytes"));
@@ -296,6 +301,6 @@ impl CallbackBody {
 }
 
 /// Truncates a text.
-fn cut(text: &str, bytes_max: usize) -> &str {
+fn truncated(text: &str, bytes_max: usize) -> &str {
     &text[..text.floor_char_boundary(bytes_max)]
 }

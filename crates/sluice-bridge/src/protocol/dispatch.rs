@@ -1,6 +1,6 @@
 //! Body of a dispatch.
 
-use super::{BadBody, Key, bounded, check_step, figure, run_id};
+use super::{BadBody, DispatchHash, bounded, check_step, figure, run_id};
 use crate::limits::{
     ENV_MAX, NAME_BYTES_MAX, SESSION_BYTES_MAX, STEP_BYTES_MAX, TIMEOUT_MS_MAX, TOKEN_BYTES_MAX,
     TOOLS_MAX, URL_BYTES_MAX,
@@ -117,7 +117,7 @@ pub struct Trace {
 
 /// Where and with which token results come back.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Return {
+pub struct ReturnAddress {
     /// URL for the result.
     pub callback_url: Option<String>,
     /// Token that authorises the result.
@@ -138,7 +138,7 @@ fn text() -> OutputStrategy {
 
 impl DispatchBody {
     /// Encodes a request for one of the bridge's adapters.
-    pub fn new(request: &Request, provider: &str, back: Return) -> DispatchBody {
+    pub fn new(request: &Request, provider: &str, back: ReturnAddress) -> DispatchBody {
         let request = request.clone();
         DispatchBody {
             run_id: request.run,
@@ -176,7 +176,7 @@ impl DispatchBody {
     /// Parses a body and checks every length and number.
     pub fn read(bytes: &[u8]) -> Result<DispatchBody, BadBody> {
         let body: DispatchBody =
-            serde_json::from_slice(bytes).map_err(|error| BadBody::of(&error))?;
+            serde_json::from_slice(bytes).map_err(|error| BadBody::from_json_error(&error))?;
         body.check()?;
         Ok(body)
     }
@@ -218,8 +218,8 @@ impl DispatchBody {
     }
 
     /// Identifies the dispatch.
-    pub fn key(&self) -> Key {
-        Key::of(self.run_id, &self.step_id, self.dispatch_no)
+    pub fn key(&self) -> DispatchHash {
+        DispatchHash::new(self.run_id, &self.step_id, self.dispatch_no)
     }
 
     /// Converts the body into an adapter's request.
@@ -264,7 +264,7 @@ impl From<&Recall> for super::CancelBody {
 
 /// Response of a bridge to an accepted dispatch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Dispatched {
+pub struct DispatchAccepted {
     /// Always `dispatched`.
     pub status: String,
     /// Run of the step.

@@ -22,13 +22,13 @@ pub struct PartsBody {
     /// Number of the first part within the dispatch, from 0.
     pub first: u64,
     /// The parts, in order.
-    pub parts: Vec<Part>,
+    pub parts: Vec<AnswerPart>,
 }
 
 /// A part of an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Part {
+pub enum AnswerPart {
     /// Text of the answer.
     Text {
         /// Next piece of the text.
@@ -67,7 +67,8 @@ pub enum Part {
 impl PartsBody {
     /// Parses a body and checks every length and number.
     pub fn read(bytes: &[u8]) -> Result<PartsBody, BadBody> {
-        let body: PartsBody = serde_json::from_slice(bytes).map_err(|error| BadBody::of(&error))?;
+        let body: PartsBody =
+            serde_json::from_slice(bytes).map_err(|error| BadBody::from_json_error(&error))?;
         check_step(&body.step_id)?;
         if body.parts.is_empty() || body.parts.len() > PARTS_MAX {
             return Err(BadBody(format!("`parts` must have between 1 and {PARTS_MAX} entries")));
@@ -77,15 +78,15 @@ impl PartsBody {
         }
         for part in &body.parts {
             match part {
-                Part::Media { url, mime } => {
+                AnswerPart::Media { url, mime } => {
                     bounded("url", url, MEDIA_URL_BYTES_MAX)?;
                     bounded("mime", mime, NAME_BYTES_MAX)?;
                 }
-                Part::ToolEnded { call_id, tool, .. } => {
+                AnswerPart::ToolEnded { call_id, tool, .. } => {
                     bounded("call_id", call_id, NAME_BYTES_MAX)?;
                     bounded("tool", tool, NAME_BYTES_MAX)?;
                 }
-                Part::Text { .. } | Part::Log { .. } => {}
+                AnswerPart::Text { .. } | AnswerPart::Log { .. } => {}
             }
         }
         Ok(body)
@@ -93,18 +94,18 @@ impl PartsBody {
 
     /// Converts the parts for the core.
     pub fn emissions(self) -> Vec<Emission> {
-        self.parts.into_iter().map(Part::emission).collect()
+        self.parts.into_iter().map(AnswerPart::emission).collect()
     }
 }
 
-impl Part {
+impl AnswerPart {
     /// Converts an emission; `None` if only the local machine needs it.
-    pub fn of(emission: Emission) -> Option<Part> {
+    pub fn from_emission(emission: Emission) -> Option<AnswerPart> {
         Some(match emission {
-            Emission::Text(text) => Part::Text { text },
-            Emission::Media { url, mime } => Part::Media { url, mime },
-            Emission::Log(text) => Part::Log { text },
-            Emission::ToolEnded(ended) => Part::ToolEnded {
+            Emission::Text(text) => AnswerPart::Text { text },
+            Emission::Media { url, mime } => AnswerPart::Media { url, mime },
+            Emission::Log(text) => AnswerPart::Log { text },
+            Emission::ToolEnded(ended) => AnswerPart::ToolEnded {
                 call_id: ended.id,
                 tool: ended.tool,
                 failed: ended.failed,
@@ -117,10 +118,10 @@ impl Part {
 
     fn emission(self) -> Emission {
         match self {
-            Part::Text { text } => Emission::Text(text),
-            Part::Media { url, mime } => Emission::Media { url, mime },
-            Part::Log { text } => Emission::Log(text),
-            Part::ToolEnded { call_id, tool, failed, bytes, duration_ms } => {
+            AnswerPart::Text { text } => Emission::Text(text),
+            AnswerPart::Media { url, mime } => Emission::Media { url, mime },
+            AnswerPart::Log { text } => Emission::Log(text),
+            AnswerPart::ToolEnded { call_id, tool, failed, bytes, duration_ms } => {
                 Emission::ToolEnded(ToolEnded { id: call_id, tool, failed, bytes, duration_ms })
             }
         }
@@ -129,9 +130,9 @@ impl Part {
     /// Approximate size.
     pub fn bytes(&self) -> usize {
         match self {
-            Part::Text { text } | Part::Log { text } => text.len(),
-            Part::Media { url, mime } => url.len() + mime.len(),
-            Part::ToolEnded { call_id, tool, .. } => call_id.len() + tool.len(),
+            AnswerPart::Text { text } | AnswerPart::Log { text } => text.len(),
+            AnswerPart::Media { url, mime } => url.len() + mime.len(),
+            AnswerPart::ToolEnded { call_id, tool, .. } => call_id.len() + tool.len(),
         }
     }
 }

@@ -1,7 +1,7 @@
-use super::callback::{CallbackBody, Status, Worked};
-use super::dispatch::{DispatchBody, Return};
+use super::callback::{CallbackBody, ExecutedDispatch, Status};
+use super::dispatch::{DispatchBody, ReturnAddress};
 use super::*;
-use crate::desk;
+use crate::fake_call;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use sluice_core::limits::TOKENS_MAX;
@@ -13,8 +13,8 @@ use sluice_core::trace::TraceParent;
 use sluice_govern::decision::Constraints;
 use sluice_govern::registry::Price;
 
-fn worked() -> Worked<'static> {
-    Worked { run: RunId(7), step: "ask[2]", dispatch_no: 3, from_ms: 1, to_ms: 2 }
+fn worked() -> ExecutedDispatch<'static> {
+    ExecutedDispatch { run: RunId(7), step: "ask[2]", dispatch_no: 3, from_ms: 1, to_ms: 2 }
 }
 
 fn maybe<T: fmt::Debug>(strategy: impl Strategy<Value = T>) -> impl Strategy<Value = Option<T>> {
@@ -128,8 +128,8 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn a_request_is_the_same_on_the_other_side(request in requests()) {
-        let back = Return {
+    fn a_request_survives_encoding(request in requests()) {
+        let back = ReturnAddress {
             callback_url: Some("http://engine/x".to_owned()),
             dispatch_token: Some("sld_a".to_owned()),
             tool_url: None,
@@ -142,7 +142,7 @@ proptest! {
     }
 
     #[test]
-    fn an_answer_is_the_same_on_the_other_side(answer in answers()) {
+    fn an_answer_survives_encoding(answer in answers()) {
         let body = CallbackBody::new(worked(), answer.clone());
         let read = CallbackBody::read(&body.bytes()).unwrap();
         prop_assert_eq!(&read, &body);
@@ -150,7 +150,7 @@ proptest! {
     }
 
     #[test]
-    fn rubbish_is_refused_and_nothing_else_happens(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn random_bytes_are_rejected(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         prop_assert!(DispatchBody::read(&bytes).is_err());
         prop_assert!(CallbackBody::read(&bytes).is_err());
         prop_assert!(CancelBody::read(&bytes).is_err());
@@ -169,7 +169,7 @@ fn result(extra: &str) -> Answer {
 }
 
 #[test]
-fn figures_that_are_none_keep_the_result_and_are_not_believed() {
+fn invalid_figures_keep_the_result_and_are_marked() {
     for figure in
         ["-1", "1e400", "18446744073709551616", "NaN", "-Infinity", "\"many\"", "1.5", "[]", "true"]
     {
@@ -188,7 +188,7 @@ fn figures_that_are_none_keep_the_result_and_are_not_believed() {
 }
 
 #[test]
-fn figures_are_read_from_their_digits() {
+fn figures_are_parsed_from_their_digits() {
     let usage = result(r#", "cost": 0.00000001, "input_tokens": 12.0, "output_tokens": "7""#).usage;
     assert_eq!((usage.input_tokens, usage.output_tokens), (12, 7));
     assert_eq!(usage.cost, Money::from_micro_cents(1));
@@ -200,7 +200,7 @@ fn figures_are_read_from_their_digits() {
 }
 
 #[test]
-fn times_are_texts_or_numbers_and_what_is_no_time_loses_no_result() {
+fn times_are_texts_or_numbers_and_an_invalid_time_keeps_the_result() {
     let read = |time: &str| {
         let body = format!(
             r#"{{"run_id": "{}", "step_id": "a", "status": "completed", "started_at": {time},
@@ -243,8 +243,8 @@ fn a_status_says_how_it_ended() {
 }
 
 #[test]
-fn a_dispatch_past_a_bound_is_refused() {
-    let good = DispatchBody::new(&desk::request("a", "b"), "mock", Return::default());
+fn a_dispatch_beyond_a_limit_is_rejected() {
+    let good = DispatchBody::new(&fake_call::request("a", "b"), "mock", ReturnAddress::default());
     let read = |change: &dyn Fn(&mut DispatchBody)| {
         let mut body = good.clone();
         change(&mut body);
@@ -278,7 +278,7 @@ fn a_dispatch_past_a_bound_is_refused() {
 }
 
 #[test]
-fn a_reply_need_not_say_whose_it_is_but_must_not_be_anothers() {
+fn a_reply_may_omit_its_ids_but_not_have_others() {
     let read = |body: Value| CallbackBody::read_reply(body.to_string().as_bytes(), worked());
     assert!(read(json!({"status": "completed"})).is_ok());
     assert!(read(json!({"status": "completed", "step_id": "ask[2]"})).is_ok());
@@ -303,14 +303,14 @@ fn a_result_too_long_to_send_keeps_its_cost() {
 }
 
 #[test]
-fn a_key_is_of_one_dispatch() {
-    let key = Key::of(RunId(1), "a", 2);
-    assert_eq!(Key::parse(&key.to_string()), Some(key));
-    assert_ne!(key, Key::of(RunId(1), "a", 1));
-    assert_ne!(key, Key::of(RunId(2), "a", 2));
-    assert_ne!(key, Key::of(RunId(1), "b", 2));
+fn a_hash_identifies_one_dispatch() {
+    let key = DispatchHash::new(RunId(1), "a", 2);
+    assert_eq!(DispatchHash::parse(&key.to_string()), Some(key));
+    assert_ne!(key, DispatchHash::new(RunId(1), "a", 1));
+    assert_ne!(key, DispatchHash::new(RunId(2), "a", 2));
+    assert_ne!(key, DispatchHash::new(RunId(1), "b", 2));
     for wrong in ["", "a", &"G".repeat(64), &"é".repeat(32)] {
-        assert_eq!(Key::parse(wrong), None);
+        assert_eq!(DispatchHash::parse(wrong), None);
     }
     let recall = Recall { run: RunId(1), step: "a".to_owned(), dispatch_no: 2 };
     assert_eq!(CancelBody::from(&recall).key(), key);

@@ -1,7 +1,7 @@
 //! Compares a request with the recorded one.
 
 use crate::limits::{DIFFERENCE_CHARS_MAX, DIFFERENCES_MAX};
-use crate::recording::{Asked, Body};
+use crate::recording::{RecordedBody, RecordedRequest};
 use serde_json::Value;
 use sluice_core::visible;
 
@@ -22,13 +22,16 @@ const IDS: [&str; 2] = ["run_", "apr_"];
 const ID_DIGITS: usize = 32;
 
 /// All differences as messages, up to a limit.
-pub(super) fn differences(recorded: &Asked, now: &Asked) -> Vec<String> {
-    let mut found = Found::default();
+pub(super) fn differences(recorded: &RecordedRequest, now: &RecordedRequest) -> Vec<String> {
+    let mut found = Differences::default();
     found.texts("method", &recorded.method, &now.method);
     found.texts("url", &recorded.url, &now.url);
     match (&recorded.body, &now.body) {
-        (Body::Json(recorded), Body::Json(now)) => found.values("", recorded, now),
-        (Body::Text(recorded) | Body::Base64(recorded), Body::Text(now) | Body::Base64(now)) => {
+        (RecordedBody::Json(recorded), RecordedBody::Json(now)) => found.values("", recorded, now),
+        (
+            RecordedBody::Text(recorded) | RecordedBody::Base64(recorded),
+            RecordedBody::Text(now) | RecordedBody::Base64(now),
+        ) => {
             found.texts("body", recorded, now);
         }
         (recorded, now) => found.add("body", kind(recorded), kind(now)),
@@ -36,19 +39,19 @@ pub(super) fn differences(recorded: &Asked, now: &Asked) -> Vec<String> {
     found.all
 }
 
-fn kind(body: &Body) -> &'static str {
+fn kind(body: &RecordedBody) -> &'static str {
     match body {
-        Body::Json(_) => "JSON",
-        Body::Text(_) | Body::Base64(_) => "something else",
+        RecordedBody::Json(_) => "JSON",
+        RecordedBody::Text(_) | RecordedBody::Base64(_) => "something else",
     }
 }
 
 #[derive(Default)]
-struct Found {
+struct Differences {
     all: Vec<String>,
 }
 
-impl Found {
+impl Differences {
     fn add(&mut self, at: &str, recorded: &str, now: &str) {
         if self.all.len() < DIFFERENCES_MAX {
             let shown = |text| visible::clipped(text, DIFFERENCE_CHARS_MAX);
@@ -57,7 +60,7 @@ impl Found {
     }
 
     fn texts(&mut self, at: &str, recorded: &str, now: &str) {
-        if steady(recorded) != steady(now) {
+        if without_ids(recorded) != without_ids(now) {
             self.add(at, &format!("{recorded:?}"), &format!("{now:?}"));
         }
     }
@@ -82,11 +85,12 @@ impl Found {
                     self.parts(&format!("{at}/{index}"), before.get(index), after.get(index));
                 }
             }
-            (Value::String(before), Value::String(after)) if steady(before) == steady(after) => {}
+            (Value::String(before), Value::String(after))
+                if without_ids(before) == without_ids(after) => {}
             (before, after) if before == after => {}
             (before, after) => {
                 let at = if at.is_empty() { "body" } else { at };
-                let (before, after) = apart(&before.to_string(), &after.to_string());
+                let (before, after) = around_difference(&before.to_string(), &after.to_string());
                 self.add(at, &before, &after);
             }
         }
@@ -104,7 +108,7 @@ impl Found {
 
 /// Both texts from shortly before their first difference: in a long prompt the end of the
 /// common part is more useful than its beginning.
-fn apart(before: &str, after: &str) -> (String, String) {
+fn around_difference(before: &str, after: &str) -> (String, String) {
     let same = before.bytes().zip(after.bytes()).take_while(|(one, other)| one == other).count();
     let from = before.floor_char_boundary(same.saturating_sub(DIFFERENCE_CHARS_MAX / 3));
     if from == 0 || before.len().max(after.len()) <= DIFFERENCE_CHARS_MAX {
@@ -114,8 +118,8 @@ fn apart(before: &str, after: &str) -> (String, String) {
 }
 
 /// The text without generated ids.
-fn steady(text: &str) -> String {
-    let mut steady = String::with_capacity(text.len());
+fn without_ids(text: &str) -> String {
+    let mut without_ids = String::with_capacity(text.len());
     let mut rest = text;
     while !rest.is_empty() {
         let id = IDS.iter().find_map(|prefix| {
@@ -123,15 +127,15 @@ fn steady(text: &str) -> String {
             digits.iter().all(u8::is_ascii_hexdigit).then_some(prefix.len())
         });
         if let Some(prefix) = id {
-            steady.push_str(&rest[..prefix]);
+            without_ids.push_str(&rest[..prefix]);
             rest = &rest[prefix + ID_DIGITS..];
             continue;
         }
         let next = rest.chars().next().map_or(rest.len(), char::len_utf8);
-        steady.push_str(&rest[..next]);
+        without_ids.push_str(&rest[..next]);
         rest = &rest[next..];
     }
-    steady
+    without_ids
 }
 
 #[cfg(test)]
@@ -141,17 +145,17 @@ mod tests {
     use serde_json::json;
     use std::collections::BTreeMap;
 
-    fn asked(body: Value) -> Asked {
+    fn request_with(body: Value) -> RecordedRequest {
         let (method, url) = ("POST".to_owned(), "https://example.com/v1".to_owned());
-        Asked { method, url, headers: BTreeMap::new(), body: Body::Json(body) }
+        RecordedRequest { method, url, headers: BTreeMap::new(), body: RecordedBody::Json(body) }
     }
 
     #[test]
-    fn differences_are_told_by_their_place() {
-        let recorded = asked(json!({
+    fn differences_are_reported_with_their_path() {
+        let recorded = request_with(json!({
             "model": "a", "messages": [{"content": "hi"}, {"content": "you"}], "x/y": 1, "gone": [1]
         }));
-        let now = asked(json!({
+        let now = request_with(json!({
             "model": "b", "messages": [{"content": "hi"}], "x/y": 2, "new": true
         }));
         expect![[r#"
@@ -161,7 +165,11 @@ mod tests {
             /gone: recorded [1], now nothing
             /new: recorded nothing, now true"#]]
         .assert_eq(&differences(&recorded, &now).join("\n"));
-        let other = Asked { method: "PUT".to_owned(), body: Body::Text("x".to_owned()), ..now };
+        let other = RecordedRequest {
+            method: "PUT".to_owned(),
+            body: RecordedBody::Text("x".to_owned()),
+            ..now
+        };
         expect![[r#"
             method: recorded "POST", now "PUT"
             body: recorded JSON, now something else"#]]
@@ -169,31 +177,31 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_shown_where_it_parts() {
+    fn a_long_text_is_shown_around_its_difference() {
         let text = "the same over and over ".repeat(20);
-        let recorded = asked(json!({"p": format!("{text}one way")}));
-        let now = asked(json!({"p": format!("{text}another way")}));
+        let recorded = request_with(json!({"p": format!("{text}one way")}));
+        let now = request_with(json!({"p": format!("{text}another way")}));
         expect![[r#"/p: recorded …me over and over the same over and over one way", now …me over and over the same over and over another way""#]]
             .assert_eq(&differences(&recorded, &now).join("\n"));
     }
 
     #[test]
-    fn what_is_new_in_every_run_is_no_difference() {
+    fn values_that_change_in_every_run_are_ignored() {
         let id = |digit: &str| format!("run_{}", digit.repeat(ID_DIGITS));
         let one = |digit: &str| {
-            asked(json!({
+            request_with(json!({
                 "run_id": digit, "idempotency_key": digit, "trace": {"traceparent": digit},
                 "meta": {"dispatch_token": digit}, "text": format!("in {}: ä", id(digit)),
             }))
         };
         assert_eq!(differences(&one("a"), &one("b")), Vec::<String>::new());
-        let short = asked(json!("run_abc"));
-        assert_eq!(differences(&short, &asked(json!("run_abd"))).len(), 1);
+        let short = request_with(json!("run_abc"));
+        assert_eq!(differences(&short, &request_with(json!("run_abd"))).len(), 1);
     }
 
     #[test]
-    fn no_more_differences_are_told_than_one_reads() {
-        let many = |from: u64| asked((from..from + 100).collect::<Vec<u64>>().into());
+    fn the_number_of_reported_differences_is_limited() {
+        let many = |from: u64| request_with((from..from + 100).collect::<Vec<u64>>().into());
         assert_eq!(differences(&many(0), &many(1)).len(), DIFFERENCES_MAX);
     }
 }

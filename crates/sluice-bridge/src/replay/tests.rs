@@ -1,8 +1,8 @@
-//! What is recorded is replayed, by the same people asking the same things.
+//! Recording and replaying the same requests.
 
 use super::*;
-use crate::desk::{Desk, answer, error, request};
-use crate::directory::{Connection, Kit};
+use crate::directory::{AdapterContext, Connection};
+use crate::fake_call::{FakeCall, answer, error, request};
 use crate::record::Recorder;
 use crate::secret::Secret;
 use crate::secret::keyring::{Keyring, NamedSecret};
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 const KEY: &str = "replay-key-hunter2";
 
-/// Answers by what is in the URL.
+/// A provider that answers by the URL.
 #[derive(Debug)]
 struct Provider;
 
@@ -39,7 +39,7 @@ impl Incoming for Coming {
 impl Wire for Provider {
     fn open<'a>(
         &'a self,
-        _: Place<'a>,
+        _: RequestIndex<'a>,
         request: &'a Request,
     ) -> Later<'a, Result<Box<dyn Incoming>, OutboundError>> {
         crate::secret::known::process().note("env:KEY", &Secret::new(KEY)).unwrap();
@@ -78,11 +78,11 @@ fn asks(path: &str, body: &Value) -> Request {
     Request::post(&url, body, Duration::from_secs(1), 1000).header(AUTHORIZATION, value)
 }
 
-fn place(step: &str) -> Place<'_> {
-    Place { step, dispatch_no: 1, number: 1 }
+fn place(step: &str) -> RequestIndex<'_> {
+    RequestIndex { step, dispatch_no: 1, number: 1 }
 }
 
-/// Everything that came, and how it ended.
+/// The received chunks, and how the response ended.
 async fn read(wire: &dyn Wire, step: &str, request: &Request) -> (Vec<Vec<u8>>, String) {
     let mut incoming = match wire.open(place(step), request).await {
         Ok(incoming) => incoming,
@@ -103,7 +103,7 @@ fn file(dir: &tempfile::TempDir) -> PathBuf {
 }
 
 #[tokio::test]
-async fn what_came_comes_again_part_by_part_and_failure_by_failure() {
+async fn responses_and_failures_are_replayed_chunk_by_chunk() {
     let dir = tempfile::tempdir().unwrap();
     let recorder = Recorder::create(&file(&dir)).unwrap();
     let wire = recorder.wire(Arc::new(Provider));
@@ -146,7 +146,7 @@ async fn no_secret_is_in_the_file() {
 }
 
 #[tokio::test]
-async fn what_is_asked_otherwise_fails_and_is_told_precisely() {
+async fn a_different_request_fails_with_a_precise_reason() {
     let dir = tempfile::tempdir().unwrap();
     let recorder = Recorder::create(&file(&dir)).unwrap();
     let wire = recorder.wire(Arc::new(Provider));
@@ -159,9 +159,9 @@ async fn what_is_asked_otherwise_fails_and_is_told_precisely() {
     let what = format!("{at}: /n/1: recorded 2, now 3");
     assert_eq!(told, format!("diverges from the recording at {what}"));
     let (_, told) = read(wire.as_ref(), "a", &asks("x", &json!({}))).await;
-    assert!(told.ends_with("it was never recorded"), "{told}");
+    assert!(told.ends_with("it is not in the recording"), "{told}");
     let (_, told) = read(wire.as_ref(), "new", &asks("y", &json!({}))).await;
-    assert!(told.contains("step `new`") && told.ends_with("it was never recorded"), "{told}");
+    assert!(told.contains("step `new`") && told.ends_with("it is not in the recording"), "{told}");
     assert_eq!(replay.diverged().len(), 3);
     assert_eq!(replay.diverged()[0], what);
     let left = "step `left`, dispatch 1, request 1 (POST https://example.com/x)";
@@ -174,7 +174,7 @@ async fn what_is_asked_otherwise_fails_and_is_told_precisely() {
 }
 
 #[tokio::test]
-async fn of_two_exchanges_at_one_place_the_one_that_fits_is_taken() {
+async fn of_two_exchanges_with_one_index_the_matching_one_is_used() {
     let dir = tempfile::tempdir().unwrap();
     let recorder = Recorder::create(&file(&dir)).unwrap();
     let wire = recorder.wire(Arc::new(Provider));
@@ -188,7 +188,7 @@ async fn of_two_exchanges_at_one_place_the_one_that_fits_is_taken() {
 }
 
 #[tokio::test]
-async fn a_tool_and_a_request_of_one_number_are_told_apart() {
+async fn tool_calls_and_requests_are_numbered_separately() {
     let dir = tempfile::tempdir().unwrap();
     let recorder = Recorder::create(&file(&dir)).unwrap();
     let wire = recorder.wire(Arc::new(Provider));
@@ -201,20 +201,26 @@ async fn a_tool_and_a_request_of_one_number_are_told_apart() {
 }
 
 #[tokio::test]
-async fn what_belongs_to_no_dispatch_is_neither_kept_nor_compared() {
+async fn requests_outside_of_dispatches_are_neither_recorded_nor_compared() {
     let dir = tempfile::tempdir().unwrap();
     let recorder = Recorder::create(&file(&dir)).unwrap();
     let (live, how) = (recorder.wire(Arc::new(Provider)), asks("health", &json!({})));
-    assert_eq!(live.open(Place::ASIDE, &how).await.map(|answer| answer.status()).ok(), Some(200));
+    assert_eq!(
+        live.open(RequestIndex::OUTSIDE_DISPATCH, &how).await.map(|answer| answer.status()).ok(),
+        Some(200)
+    );
     assert_eq!((recorder.finish(), live.is_live()), (Ok(0), true));
     let replay = Replay::open(&file(&dir)).unwrap();
     let wire = replay.wire();
-    assert_eq!(wire.open(Place::ASIDE, &how).await.map(|answer| answer.status()).ok(), Some(200));
+    assert_eq!(
+        wire.open(RequestIndex::OUTSIDE_DISPATCH, &how).await.map(|answer| answer.status()).ok(),
+        Some(200)
+    );
     assert_eq!((replay.diverged(), wire.is_live()), (Vec::new(), false));
 }
 
 #[test]
-fn what_is_no_recording_is_refused() {
+fn a_malformed_recording_is_rejected() {
     let read = |text: &str| Replay::read(text.as_bytes()).map(|_| ()).unwrap_err();
     assert_eq!(read(""), NoRecording::NotOne);
     assert_eq!(read("{}\n"), NoRecording::NotOne);
@@ -239,7 +245,7 @@ impl ToolServer for Tools {
         "t"
     }
 
-    fn tools(&self) -> Later<'_, Result<Arc<[Tool]>, ToolTrouble>> {
+    fn tools(&self) -> Later<'_, Result<Arc<[Tool]>, ToolServerError>> {
         let tool = Tool {
             name: "t.x".to_owned(),
             description: String::new(),
@@ -249,42 +255,31 @@ impl ToolServer for Tools {
         Box::pin(std::future::ready(Ok(Arc::from([tool]))))
     }
 
-    fn call<'a>(
+    fn call_structured<'a>(
         &'a self,
         tool: &'a str,
         input: &'a Value,
-        _: Place<'a>,
-    ) -> Later<'a, Result<ToolAnswer, ToolTrouble>> {
-        let said = match tool {
+        _: RequestIndex<'a>,
+    ) -> Later<'a, Result<(ToolAnswer, Structured), ToolServerError>> {
+        let structured = json!({"got": input}).as_object().cloned();
+        let answer = match tool {
             "t.x" => Ok(ToolAnswer {
                 text: format!("got {input}"),
                 failed: false,
                 ..ToolAnswer::default()
             }),
-            _ => Err(ToolTrouble("no such thing".to_owned())),
+            _ => Err(ToolServerError("no such thing".to_owned())),
         };
-        Box::pin(std::future::ready(said))
-    }
-
-    fn call_whole<'a>(
-        &'a self,
-        tool: &'a str,
-        input: &'a Value,
-        place: Place<'a>,
-    ) -> Later<'a, Result<(ToolAnswer, Structured), ToolTrouble>> {
-        Box::pin(async move {
-            let structured = json!({"got": input}).as_object().cloned();
-            Ok((self.call(tool, input, place).await?, structured))
-        })
+        Box::pin(std::future::ready(answer.map(|answer| (answer, structured))))
     }
 }
 
-fn kit(wire: Arc<dyn Wire>, server: Arc<dyn ToolServer>) -> Kit {
+fn kit(wire: Arc<dyn Wire>, server: Arc<dyn ToolServer>) -> AdapterContext {
     let tool_servers = BTreeMap::from([(server.name().to_owned(), server)]);
-    Kit { wire, tool_servers, secrets: Keyring::default(), callbacks: None }
+    AdapterContext { wire, tool_servers, secrets: Keyring::default(), callbacks: None }
 }
 
-/// A gateway of tools, whose key is nowhere to be found.
+/// A gateway of tools with a key that does not exist.
 fn gateway() -> Connection {
     Connection {
         provider: "mcp".to_owned(),
@@ -306,20 +301,20 @@ async fn a_step_that_calls_a_tool_is_replayed_without_its_server() {
     };
     let (good, bad) = (step("t.x", r#"{"a": 1}"#), step("t.y", "{}"));
     let bad = sluice_core::port::adapter::Request { dispatch_no: 2, ..bad };
-    let first = answer(live_adapter.as_ref(), &good, &Desk::default()).await;
+    let first = answer(live_adapter.as_ref(), &good, &FakeCall::default()).await;
     assert_eq!(first.text.as_deref(), Some(r#"got {"a":1}"#));
-    let failed = answer(live_adapter.as_ref(), &bad, &Desk::default()).await;
+    let failed = answer(live_adapter.as_ref(), &bad, &FakeCall::default()).await;
     live.tool_servers["t"].tools().await.unwrap();
     recorder.finish().unwrap();
 
     let replay = Replay::open(&file(&dir)).unwrap();
     let kit = kit(replay.wire(), replay.tools("t"));
     let adapter = kit.adapter("g", &gateway()).unwrap();
-    assert_eq!(answer(adapter.as_ref(), &good, &Desk::default()).await, first);
-    assert_eq!(answer(adapter.as_ref(), &bad, &Desk::default()).await, failed);
+    assert_eq!(answer(adapter.as_ref(), &good, &FakeCall::default()).await, first);
+    assert_eq!(answer(adapter.as_ref(), &bad, &FakeCall::default()).await, failed);
     assert_eq!(kit.tool_servers["t"].tools().await.unwrap()[0].name, "t.x");
     assert_eq!((replay.diverged(), replay.unused()), (Vec::new(), Vec::new()));
-    let other = answer(adapter.as_ref(), &step("t.x", r#"{"a": 2}"#), &Desk::default()).await;
+    let other = answer(adapter.as_ref(), &step("t.x", r#"{"a": 2}"#), &FakeCall::default()).await;
     assert_eq!(error(&other).0, CallErrorCode::InvalidRequest);
     assert_eq!(replay.diverged().len(), 1);
     assert!(replay.tools("u").tools().await.is_err());

@@ -2,9 +2,11 @@
 
 use super::Replay;
 use crate::media::File;
-use crate::recording::{Asked, Chunk, Failure, KeptAnswer, KeptTool, Outcome};
-use crate::tools::{Structured, Tool, ToolAnswer, ToolServer, ToolTrouble};
-use crate::wire::Place;
+use crate::recording::{
+    RecordedAnswer, RecordedChunk, RecordedFailure, RecordedOutcome, RecordedRequest, RecordedTool,
+};
+use crate::tools::{Structured, Tool, ToolAnswer, ToolServer, ToolServerError};
+use crate::wire::RequestIndex;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sluice_core::port::Later;
@@ -21,13 +23,18 @@ pub(super) fn server(replay: Arc<Replay>, name: &str) -> Arc<dyn ToolServer> {
 }
 
 /// Decodes a recorded answer, or the recorded error.
-fn kept<T: DeserializeOwned>(outcome: Result<Outcome, String>) -> Result<T, ToolTrouble> {
-    match outcome.map_err(ToolTrouble)? {
-        Outcome::Failed(Failure::Refused(why)) => Err(ToolTrouble(why)),
-        Outcome::Failed(_) => Err(ToolTrouble("the tool could not be called".to_owned())),
-        Outcome::Answered { chunks, .. } => {
-            let text: Vec<u8> = chunks.iter().filter_map(Chunk::bytes).flatten().collect();
-            let broken = |_| ToolTrouble("the recorded answer of the tool is malformed".to_owned());
+fn decode_answer<T: DeserializeOwned>(
+    outcome: Result<RecordedOutcome, String>,
+) -> Result<T, ToolServerError> {
+    match outcome.map_err(ToolServerError)? {
+        RecordedOutcome::Failed(RecordedFailure::Refused(why)) => Err(ToolServerError(why)),
+        RecordedOutcome::Failed(_) => {
+            Err(ToolServerError("the tool could not be called".to_owned()))
+        }
+        RecordedOutcome::Answered { chunks, .. } => {
+            let text: Vec<u8> = chunks.iter().filter_map(RecordedChunk::bytes).flatten().collect();
+            let broken =
+                |_| ToolServerError("the recorded answer of the tool is malformed".to_owned());
             serde_json::from_slice(&text).map_err(broken)
         }
     }
@@ -43,39 +50,37 @@ impl ToolServer for ReplayedTools {
         true
     }
 
-    fn tools(&self) -> Later<'_, Result<Arc<[Tool]>, ToolTrouble>> {
-        let listed = kept::<Vec<KeptTool>>(self.replay.list(&Asked::tools(&self.name)));
+    fn tools(&self) -> Later<'_, Result<Arc<[Tool]>, ToolServerError>> {
+        let listed = decode_answer::<Vec<RecordedTool>>(
+            self.replay.list(&RecordedRequest::tools(&self.name)),
+        );
         let listed = listed.map(|tools| {
-            let tool = |kept: KeptTool| Tool {
-                name: kept.name,
-                description: kept.description,
-                input_schema: kept.input_schema,
-                read_only: kept.read_only,
+            let tool = |recorded: RecordedTool| Tool {
+                name: recorded.name,
+                description: recorded.description,
+                input_schema: recorded.input_schema,
+                read_only: recorded.read_only,
             };
             tools.into_iter().map(tool).collect()
         });
         Box::pin(std::future::ready(listed))
     }
 
-    fn call<'a>(
+    fn call_structured<'a>(
         &'a self,
         tool: &'a str,
         input: &'a Value,
-        place: Place<'a>,
-    ) -> Later<'a, Result<ToolAnswer, ToolTrouble>> {
-        Box::pin(async move { Ok(self.call_whole(tool, input, place).await?.0) })
-    }
-
-    fn call_whole<'a>(
-        &'a self,
-        tool: &'a str,
-        input: &'a Value,
-        place: Place<'a>,
-    ) -> Later<'a, Result<(ToolAnswer, Structured), ToolTrouble>> {
-        let answered = kept::<KeptAnswer>(self.replay.find(place, &Asked::tool(tool, input)));
-        let answered = answered.map(|kept| {
-            let files = kept.files.into_iter().map(File::from).collect();
-            (ToolAnswer { text: kept.text, failed: kept.failed, files }, kept.structured)
+        index: RequestIndex<'a>,
+    ) -> Later<'a, Result<(ToolAnswer, Structured), ToolServerError>> {
+        let answered = decode_answer::<RecordedAnswer>(
+            self.replay.find(index, &RecordedRequest::tool(tool, input)),
+        );
+        let answered = answered.map(|recorded| {
+            let files = recorded.files.into_iter().map(File::from).collect();
+            (
+                ToolAnswer { text: recorded.text, failed: recorded.failed, files },
+                recorded.structured,
+            )
         });
         Box::pin(std::future::ready(answered))
     }

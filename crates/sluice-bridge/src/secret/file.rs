@@ -102,7 +102,7 @@ mod tests {
             let refused = at(path.clone()).unwrap_err();
             assert_eq!(refused, NoSecret::Closed(path.to_str().unwrap().to_owned()));
         }
-        // An open file of this process, by its number.
+        // An open file of this process, by its descriptor.
         let open = File::open(data.join("admin.token")).unwrap();
         let by_number = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&open));
         assert!(matches!(read(&by_number, &closed), Err(NoSecret::Closed(_))));

@@ -44,8 +44,8 @@ impl Hosts {
         let (Some(host), port) = (Host::of(url), url.port_or_known_default()) else { return false };
         let fits = |entry: &HostEntry| match (&entry.what, host) {
             (HostPattern::Address(address), Host::Address(to)) => *address == to.to_canonical(),
-            (HostPattern::Name(name), Host::Name(to)) => *name == plain(to),
-            (HostPattern::Below(name), Host::Name(to)) => plain(to)
+            (HostPattern::Name(name), Host::Name(to)) => *name == normalised(to),
+            (HostPattern::Below(name), Host::Name(to)) => normalised(to)
                 .strip_suffix(name.as_str())
                 .is_some_and(|rest| rest.len() > 1 && rest.ends_with('.')),
             _ => false,
@@ -55,7 +55,7 @@ impl Hosts {
 }
 
 /// Normalises a host name for comparison.
-fn plain(host: &str) -> String {
+fn normalised(host: &str) -> String {
     host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
 }
 
@@ -90,8 +90,8 @@ impl FromStr for HostEntry {
             _ => None,
         };
         let what = match (Host::of(&url), below) {
-            (Some(Host::Name(name)), false) => HostPattern::Name(plain(name)),
-            (Some(Host::Name(name)), true) => HostPattern::Below(plain(name)),
+            (Some(Host::Name(name)), false) => HostPattern::Name(normalised(name)),
+            (Some(Host::Name(name)), true) => HostPattern::Below(normalised(name)),
             (Some(Host::Address(address)), false) => HostPattern::Address(address.to_canonical()),
             _ => return Err(bad()),
         };
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_is_one_of_those_that_are_listed() {
+    fn a_listed_host_matches() {
         let hosts = [
             "api.openai.com",
             "*.example.com",
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_host_is_refused() {
+    fn an_invalid_host_is_rejected() {
         for word in [
             "",
             "*",

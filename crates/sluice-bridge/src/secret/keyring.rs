@@ -22,9 +22,9 @@ pub struct Declared {
     pub name: String,
     /// The variable or file with the value.
     pub from: SecretRef,
-    /// Organisations whose rows may use it.
+    /// Organisations that may use it in their rows.
     pub organisations: Vec<String>,
-    /// Hosts that may receive it, and whose webhooks may be signed with it.
+    /// Hosts that may receive it, or webhooks signed with it.
     pub hosts: Hosts,
 }
 
@@ -33,7 +33,7 @@ pub struct Declared {
 pub struct Keyring {
     organisation: String,
     declared: Arc<BTreeMap<String, Arc<Declared>>>,
-    /// Directories whose files no row may read.
+    /// Directories that rows may not read files from.
     closed: Arc<[PathBuf]>,
 }
 
@@ -86,7 +86,7 @@ impl Keyring {
 
     /// Every declared secret, with the reason if it cannot be read.
     pub fn check(&self) -> impl Iterator<Item = (&Declared, Option<NoSecret>)> + '_ {
-        let tried = |one: &Declared| Secret::read_beside(&one.from, &self.closed).err();
+        let tried = |one: &Declared| Secret::read_outside(&one.from, &self.closed).err();
         self.declared.values().map(move |one| (&**one, tried(one)))
     }
 
@@ -140,10 +140,10 @@ impl NamedSecret {
     /// Reads the secret to verify a signature. It must not be sent.
     pub fn read(&self) -> Result<Secret, NoSecret> {
         match &self.source {
-            SecretSource::Machine(reference) => Secret::read_beside(reference, &self.closed),
+            SecretSource::Machine(reference) => Secret::read_outside(reference, &self.closed),
             SecretSource::None(why) => Err(why.clone()),
             SecretSource::Declared(declared) => {
-                let read = Secret::read_beside(&declared.from, &self.closed);
+                let read = Secret::read_outside(&declared.from, &self.closed);
                 read.map_err(|why| {
                     // The location of the secret is not shown to the
                     // organisation.

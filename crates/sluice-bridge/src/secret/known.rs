@@ -13,21 +13,21 @@ use crate::limits::{SCRUBBED_BYTES_MIN, SECRET_VALUES_MAX, SECRETS_BYTES_MAX, SE
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
-static PROCESS: LazyLock<Known> = LazyLock::new(Known::default);
+static PROCESS: LazyLock<KnownSecrets> = LazyLock::new(KnownSecrets::default);
 
 /// The known secrets of this process.
-pub fn process() -> &'static Known {
+pub fn process() -> &'static KnownSecrets {
     &PROCESS
 }
 
 /// A set of known secrets.
 #[derive(Debug, Default)]
-pub struct Known {
-    held: Mutex<Held>,
+pub struct KnownSecrets {
+    held: Mutex<KnownState>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct KnownState {
     /// Values by source, the newest last.
     sources: BTreeMap<String, VecDeque<Secret>>,
     count: usize,
@@ -36,7 +36,7 @@ struct Held {
     scrub: Option<Arc<Scrub>>,
 }
 
-impl Known {
+impl KnownSecrets {
     /// Adds the value of a source.
     pub fn note(&self, source: &str, secret: &Secret) -> Result<(), TooMany> {
         let length = secret.expose().len();
@@ -79,12 +79,12 @@ impl Known {
         scrub
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, KnownState> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Held {
+impl KnownState {
     /// Drops the oldest unused value of a source that has too many.
     fn forget_old(&mut self, source: &str) {
         let Some(values) = self.sources.get_mut(source) else { return };
@@ -108,12 +108,12 @@ mod tests {
     }
 
     #[test]
-    fn reading_one_secret_never_makes_another_forgotten() {
-        let known = Known::default();
+    fn reading_one_secret_never_drops_another() {
+        let known = KnownSecrets::default();
         known.note("env:KEY", &secret("first-secret")).unwrap();
         known.note("env:PIN", &secret("short")).unwrap();
         assert_eq!(known.scrub().text("first-secret short"), "[redacted] short");
-        // A source whose value is another one each time.
+        // A source with a different value each time.
         for n in 0..3 * SECRETS_MAX {
             known.note("file:/uuid", &secret(format!("secret-{n:08}"))).unwrap();
         }
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_secret_that_is_in_use_stays_known_however_often_it_is_changed() {
-        let known = Known::default();
+        let known = KnownSecrets::default();
         let in_use = secret("key-in-use-1");
         known.note("file:/key", &in_use).unwrap();
         known.note("file:/key", &secret("key-not-used")).unwrap();
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_value_that_comes_back_is_the_newest_again() {
-        let known = Known::default();
+        let known = KnownSecrets::default();
         let old = secret("value-number-old");
         known.note("env:A", &old).unwrap();
         drop(old);
@@ -157,14 +157,14 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_looked_for_is_not_kept() {
-        let known = Known::default();
+    fn a_secret_that_cannot_be_redacted_is_not_kept() {
+        let known = KnownSecrets::default();
         for n in 0..SECRETS_MAX {
             known.note(&format!("env:A{n}"), &secret(format!("secret-{n:08}"))).unwrap();
         }
         assert!(known.note("env:B", &secret("one-too-many")).is_err());
         assert!(known.note("env:A0", &secret("secret-00000000")).is_ok());
-        let long = Known::default();
+        let long = KnownSecrets::default();
         assert!(long.note("file:/a", &secret("x".repeat(SECRETS_BYTES_MAX + 1))).is_err());
     }
 

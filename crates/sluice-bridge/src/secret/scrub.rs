@@ -126,11 +126,11 @@ impl Scrub {
 /// Only a suffix that could still become a secret is held back.
 /// INVARIANT: the joined pieces equal the redacted whole.
 #[derive(Debug, Default)]
-pub struct Flow {
+pub struct ScrubStream {
     held: String,
 }
 
-impl Flow {
+impl ScrubStream {
     /// Adds a piece; returns what can be passed on.
     pub fn push(&mut self, scrub: &Scrub, piece: &str) -> String {
         self.held.push_str(piece);

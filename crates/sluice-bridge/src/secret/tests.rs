@@ -20,19 +20,19 @@ fn a_secret_is_read_where_it_is_kept() {
     std::fs::write(&path, "hunter2\r\n").expect("there is room");
     let secret = Secret::read(&reference(&format!("file:{}", path.display())));
     assert_eq!(secret.expect("it is there").expose(), "hunter2");
-    // Something every test has: the process's own environment is asked.
+    // A variable that every test process has.
     let secret = Secret::read(&reference("env:CARGO_PKG_NAME")).expect("cargo sets it");
     assert_eq!(secret.expose(), "sluice-bridge");
 }
 
 #[test]
-fn what_is_not_there_is_told_without_telling_more() {
+fn a_missing_secret_has_a_reason_that_reveals_nothing() {
     let told = |result: Result<Secret, NoSecret>| result.expect_err("there is none").to_string();
     assert_eq!(told(from("env:OTHER", Some(b"x"))), "the variable `OTHER` is not set");
     assert_eq!(told(from("env:HOOK", Some(b"\n"))), "`env:HOOK` holds nothing");
-    assert_eq!(told(from("env:HOOK", Some(b"hunter2\xff"))), "`env:HOOK` does not hold UTF-8");
+    assert_eq!(told(from("env:HOOK", Some(b"hunter2\xff"))), "`env:HOOK` is not valid UTF-8");
     let long = vec![b'x'; SECRET_BYTES_MAX + 1];
-    assert_eq!(told(from("env:HOOK", Some(&long))), "`env:HOOK` holds more than 65536 bytes");
+    assert_eq!(told(from("env:HOOK", Some(&long))), "`env:HOOK` exceeds 65536 bytes");
     let missing = told(from("file:/nowhere/at/all", None));
     assert_eq!(missing, "the file `/nowhere/at/all` cannot be read: entity not found");
     assert!(from("file:/dev/zero", None).is_err());
@@ -49,7 +49,7 @@ fn a_secret_is_not_shown_by_formatting_it() {
 }
 
 #[test]
-fn known_secrets_are_taken_out_of_texts() {
+fn known_secrets_are_redacted() {
     let secrets = ["hunter2hunter2", "hunter2hunter2-long", "a\"b\\c\nd-secret", "short"];
     let secrets = secrets.map(Secret::new);
     let scrub = Scrub::new(&secrets).expect("there are few");
@@ -67,7 +67,7 @@ fn known_secrets_are_taken_out_of_texts() {
 }
 
 #[test]
-fn there_is_a_bound_on_what_is_looked_for() {
+fn the_number_of_secrets_is_limited() {
     let many: Vec<Secret> =
         (0..=SECRETS_MAX).map(|n| Secret::new(format!("secret-{n:08}"))).collect();
     assert!(Scrub::new(&many).is_err());
@@ -120,7 +120,7 @@ mod written_otherwise {
                     let text = engine.encode(&whole);
                     let clean = scrub.text(&text).into_owned();
                     assert!(clean.contains("[redacted]"), "{before} {after} {text}");
-                    // What is left holds no more than the characters at both ends.
+                    // The rest consists of the characters at both ends.
                     let left = clean.replacen("[redacted]", "", 1).len();
                     assert!(left <= (before + after).div_ceil(3) * 4 + 6, "{clean}");
                 }
@@ -148,7 +148,7 @@ mod written_otherwise {
         let encoded = STANDARD.encode(format!("key={KEY}"));
         for text in [encoded, hex(KEY.as_bytes()), serde_json::to_string(KEY).unwrap()] {
             for length in [1, 2, 5, 11] {
-                let mut flow = scrub::Flow::default();
+                let mut flow = scrub::ScrubStream::default();
                 let letters: Vec<char> = text.chars().collect();
                 let pieces = letters.chunks(length).map(|piece| piece.iter().collect::<String>());
                 let mut clean: String = pieces.map(|piece| flow.push(&scrub, &piece)).collect();
@@ -162,7 +162,7 @@ mod written_otherwise {
 
 mod flows {
     use super::*;
-    use crate::secret::scrub::Flow;
+    use crate::secret::scrub::ScrubStream;
     use proptest::prelude::*;
 
     proptest! {
@@ -173,7 +173,7 @@ mod flows {
         ) {
             let secrets: Vec<Secret> = secrets.into_iter().map(Secret::new).collect();
             let scrub = Scrub::new(&secrets).unwrap();
-            let mut flow = Flow::default();
+            let mut flow = ScrubStream::default();
             let mut clean: String = pieces.iter().map(|piece| flow.push(&scrub, piece)).collect();
             clean.push_str(&flow.end(&scrub));
             let whole = pieces.concat();

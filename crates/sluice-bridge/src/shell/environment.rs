@@ -17,7 +17,7 @@ const SETTINGS: &str = "SLUICE_";
 
 /// Inherited variables, then those of the step, then those that identify the step; later ones
 /// win.
-pub(super) fn of(
+pub(super) fn command_environment(
     own: &[(OsString, OsString)],
     request: &Request,
 ) -> Result<Vec<(OsString, OsString)>, CallError> {
@@ -48,7 +48,7 @@ pub(super) fn of(
 
 /// Environment of a process that does not belong to a step: the inherited and the named
 /// variables, but never Sluice's own settings, which may contain tokens.
-pub(crate) fn beside(
+pub(crate) fn process_environment(
     own: impl IntoIterator<Item = (OsString, OsString)>,
     named: &[String],
 ) -> Vec<(OsString, OsString)> {
@@ -85,13 +85,13 @@ fn check(name: &str, value: &str) -> Result<(), CallError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::desk::request;
+    use crate::fake_call::request;
 
     fn names(own: &[&str], env: &[(&str, &str)]) -> Result<String, String> {
         let own: Vec<_> = own.iter().map(|name| (name.into(), "own".into())).collect();
         let env = env.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
         let request = Request { env, ..request("a", "true") };
-        let all = of(&own, &request).map_err(|error| error.message)?;
+        let all = command_environment(&own, &request).map_err(|error| error.message)?;
         let written = |(name, value): &(OsString, OsString)| {
             format!("{}={}", name.to_string_lossy(), value.to_string_lossy())
         };
@@ -101,21 +101,21 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_allowed_is_handed_on() {
+    fn only_allowed_variables_are_inherited() {
         let own = ["PATH", "LC_ALL", "LOBSTER_X", "SLUICE_X", "AWS_SECRET", "LD_PRELOAD", "PATHS"];
         let seen = "LC_ALL=own LOBSTER_X=own PATH=own";
         assert_eq!(names(&own, &[]).unwrap(), seen);
     }
 
     #[test]
-    fn the_step_wins_over_what_is_handed_on_and_we_win_over_the_step() {
+    fn step_variables_win_over_inherited_ones_and_ids_win_over_both() {
         let env = [("PATH", "step"), ("AWS_SECRET", "step"), ("SLUICE_RUN_ID", "forged")];
         assert_eq!(names(&["PATH", "SLUICE_STEP_ID"], &env).unwrap(), "AWS_SECRET=step PATH=step");
         let request = Request {
             env: vec![("SLUICE_RUN_ID".to_owned(), "forged".to_owned())],
             ..request("a[1]", "true")
         };
-        let all = of(&[], &request).unwrap();
+        let all = command_environment(&[], &request).unwrap();
         assert!(all.contains(&("SLUICE_RUN_ID".into(), request.run.to_string().into())));
         assert!(all.contains(&("SLUICE_STEP_ID".into(), "a[1]".into())));
         assert!(all.contains(&("SLUICE_ATTEMPT".into(), "1".into())));
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_system_cannot_hand_over_is_refused_by_name() {
+    fn an_impossible_variable_is_rejected_by_name() {
         for (name, value, message) in [
             ("", "x", "\"\" is not a valid name of an environment variable"),
             ("A=B", "x", "\"A=B\" is not a valid name of an environment variable"),

@@ -11,7 +11,7 @@ use std::process::ExitStatus;
 
 /// Why a command was stopped.
 #[derive(Debug)]
-pub(super) enum Stop {
+pub(super) enum StopCause {
     /// The engine cancelled it.
     Cancelled,
     /// The engine closed the call.
@@ -49,14 +49,16 @@ fn failure(status: ExitStatus) -> Option<(CallErrorCode, String)> {
 }
 
 /// Answer of a stopped command, with its output so far.
-pub(super) fn stopped(stop: &Stop, stdout: String) -> Answer {
+pub(super) fn stopped(stop: &StopCause, stdout: String) -> Answer {
     let answer = match stop {
-        Stop::Cancelled | Stop::Closed => Answer::failed(CallErrorCode::Cancelled, "cancelled"),
-        Stop::TooLong { what, bytes_max } => {
+        StopCause::Cancelled | StopCause::Closed => {
+            Answer::failed(CallErrorCode::Cancelled, "cancelled")
+        }
+        StopCause::TooLong { what, bytes_max } => {
             let message = format!("{what} exceeds {}", size(*bytes_max));
             Answer::failed(CallErrorCode::ProviderError, message)
         }
-        Stop::Broken(error) => {
+        StopCause::Broken(error) => {
             Answer::failed(CallErrorCode::AdapterCrash, format!("lost the command: {error}"))
         }
     };

@@ -1,6 +1,6 @@
 //! Standard input, output and error of a command.
 
-use super::outcome::Stop;
+use super::outcome::StopCause;
 use crate::limits::{LOG_LINE_BYTES_MAX, READ_BYTES_MAX, SILENCE_MS, STDERR_TAIL_BYTES_MAX};
 use sluice_core::port::adapter::{Call, Closed, Emission};
 use std::io;
@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 /// Turns true when the command has ended.
-pub(super) type End = watch::Receiver<bool>;
+pub(super) type EndSignal = watch::Receiver<bool>;
 
 pub(super) struct Pipes {
     pub(super) stdin: Option<ChildStdin>,
@@ -20,7 +20,11 @@ pub(super) struct Pipes {
 }
 
 /// Releases the barrier and writes standard input. A command need not read it.
-pub(super) async fn feed(stdin: Option<ChildStdin>, text: &str, mut end: End) -> Result<(), Stop> {
+pub(super) async fn feed(
+    stdin: Option<ChildStdin>,
+    text: &str,
+    mut end: EndSignal,
+) -> Result<(), StopCause> {
     let Some(mut stdin) = stdin else {
         return Ok(());
     };
@@ -35,7 +39,7 @@ pub(super) async fn feed(stdin: Option<ChildStdin>, text: &str, mut end: End) ->
         _ = end.wait_for(|ended| *ended) => Ok(()),
     };
     match written {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Stop::Broken(error)),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(StopCause::Broken(error)),
         _ => Ok(()),
     }
 }
@@ -54,14 +58,21 @@ impl Stdout {
     }
 
     /// Reads to the end.
-    pub(super) async fn read(&mut self, call: &dyn Call, mut end: End) -> Result<(), Stop> {
+    pub(super) async fn read(
+        &mut self,
+        call: &dyn Call,
+        mut end: EndSignal,
+    ) -> Result<(), StopCause> {
         let mut buffer = vec![0; READ_BYTES_MAX];
         let mut bytes = 0;
         loop {
             let count = read(&mut self.pipe, &mut buffer, &mut end).await?;
             bytes += count;
             if bytes > self.bytes_max {
-                return Err(Stop::TooLong { what: "standard output", bytes_max: self.bytes_max });
+                return Err(StopCause::TooLong {
+                    what: "standard output",
+                    bytes_max: self.bytes_max,
+                });
             }
             let text = match count {
                 0 => self.decoder.finish(),
@@ -69,7 +80,7 @@ impl Stdout {
             };
             if !text.is_empty() {
                 self.text.push_str(&text);
-                call.emit(Emission::Text(text)).await.map_err(|Closed| Stop::Closed)?;
+                call.emit(Emission::Text(text)).await.map_err(|Closed| StopCause::Closed)?;
             }
             if count == 0 {
                 return Ok(());
@@ -99,14 +110,21 @@ impl Stderr {
     }
 
     /// Reads to the end.
-    pub(super) async fn read(&mut self, call: &dyn Call, mut end: End) -> Result<(), Stop> {
+    pub(super) async fn read(
+        &mut self,
+        call: &dyn Call,
+        mut end: EndSignal,
+    ) -> Result<(), StopCause> {
         let mut buffer = vec![0; READ_BYTES_MAX];
         let mut bytes = 0;
         loop {
             let count = read(&mut self.pipe, &mut buffer, &mut end).await?;
             bytes += count;
             if bytes > self.bytes_max {
-                return Err(Stop::TooLong { what: "standard error", bytes_max: self.bytes_max });
+                return Err(StopCause::TooLong {
+                    what: "standard error",
+                    bytes_max: self.bytes_max,
+                });
             }
             if count == 0 {
                 return if self.line.is_empty() { Ok(()) } else { self.log(call).await };
@@ -121,11 +139,11 @@ impl Stderr {
         }
     }
 
-    async fn log(&mut self, call: &dyn Call) -> Result<(), Stop> {
+    async fn log(&mut self, call: &dyn Call) -> Result<(), StopCause> {
         let line = String::from_utf8_lossy(&self.line);
         let line = line.trim_end_matches(['\n', '\r']).to_owned();
         self.line.clear();
-        call.emit(Emission::Log(line)).await.map_err(|Closed| Stop::Closed)
+        call.emit(Emission::Log(line)).await.map_err(|Closed| StopCause::Closed)
     }
 
     fn remember(&mut self, bytes: &[u8]) {
@@ -152,15 +170,15 @@ impl Stderr {
 async fn read(
     pipe: &mut (impl AsyncRead + Unpin),
     buffer: &mut [u8],
-    end: &mut End,
-) -> Result<usize, Stop> {
+    end: &mut EndSignal,
+) -> Result<usize, StopCause> {
     let silence = async {
         let _ = end.wait_for(|ended| *ended).await;
         sleep(Duration::from_millis(SILENCE_MS)).await;
     };
     tokio::select! {
         biased;
-        count = pipe.read(buffer) => count.map_err(Stop::Broken),
+        count = pipe.read(buffer) => count.map_err(StopCause::Broken),
         () = silence => Ok(0),
     }
 }

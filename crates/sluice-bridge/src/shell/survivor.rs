@@ -53,7 +53,7 @@ pub fn kill_survivor(process: &Process) -> Survivor {
 /// Start time of a process, in a form that no other process with its id shares; empty if the
 /// system does not report it.
 pub(super) fn started(number: u32) -> String {
-    match (boot_id(), Stat::of(number)) {
+    match (boot_id(), Stat::read(number)) {
         (Some(boot), Some(stat)) => format!("{boot}:{}", stat.started),
         _ => String::new(),
     }
@@ -80,13 +80,13 @@ fn boot_id() -> Option<String> {
     Some(id.trim().to_owned())
 }
 
-/// Whether a process of the group whose leader started at `started` runs.
+/// Whether a process of the group runs, if the group's leader started at `started`.
 ///
 /// The kernel does not reuse the id of a group that has members. So if a process with that id
 /// started at another time, the old group had no members left. A member older than the leader
 /// belongs to another group.
 fn runs(group: u32, started: u64) -> bool {
-    if Stat::of(group).is_some_and(|leader| leader.started != started) {
+    if Stat::read(group).is_some_and(|leader| leader.started != started) {
         return false;
     }
     let members = members(group).unwrap_or_default();
@@ -98,7 +98,7 @@ fn runs(group: u32, started: u64) -> bool {
 fn members(group: u32) -> Option<Vec<Stat>> {
     let entries = std::fs::read_dir("/proc").ok()?;
     let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    Some(numbers.filter_map(Stat::of).filter(|stat| stat.group == group).collect())
+    Some(numbers.filter_map(Stat::read).filter(|stat| stat.group == group).collect())
 }
 
 /// Fields of `/proc/PID/stat`.
@@ -111,7 +111,7 @@ struct Stat {
 }
 
 impl Stat {
-    fn of(number: u32) -> Option<Stat> {
+    fn read(number: u32) -> Option<Stat> {
         Stat::parse(&std::fs::read(format!("/proc/{number}/stat")).ok()?)
     }
 

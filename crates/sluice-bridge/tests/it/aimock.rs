@@ -1,13 +1,13 @@
-//! A server that others wrote, in the formats of three providers on one port.
+//! A third-party server with the formats of three providers on one port.
 
-use crate::listener::{Listener, PROVIDERS, adapter, answer, cost, person, request, unplaced};
+use crate::listener::{PROVIDERS, RecordingCall, adapter, answer, cost, person, request, unplaced};
 use serde_json::{Value, json};
 use sluice_core::port::adapter::{CallErrorCode, Request};
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// The server. Dropping it ends it.
+/// The server process, killed when dropped.
 struct Aimock {
     child: Child,
     url: String,
@@ -47,7 +47,7 @@ fn root() -> PathBuf {
 async fn text_streams_in_every_format() {
     let server = Aimock::start();
     for provider in PROVIDERS {
-        let listener = Listener::default();
+        let listener = RecordingCall::default();
         let done =
             answer(adapter(provider, &server.url).as_ref(), &request("greet"), &listener).await;
         assert_eq!((done.error.as_ref(), done.text.as_deref()), (None, Some("Good morning, Ada.")));
@@ -64,7 +64,8 @@ async fn tools_are_called_in_every_format() {
     for provider in PROVIDERS {
         let asked = Request { tools: vec!["box.read".to_owned()], ..request("count") };
         let done =
-            answer(adapter(provider, &server.url).as_ref(), &asked, &Listener::default()).await;
+            answer(adapter(provider, &server.url).as_ref(), &asked, &RecordingCall::default())
+                .await;
         assert_eq!(
             (done.error.as_ref(), done.text.as_deref()),
             (None, Some("There are 42 apples."))
@@ -75,11 +76,12 @@ async fn tools_are_called_in_every_format() {
 }
 
 #[tokio::test]
-async fn objects_are_had_in_every_format() {
+async fn objects_are_returned_in_every_format() {
     let server = Aimock::start();
     for provider in PROVIDERS {
         let done =
-            answer(adapter(provider, &server.url).as_ref(), &person(), &Listener::default()).await;
+            answer(adapter(provider, &server.url).as_ref(), &person(), &RecordingCall::default())
+                .await;
         assert_eq!(done.error, None, "{provider}");
         let outputs = done.outputs.map(Value::Object);
         assert_eq!(outputs, Some(json!({"name": "Ada", "age": 36})), "{provider}");
@@ -91,7 +93,7 @@ async fn a_limit_has_its_class_in_every_format() {
     let server = Aimock::start();
     for provider in PROVIDERS {
         let adapter = adapter(provider, &server.url);
-        let done = answer(adapter.as_ref(), &request("too often"), &Listener::default()).await;
+        let done = answer(adapter.as_ref(), &request("too often"), &RecordingCall::default()).await;
         let error = done.error.as_ref().expect("it is too often");
         assert_eq!(
             (error.code, unplaced(&error.message).as_str()),

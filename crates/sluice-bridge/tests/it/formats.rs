@@ -1,5 +1,4 @@
-//! Answers as each provider writes them: each event by itself, 100 tokens read and
-//! 20 written.
+//! Responses in each provider's format, one event each, with 100 input and 20 output tokens.
 
 use serde_json::{Value, json};
 
@@ -33,7 +32,7 @@ pub(crate) fn call(provider: &str, name: &str, arguments: &Value) -> Vec<String>
     }
 }
 
-/// What is said of a failure.
+/// An error.
 pub(crate) fn complaint(provider: &str) -> String {
     match provider {
         "openai" => {

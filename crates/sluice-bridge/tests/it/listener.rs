@@ -1,12 +1,12 @@
-//! The engine's end of a call, and what calls are made with.
+//! A fake of the engine's `Call`, and fixtures for calls.
 
 use serde_json::{Value, json};
-use sluice_bridge::directory::{Connection, Kit};
+use sluice_bridge::directory::{AdapterContext, Connection};
 use sluice_bridge::outbound::Outbound;
 use sluice_bridge::outbound::allow::AllowList;
 use sluice_bridge::secret::keyring::Keyring;
-use sluice_bridge::tools::{Tool, ToolAnswer, ToolServer, ToolTrouble};
-use sluice_bridge::wire::Place;
+use sluice_bridge::tools::{Tool, ToolAnswer, ToolServer, ToolServerError};
+use sluice_bridge::wire::RequestIndex;
 use sluice_core::money::Money;
 use sluice_core::port::Later;
 use sluice_core::port::adapter::{
@@ -23,15 +23,15 @@ use tokio::sync::Notify;
 /// The dialects.
 pub(crate) const PROVIDERS: [&str; 3] = ["openai", "anthropic", "google"];
 
-/// Hears what comes before a result, and cancels when told to.
+/// Records emissions; can be cancelled.
 #[derive(Default)]
-pub(crate) struct Listener {
+pub(crate) struct RecordingCall {
     heard: Mutex<Vec<Emission>>,
     changed: Notify,
     cancel: Notify,
 }
 
-impl Listener {
+impl RecordingCall {
     pub(crate) fn parts(&self) -> Vec<String> {
         let heard = self.heard.lock().expect("nobody panics holding it");
         let text =
@@ -50,7 +50,7 @@ impl Listener {
     }
 }
 
-impl Call for Listener {
+impl Call for RecordingCall {
     fn emit(&self, emission: Emission) -> Later<'_, Result<(), Closed>> {
         self.heard.lock().expect("nobody panics holding it").push(emission);
         self.changed.notify_one();
@@ -66,16 +66,16 @@ impl Call for Listener {
     }
 }
 
-/// A server of tools with one that counts apples.
+/// A tool server with one tool that counts apples.
 #[derive(Debug)]
-struct Shelf;
+struct AppleTools;
 
-impl ToolServer for Shelf {
+impl ToolServer for AppleTools {
     fn name(&self) -> &str {
         "box"
     }
 
-    fn tools(&self) -> Later<'_, Result<Arc<[Tool]>, ToolTrouble>> {
+    fn tools(&self) -> Later<'_, Result<Arc<[Tool]>, ToolServerError>> {
         let read = Tool {
             name: "box.read".to_owned(),
             description: "How many there are of a thing.".to_owned(),
@@ -85,24 +85,25 @@ impl ToolServer for Shelf {
         Box::pin(std::future::ready(Ok([read].into())))
     }
 
-    fn call<'a>(
+    fn call_structured<'a>(
         &'a self,
         _: &'a str,
         input: &'a Value,
-        _: Place<'a>,
-    ) -> Later<'a, Result<ToolAnswer, ToolTrouble>> {
+        _: RequestIndex<'a>,
+    ) -> Later<'a, Result<(ToolAnswer, sluice_bridge::tools::Structured), ToolServerError>> {
         let text = format!("42 {}", input["key"].as_str().unwrap_or("things"));
-        Box::pin(std::future::ready(Ok(ToolAnswer { text, ..ToolAnswer::default() })))
+        let answer = ToolAnswer { text, ..ToolAnswer::default() };
+        Box::pin(std::future::ready(Ok((answer, None))))
     }
 }
 
-/// Who speaks to a provider at a place on this machine.
+/// The adapter of a provider on a local port.
 pub(crate) fn adapter(provider: &str, url: &str) -> Arc<dyn Adapter> {
     let at = url.strip_prefix("http://").expect("it is a URL");
     let wire = Arc::new(Outbound::new(AllowList::parse([at]).expect("it is an address")));
-    let shelf: Arc<dyn ToolServer> = Arc::new(Shelf);
+    let shelf: Arc<dyn ToolServer> = Arc::new(AppleTools);
     let tool_servers = BTreeMap::from([("box".to_owned(), shelf)]);
-    let kit = Kit { wire, tool_servers, secrets: Keyring::default(), callbacks: None };
+    let kit = AdapterContext { wire, tool_servers, secrets: Keyring::default(), callbacks: None };
     let version = if provider == "openai" { "/v1" } else { "" };
     let connection = Connection {
         provider: provider.to_owned(),
@@ -113,7 +114,7 @@ pub(crate) fn adapter(provider: &str, url: &str) -> Arc<dyn Adapter> {
     kit.adapter("models", &connection).expect("it is a provider of models")
 }
 
-/// A request with a price: a cent for a hundred tokens read, and for ten written.
+/// A request with a price: a cent for a hundred input tokens, and for ten output tokens.
 pub(crate) fn request(message: &str) -> Request {
     Request {
         run: RunId(1),
@@ -144,7 +145,7 @@ pub(crate) fn request(message: &str) -> Request {
     }
 }
 
-/// The same, for a person.
+/// The request for an object.
 pub(crate) fn person() -> Request {
     let schema = json!({"type": "object", "properties": {
         "name": {"type": "string"}, "age": {"type": "integer"}, "nick": {"type": "string"},
@@ -165,7 +166,7 @@ fn price() -> Price {
     }
 }
 
-/// What an answer cost; none if nobody knows.
+/// The cost of an answer; `None` if it is unknown.
 pub(crate) fn cost(answer: &Answer) -> Option<String> {
     let usage = &answer.usage;
     assert!(usage.unpriced, "money is worked out from the price that was pinned");
@@ -180,11 +181,11 @@ pub(crate) fn cost(answer: &Answer) -> Option<String> {
 pub(crate) async fn answer(adapter: &dyn Adapter, request: &Request, call: &dyn Call) -> Answer {
     match adapter.execute(request, call).await {
         Execution::Done(answer) => *answer,
-        Execution::Accepted => panic!("the result was to come at once"),
+        Execution::Accepted => panic!("expected a synchronous result"),
     }
 }
 
-/// An error without where it was asked: ports differ.
+/// An error message without the origin, because ports differ.
 pub(crate) fn unplaced(message: &str) -> String {
     let Some((who, rest)) = message.split_once(" at http://127.0.0.1:") else {
         return message.to_owned();

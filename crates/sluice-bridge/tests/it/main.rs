@@ -1,5 +1,5 @@
-//! Adapters against real sockets: a server of our own that plays every trick, and
-//! one of somebody else's that speaks the providers' formats.
+//! Adapters against real sockets: a fake server that misbehaves in every way, and a third-party
+//! server with the providers' formats.
 
 mod aimock;
 mod formats;

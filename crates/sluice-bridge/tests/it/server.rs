@@ -1,4 +1,4 @@
-//! A server that does with a request what it is told to, well or badly.
+//! A scripted HTTP server, well-behaved or not.
 
 use std::collections::VecDeque;
 use std::io;
@@ -9,29 +9,28 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// What becomes of a request.
+/// How a request is answered.
 #[derive(Debug, Clone)]
 pub(crate) enum Play {
-    /// It is answered at once.
+    /// At once.
     Answer { status: &'static str, headers: &'static str, body: String },
-    /// It is answered piece by piece.
+    /// In pieces.
     Stream { parts: Vec<String>, then: Then },
-    /// It is never answered.
+    /// Never.
     Silence,
 }
 
-/// What comes after the last piece.
+/// What follows the last piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Then {
     /// A proper end.
     Ends,
-    /// The connection is cut.
+    /// A closed connection.
     Cuts,
-    /// Nothing.
+    /// Silence.
     Hangs,
 }
 
-/// The server.
 pub(crate) struct Server {
     pub(crate) url: String,
     heard: Arc<Mutex<Vec<String>>>,
@@ -65,12 +64,12 @@ impl Server {
         self.heard.lock().expect("nobody panics holding it").clone()
     }
 
-    /// How many connections were made.
+    /// The number of connections.
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// When a client left a connection that hung.
+    /// When a client closed a hanging connection.
     pub(crate) async fn left(&mut self) -> Instant {
         let left = self.closed.wait_for(Option::is_some).await.expect("the server is there");
         left.expect("it was waited for")
@@ -106,7 +105,7 @@ async fn serve(
                     let part = format!("{:x}\r\n{part}\r\n", part.len());
                     stream.write_all(part.as_bytes()).await?;
                     stream.flush().await?;
-                    // So that pieces arrive as pieces.
+                    // So that pieces arrive separately.
                     tokio::time::sleep(Duration::from_millis(2)).await;
                 }
                 match then {

@@ -1,4 +1,4 @@
-//! Our client of the Model Context Protocol against a server of the official SDK.
+//! The MCP client against a server of the official SDK.
 
 #![expect(clippy::unwrap_used, reason = "a test that finds nothing is to fail")]
 
@@ -7,7 +7,7 @@ use sluice_bridge::mcp::McpServer;
 use sluice_bridge::mcp::stdio::Command;
 use sluice_bridge::secret::keyring::NamedSecret;
 use sluice_bridge::tools::ToolServer;
-use sluice_bridge::wire::Place;
+use sluice_bridge::wire::RequestIndex;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -16,10 +16,10 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Child;
 use tokio::time::{sleep, timeout};
 
-const PLACE: Place<'static> = Place { step: "a", dispatch_no: 1, number: 1 };
+const PLACE: RequestIndex<'static> = RequestIndex { step: "a", dispatch_no: 1, number: 1 };
 const KEY: &str = "official-key-1";
 
-/// The words that start the server.
+/// Command line of the server.
 fn words(way: &[&str]) -> Vec<String> {
     let root: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().into();
     let tools = root.join("target/tools/mcp-client");
@@ -30,21 +30,21 @@ fn words(way: &[&str]) -> Vec<String> {
     start.into_iter().chain(way.iter().map(|word| (*word).to_owned())).collect()
 }
 
-/// Adds, fails, and is given up.
+/// Calls that add, fail and are abandoned.
 async fn whole_story(server: &McpServer) {
     let tools = server.tools().await.unwrap();
     let names: Vec<_> = tools.iter().map(|tool| (tool.name.as_str(), tool.read_only)).collect();
     assert_eq!(names, [("counter.add", false), ("counter.fail", false), ("counter.wait", false)]);
     assert_eq!(tools[0].input_schema["required"], json!(["a", "b"]));
     let input = json!({"a": 2, "b": 3});
-    let (answer, structured) = server.call_whole("counter.add", &input, PLACE).await.unwrap();
+    let (answer, structured) = server.call_structured("counter.add", &input, PLACE).await.unwrap();
     assert_eq!((answer.text.as_str(), answer.failed), ("5", false));
     assert_eq!(structured.map(Value::Object), Some(json!({"sum": 5})));
     let failed = server.call("counter.fail", &json!({}), PLACE).await.unwrap();
     assert_eq!((failed.text.as_str(), failed.failed), ("on purpose", true));
     let unfit = server.call("counter.add", &json!({"a": "x"}), PLACE).await.unwrap();
     assert!(unfit.failed && unfit.text.contains("validation"), "{unfit:?}");
-    // Many at once, each with its own answer.
+    // Concurrent calls, each with its own answer.
     let sums = (0..100).map(|n| async move {
         let answer = server.call("counter.add", &json!({"a": n, "b": 0}), PLACE).await.unwrap();
         assert_eq!(answer.text, n.to_string());
@@ -59,7 +59,7 @@ async fn an_official_server_is_used_as_a_process() {
     let nothing = json!({});
     let waits = server.call("counter.wait", &nothing, PLACE);
     assert!(timeout(Duration::from_millis(200), waits).await.is_err());
-    // It heard that it was given up, and says that it has another tool since.
+    // The server received the cancellation, and has announced another tool since.
     let heard = async {
         while !server.tools().await.unwrap().iter().any(|tool| tool.name == "counter.late") {
             sleep(Duration::from_millis(20)).await;
@@ -70,7 +70,7 @@ async fn an_official_server_is_used_as_a_process() {
     assert_eq!(late.text, "late");
 }
 
-/// The server over HTTP, and where it is.
+/// The server over HTTP, and its URL.
 async fn listening(form: &[&str]) -> (Child, String) {
     let way: Vec<&str> = ["http"].iter().chain(form).copied().collect();
     let argv = words(&way);
@@ -97,7 +97,7 @@ async fn over_http(form: &[&str]) {
     let nothing = json!({});
     let waits = server.call("counter.wait", &nothing, PLACE);
     assert!(timeout(Duration::from_millis(200), waits).await.is_err());
-    // A server that has forgotten us is greeted anew.
+    // A server that has lost the session gets a new one.
     let forgets = reqwest::Client::builder().no_proxy().build().unwrap();
     let forgets = forgets.post(url.replace("/mcp", "/forget")).bearer_auth(KEY).send();
     assert_eq!(forgets.await.unwrap().status(), 204);
@@ -106,7 +106,7 @@ async fn over_http(form: &[&str]) {
     let (_file, wrong) = key("another-key-2");
     let stranger = McpServer::elsewhere("counter", &url, Some(wrong)).unwrap();
     let told = stranger.tools().await.unwrap_err().to_string();
-    assert_eq!(told, "the server of tools `counter` refused: the key was not accepted");
+    assert_eq!(told, "the tool server `counter` refused: the key was not accepted");
 }
 
 #[tokio::test]

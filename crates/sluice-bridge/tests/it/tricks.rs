@@ -1,22 +1,22 @@
-//! Everything a provider can do, in every dialect: each ends in the right class,
-//! within its time, at the right cost.
+//! Everything a provider can do, in every dialect: each ends in the right class, in time, at
+//! the right cost.
 
 use crate::formats::{call, complaint, text};
-use crate::listener::{Listener, PROVIDERS, adapter, answer, cost, person, request, unplaced};
+use crate::listener::{PROVIDERS, RecordingCall, adapter, answer, cost, person, request, unplaced};
 use crate::server::{Play, Server, Then};
 use CallErrorCode::{ProviderError, RateLimit, Timeout};
 use serde_json::{Value, json};
 use sluice_core::port::adapter::{Answer, CallErrorCode, Health, Request};
 use std::time::{Duration, Instant};
 
-/// What a turn of 100 tokens read and 20 written costs.
+/// Cost of a turn with 100 input and 20 output tokens.
 const TURN: &str = "0.03";
 
 fn streams(parts: Vec<String>) -> Play {
     Play::Stream { parts, then: Then::Ends }
 }
 
-/// Plays, and answers what came of it, how long it took, and what was asked.
+/// Plays a script; returns the answer, the duration and the requests.
 async fn play(
     provider: &str,
     plays: Vec<Play>,
@@ -24,7 +24,8 @@ async fn play(
 ) -> (Answer, Duration, Vec<String>) {
     let server = Server::new(plays).await;
     let begun = Instant::now();
-    let done = answer(adapter(provider, &server.url).as_ref(), asked, &Listener::default()).await;
+    let done =
+        answer(adapter(provider, &server.url).as_ref(), asked, &RecordingCall::default()).await;
     (done, begun.elapsed(), server.heard())
 }
 
@@ -32,7 +33,7 @@ async fn play(
 async fn text_comes_in_pieces_and_costs_what_it_took() {
     for provider in PROVIDERS {
         let server = Server::new([streams(text(provider, &["Good", " morning", ", Ada."]))]).await;
-        let listener = Listener::default();
+        let listener = RecordingCall::default();
         let done = answer(adapter(provider, &server.url).as_ref(), &request("hi"), &listener).await;
         assert_eq!((done.error.as_ref(), done.text.as_deref()), (None, Some("Good morning, Ada.")));
         assert!(listener.parts().len() >= 2, "{provider}: {:?}", listener.parts());
@@ -49,7 +50,7 @@ async fn a_tool_is_called_between_two_turns_on_one_connection() {
         let plays = vec![first, streams(text(provider, &["There are 42."]))];
         let server = Server::new(plays).await;
         let adapter = adapter(provider, &server.url);
-        let done = answer(adapter.as_ref(), &asked, &Listener::default()).await;
+        let done = answer(adapter.as_ref(), &asked, &RecordingCall::default()).await;
         let heard = server.heard();
         assert_eq!((done.error.as_ref(), done.text.as_deref()), (None, Some("There are 42.")));
         assert!(heard[1].contains("42 apples"), "{provider}: {}", heard[1]);
@@ -59,7 +60,7 @@ async fn a_tool_is_called_between_two_turns_on_one_connection() {
 }
 
 #[tokio::test]
-async fn a_shape_is_kept() {
+async fn a_schema_is_enforced() {
     for provider in PROVIDERS {
         let ada = json!({"name": "Ada", "age": 36});
         let parts = match provider {
@@ -72,9 +73,9 @@ async fn a_shape_is_kept() {
     }
 }
 
-/// A way to fail: what is played, its class, what is said, and what it cost; none
-/// if nobody knows.
-struct Trick {
+/// A way to fail: the script, the error class and message, and the cost, `None` if it is
+/// unknown.
+struct FailureCase {
     play: Play,
     code: CallErrorCode,
     says: &'static str,
@@ -82,12 +83,12 @@ struct Trick {
     cost: Option<&'static str>,
 }
 
-fn tricks(provider: &str) -> Vec<Trick> {
+fn tricks(provider: &str) -> Vec<FailureCase> {
     let fails = |status, headers| Play::Answer { status, headers, body: complaint(provider) };
-    let trick = |play, code, says, cost| Trick { play, code, says, waits: None, cost };
+    let trick = |play, code, says, cost| FailureCase { play, code, says, waits: None, cost };
     let begun = |then| {
         let parts = text(provider, &["Good", " morning"]);
-        // All but what says that it is over.
+        // All events except the final one.
         let most = if provider == "google" { 1 } else { parts.len() - 3 };
         Play::Stream { parts: parts[..most].to_vec(), then }
     };
@@ -98,7 +99,7 @@ fn tricks(provider: &str) -> Vec<Trick> {
         body: "<html>sign in</html>".to_owned(),
     };
     vec![
-        Trick {
+        FailureCase {
             waits: Some(7_000),
             ..trick(
                 fails("429 Too Many Requests", "retry-after: 7\r\n"),
@@ -125,13 +126,13 @@ fn tricks(provider: &str) -> Vec<Trick> {
         trick(
             streams(vec!["data: {\"choices\": [}\n\n".to_owned()]),
             ProviderError,
-            "the provider's stream holds an event that is no JSON",
+            "the provider's stream has an event that is not valid JSON",
             None,
         ),
         trick(
             streams(huge),
             ProviderError,
-            "the provider answers with over 4194304 bytes of text",
+            "the provider's answer exceeds 4194304 bytes of text",
             None,
         ),
         trick(
@@ -151,9 +152,9 @@ async fn every_failure_has_its_class_in_time_and_at_its_cost() {
             let asked = Request { timeout_ms: if hangs { 400 } else { 10_000 }, ..request("hi") };
             let (done, took, heard) = play(provider, vec![trick.play], &asked).await;
             let error = done.error.as_ref().expect(trick.says);
-            // What runs out first, the call's time or the answer's, says the same.
+            // The call's and the response's time limits lead to the same error.
             let told = unplaced(&error.message);
-            let late = hangs && told == "the provider does not answer in time";
+            let late = hangs && told == "the provider did not answer in time";
             assert!(late || told == trick.says, "{provider}: {}", error.message);
             assert_eq!(
                 (error.code, error.retry_after_ms),
@@ -170,13 +171,13 @@ async fn every_failure_has_its_class_in_time_and_at_its_cost() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_a_failure_of_the_provider() {
+async fn an_unreachable_provider_is_a_provider_error() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
     for provider in PROVIDERS {
         let adapter = adapter(provider, &url);
-        let done = answer(adapter.as_ref(), &request("hi"), &Listener::default()).await;
+        let done = answer(adapter.as_ref(), &request("hi"), &RecordingCall::default()).await;
         let error = done.error.as_ref().expect("nobody is there");
         assert_eq!(error.code, ProviderError);
         let expected = format!("the provider at {url} cannot be reached: Connection refused");
@@ -193,7 +194,7 @@ async fn a_cancelled_stream_is_closed_within_a_tenth_of_a_second() {
         let most = parts.iter().position(|part| part.contains("Good")).unwrap() + 1;
         let hangs = Play::Stream { parts: parts[..most].to_vec(), then: Then::Hangs };
         let mut server = Server::new([hangs]).await;
-        let (listener, asked) = (Listener::default(), request("hi"));
+        let (listener, asked) = (RecordingCall::default(), request("hi"));
         let adapter = adapter(provider, &server.url);
         let cancel = async {
             listener.hears("Good").await;
@@ -209,10 +210,10 @@ async fn a_cancelled_stream_is_closed_within_a_tenth_of_a_second() {
 }
 
 #[tokio::test]
-async fn a_cancelled_call_that_nobody_answered_is_closed_too() {
+async fn a_cancelled_call_without_a_response_is_closed_too() {
     for provider in PROVIDERS {
         let mut server = Server::new([Play::Silence]).await;
-        let (listener, asked) = (Listener::default(), request("hi"));
+        let (listener, asked) = (RecordingCall::default(), request("hi"));
         let adapter = adapter(provider, &server.url);
         let cancel = async {
             while server.heard().is_empty() {

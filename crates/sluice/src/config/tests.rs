@@ -217,9 +217,9 @@ fn everything_wrong_with_servers_of_tools_is_told_and_no_key_is_repeated() {
         ("command = [\"x\"]\nkey = \"env:K\"", "has a `key`, which only one with a `url` is shown"),
         ("command = [\"x\"]\nenv = [\"A=B\"]", "has an `env` with `A=B`, which names no variable"),
         ("url = \"http://x/\"\nenv = [\"A\"]", "has an `env`, which only a `command` sees"),
-        ("url = \"ftp://x/\"", "has a `url` that `ftp:` is not spoken"),
+        ("url = \"ftp://x/\"", "has a `url` that has the scheme `ftp:`"),
         ("url = \"http://me:pw@x/\"", "has a `url` that has a user or password in its URL"),
-        ("url = \"nowhere\"", "has a `url` that is no URL with a host"),
+        ("url = \"nowhere\"", "has a `url` that is not a URL with a host"),
         ("url = 1", "has a `url` that is no text"),
         (
             "url = \"http://x/\"\nkey = \"hunter2\"",

@@ -116,7 +116,7 @@ fn a_bridge_passes() {
     assert_eq!(told["ok"], true);
     let cases = told["cases"].as_array().unwrap();
     assert_eq!(cases.iter().filter(|case| case["verdict"] == "passed").count(), 11);
-    expect![[r#"{"case":"a request that waits is answered with the result","verdict":"skipped","why":"it does not say that it can"}"#]].assert_eq(&cases.last().unwrap().to_string());
+    expect![[r#"{"case":"a request that waits is answered with the result","verdict":"skipped","why":"the gateway does not have the capability `sync`"}"#]].assert_eq(&cases.last().unwrap().to_string());
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn the_template_in_python_passes() {
         passed   a result that is not taken comes again
         passed   a cancelled dispatch stops and says so
         passed   a dispatch that takes too long is timed_out
-        skipped  a request that waits is answered with the result: it does not say that it can
+        skipped  a request that waits is answered with the result: the gateway does not have the capability `sync`
         11 passed, 0 failed, 1 skipped
         exit 0
     "#]]
@@ -218,17 +218,17 @@ fn what_is_not_so_is_told_and_the_exit_code_says_so() {
     expect![[r#"
         stdout:
         passed   health is answered within five seconds
-        FAILED   a dispatch is answered with 202 and its ids: a dispatch is answered 422 instead of 202: `callback_url` or `tool_url` is not of a server that this bridge works for
-        FAILED   the result comes once, with its ids and both tokens: a dispatch is answered 422 instead of 202: `callback_url` or `tool_url` is not of a server that this bridge works for
-        FAILED   fields that are not known are passed over: a dispatch is answered 422 instead of 202: `callback_url` or `tool_url` is not of a server that this bridge works for
-        FAILED   a constraint that is not known refuses the dispatch: a dispatch is answered 422 instead of 202: `callback_url` or `tool_url` is not of a server that this bridge works for
-        FAILED   without the key nothing runs: a dispatch is answered 422 instead of 202: `callback_url` or `tool_url` is not of a server that this bridge works for
-        FAILED   rubbish is refused and the gateway lives on: a dispatch is answered 422 instead of 202: `callback_url` or `tool_url` is not of a server that this bridge works for
-        FAILED   the same dispatch runs once: a dispatch is answered 422 instead of 202: `callback_url` or `tool_url` is not of a server that this bridge works for
-        FAILED   a result that is not taken comes again: a dispatch is answered 422 instead of 202: `callback_url` or `tool_url` is not of a server that this bridge works for
-        FAILED   a cancelled dispatch stops and says so: a dispatch is answered 422 instead of 202: `callback_url` or `tool_url` is not of a server that this bridge works for
-        FAILED   a dispatch that takes too long is timed_out: a dispatch is answered 422 instead of 202: `callback_url` or `tool_url` is not of a server that this bridge works for
-        skipped  a request that waits is answered with the result: it does not say that it can
+        FAILED   a dispatch is answered with 202 and its ids: a dispatch got status 422 instead of 202: `callback_url` or `tool_url` does not belong to a server that this bridge works for
+        FAILED   the result comes once, with its ids and both tokens: a dispatch got status 422 instead of 202: `callback_url` or `tool_url` does not belong to a server that this bridge works for
+        FAILED   fields that are not known are passed over: a dispatch got status 422 instead of 202: `callback_url` or `tool_url` does not belong to a server that this bridge works for
+        FAILED   a constraint that is not known refuses the dispatch: a dispatch got status 422 instead of 202: `callback_url` or `tool_url` does not belong to a server that this bridge works for
+        FAILED   without the key nothing runs: a dispatch got status 422 instead of 202: `callback_url` or `tool_url` does not belong to a server that this bridge works for
+        FAILED   rubbish is refused and the gateway lives on: a dispatch got status 422 instead of 202: `callback_url` or `tool_url` does not belong to a server that this bridge works for
+        FAILED   the same dispatch runs once: a dispatch got status 422 instead of 202: `callback_url` or `tool_url` does not belong to a server that this bridge works for
+        FAILED   a result that is not taken comes again: a dispatch got status 422 instead of 202: `callback_url` or `tool_url` does not belong to a server that this bridge works for
+        FAILED   a cancelled dispatch stops and says so: a dispatch got status 422 instead of 202: `callback_url` or `tool_url` does not belong to a server that this bridge works for
+        FAILED   a dispatch that takes too long is timed_out: a dispatch got status 422 instead of 202: `callback_url` or `tool_url` does not belong to a server that this bridge works for
+        skipped  a request that waits is answered with the result: the gateway does not have the capability `sync`
         1 passed, 10 failed, 1 skipped
         exit 1
     "#]].assert_eq(&told);

@@ -1,8 +1,8 @@
 //! Cases about the end of calls: answered, cancelled, dropped, timed out, failed.
 
-use super::super::watch::{Manner, Watch};
-use super::super::{Tried, failed, skipped};
-use super::{Count, STOP, Subject, call, call_within, code, text};
+use super::super::recording_call::{CallBehaviour, RecordingCall};
+use super::super::{CaseResult, failed, skipped};
+use super::{AdapterUnderTest, Count, STOP, call, call_within, code, text};
 use crate::limits::{
     CONFORMANCE_BEGIN_MS, CONFORMANCE_LOOK_MS, CONFORMANCE_SEEN_MS, CONFORMANCE_TIMEOUT_MS,
 };
@@ -14,9 +14,10 @@ use tokio::time::{Instant, sleep, timeout as within};
 const BEGIN: Duration = Duration::from_millis(CONFORMANCE_BEGIN_MS);
 const SEEN: Duration = Duration::from_millis(CONFORMANCE_SEEN_MS);
 
-pub(super) async fn answers(subject: &Subject) -> Tried {
+pub(super) async fn answers(subject: &AdapterUnderTest) -> CaseResult {
     let said = "conformance";
-    let answer = call(subject, &(subject.says)(said), &Watch::new(Manner::Takes)).await?;
+    let answer =
+        call(subject, &(subject.says)(said), &RecordingCall::new(CallBehaviour::Allows)).await?;
     let text = text(answer)?;
     if text.contains(said) {
         return Ok(());
@@ -24,11 +25,11 @@ pub(super) async fn answers(subject: &Subject) -> Tried {
     failed("its answer does not contain the requested text")
 }
 
-pub(super) async fn cancelled(subject: &Subject) -> Tried {
+pub(super) async fn cancelled(subject: &AdapterUnderTest) -> CaseResult {
     if !subject.adapter.capabilities().cancel {
         return skipped("its capabilities do not include `cancel`");
     }
-    let watch = Watch::new(Manner::Takes);
+    let watch = RecordingCall::new(CallBehaviour::Allows);
     let mut doing = pin!(call_within(subject, &subject.slow, &watch, BEGIN + STOP + STOP));
     if let Ok(ended) = within(BEGIN, &mut doing).await {
         ended?;
@@ -47,14 +48,14 @@ pub(super) async fn cancelled(subject: &Subject) -> Tried {
     }
 }
 
-pub(super) async fn dropped(subject: &Subject) -> Tried {
+pub(super) async fn dropped(subject: &AdapterUnderTest) -> CaseResult {
     let Some(underway) = &subject.underway else {
         return skipped("the subject has no `underway` to observe its work");
     };
     if !rests(underway).await {
         return failed("the work of an earlier call continues");
     }
-    let watch = Watch::new(Manner::Takes);
+    let watch = RecordingCall::new(CallBehaviour::Allows);
     tokio::select! {
         ended = call(subject, &subject.slow, &watch) => {
             ended?;
@@ -89,10 +90,10 @@ async fn becomes(underway: &Count, wanted: fn(usize) -> bool, patience: Duration
     true
 }
 
-pub(super) async fn timeout(subject: &Subject) -> Tried {
+pub(super) async fn timeout(subject: &AdapterUnderTest) -> CaseResult {
     let request = Request { timeout_ms: CONFORMANCE_TIMEOUT_MS, ..subject.slow.clone() };
     let given = Duration::from_millis(CONFORMANCE_TIMEOUT_MS);
-    let (watch, began) = (Watch::new(Manner::Takes), Instant::now());
+    let (watch, began) = (RecordingCall::new(CallBehaviour::Allows), Instant::now());
     let doing = call_within(subject, &request, &watch, given + STOP + STOP);
     let Ok(answer) = within(given + STOP, doing).await else {
         return skipped("it has no timeout of its own; the engine drops the call");
@@ -108,11 +109,11 @@ pub(super) async fn timeout(subject: &Subject) -> Tried {
     }
 }
 
-pub(super) async fn fails(subject: &Subject) -> Tried {
+pub(super) async fn fails(subject: &AdapterUnderTest) -> CaseResult {
     let Some(request) = &subject.fails else {
         return skipped("the subject has no request that fails");
     };
-    let answer = call(subject, request, &Watch::new(Manner::Takes)).await?;
+    let answer = call(subject, request, &RecordingCall::new(CallBehaviour::Allows)).await?;
     match answer.error {
         None => failed("the request that should fail was answered without an error"),
         Some(error) if error.message.trim().is_empty() => failed("the error message is empty"),

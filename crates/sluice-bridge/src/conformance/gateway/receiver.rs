@@ -21,32 +21,32 @@ const PATH: &str = "/api/workflow/step-complete";
 
 /// A received result.
 #[derive(Debug, Clone)]
-pub(super) struct Result {
+pub(super) struct ReceivedResult {
     pub(super) headers: HeaderMap,
     pub(super) bytes: Bytes,
     pub(super) body: Value,
 }
 
-impl Result {
+impl ReceivedResult {
     pub(super) fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 }
 
 #[derive(Debug, Default)]
-struct Inside {
-    came: Vec<Result>,
-    /// Runs whose next result is rejected.
+struct ReceiverState {
+    received: Vec<ReceivedResult>,
+    /// Runs that get their next result rejected.
     refused: Vec<String>,
 }
 
-type Shared = Arc<Mutex<Inside>>;
+type Shared = Arc<Mutex<ReceiverState>>;
 
 /// Receives results until it is dropped.
 #[derive(Debug)]
 pub struct Receiver {
     at: SocketAddr,
-    inside: Shared,
+    state: Shared,
     serving: JoinHandle<()>,
 }
 
@@ -54,16 +54,16 @@ impl Receiver {
     /// Listens at an address, on the caller's runtime. Port 0 selects a free one.
     pub async fn listen(at: SocketAddr) -> io::Result<Receiver> {
         let listener = TcpListener::bind(at).await?;
-        let (at, inside) = (listener.local_addr()?, Shared::default());
+        let (at, state) = (listener.local_addr()?, Shared::default());
         let router = Router::new()
-            .route(PATH, post(take))
+            .route(PATH, post(receive))
             .layer(DefaultBodyLimit::max(CALLBACK_BYTES_MAX))
-            .with_state(Arc::clone(&inside));
+            .with_state(Arc::clone(&state));
         let serving = tokio::spawn(async move {
             // The server ends only with the listener.
             let _ = axum::serve(listener, router).await;
         });
-        Ok(Receiver { at, inside, serving })
+        Ok(Receiver { at, state, serving })
     }
 
     /// Local address.
@@ -76,28 +76,38 @@ impl Receiver {
         format!("http://{}{PATH}", self.at)
     }
 
-    fn look(&self) -> MutexGuard<'_, Inside> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, ReceiverState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Answers the next result of a run with 503.
     pub(super) fn refuse_once(&self, run: RunId) {
-        self.look().refused.push(run.to_string());
+        self.state().refused.push(run.to_string());
     }
 
     /// Results received for a run so far, including rejected ones.
-    pub(super) fn came(&self, run: RunId) -> Vec<Result> {
+    pub(super) fn received(&self, run: RunId) -> Vec<ReceivedResult> {
         let run = run.to_string();
-        self.look().came.iter().filter(|one| one.body["run_id"] == run.as_str()).cloned().collect()
+        self.state()
+            .received
+            .iter()
+            .filter(|one| one.body["run_id"] == run.as_str())
+            .cloned()
+            .collect()
     }
 
     /// Waits until a run has `count` results, or the time is over, and returns them.
-    pub(super) async fn wait(&self, run: RunId, count: usize, patience: Duration) -> Vec<Result> {
+    pub(super) async fn wait(
+        &self,
+        run: RunId,
+        count: usize,
+        patience: Duration,
+    ) -> Vec<ReceivedResult> {
         let until = Instant::now() + patience;
         loop {
-            let came = self.came(run);
-            if came.len() >= count || Instant::now() >= until {
-                return came;
+            let received = self.received(run);
+            if received.len() >= count || Instant::now() >= until {
+                return received;
             }
             sleep(Duration::from_millis(CONFORMANCE_LOOK_MS)).await;
         }
@@ -110,20 +120,20 @@ impl Drop for Receiver {
     }
 }
 
-async fn take(
-    State(inside): State<Shared>,
+async fn receive(
+    State(state): State<Shared>,
     headers: HeaderMap,
     bytes: Bytes,
 ) -> (StatusCode, axum::Json<Value>) {
     let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-    let mut inside = inside.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
     let run = body["run_id"].as_str().unwrap_or_default();
-    let refused = inside.refused.iter().position(|one| one == run);
+    let refused = state.refused.iter().position(|one| one == run);
     if let Some(at) = refused {
-        inside.refused.swap_remove(at);
+        state.refused.swap_remove(at);
     }
-    if inside.came.len() < CONFORMANCE_RESULTS_MAX {
-        inside.came.push(Result { headers, bytes, body });
+    if state.received.len() < CONFORMANCE_RESULTS_MAX {
+        state.received.push(ReceivedResult { headers, bytes, body });
     }
     match refused {
         Some(_) => (StatusCode::SERVICE_UNAVAILABLE, axum::Json(json!({}))),

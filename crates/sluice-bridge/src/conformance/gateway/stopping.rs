@@ -1,9 +1,9 @@
 //! Cases about cancellation and timeouts.
 
-use super::super::{Tried, failed};
-use super::ask::Pace;
+use super::super::{CaseResult, failed};
+use super::requests::Workload;
 use super::results::read;
-use super::{Bench, QUIET, RESULT};
+use super::{CaseContext, QUIET, RESULT};
 use crate::limits::CONFORMANCE_TIMEOUT_MS;
 use crate::protocol::callback::Status;
 use crate::protocol::dispatch::DispatchBody;
@@ -19,30 +19,30 @@ fn cancel(body: &DispatchBody) -> Value {
     serde_json::to_value(cancel).unwrap_or_default()
 }
 
-pub(super) async fn cancelled(bench: &Bench<'_>) -> Tried {
-    let unknown = bench.dispatch(Pace::Slow);
-    let status = bench.post(CANCEL_PATH, &cancel(&unknown)).await?.status;
+pub(super) async fn cancelled(context: &CaseContext<'_>) -> CaseResult {
+    let unknown = context.dispatch(Workload::Slow);
+    let status = context.post(CANCEL_PATH, &cancel(&unknown)).await?.status;
     if status != 404 {
         return failed(format!(
             "cancelling an unknown dispatch got status {status} instead of 404"
         ));
     }
-    let body = bench.dispatch(Pace::Slow);
-    bench.leave(&body).await?;
+    let body = context.dispatch(Workload::Slow);
+    context.submit(&body).await?;
     sleep(QUIET / 2).await;
-    if !bench.receiver.came(body.run_id).is_empty() {
+    if !context.receiver.received(body.run_id).is_empty() {
         return failed("the slow work ended before it could be cancelled");
     }
-    let answered = bench.post(CANCEL_PATH, &cancel(&body)).await?;
+    let answered = context.post(CANCEL_PATH, &cancel(&body)).await?;
     if answered.status != 200 || answered.body["status"] != "cancelling" {
         let (status, said) = (answered.status, &answered.body["status"]);
         return failed(format!(
             "cancelling got status {status}, {said} instead of 200, \"cancelling\""
         ));
     }
-    let came = bench.receiver.wait(body.run_id, 1, RESULT).await;
-    let Some(first) = came.first() else { return failed("no result arrived") };
-    let result = read(bench, &body, first)?;
+    let received = context.receiver.wait(body.run_id, 1, RESULT).await;
+    let Some(first) = received.first() else { return failed("no result arrived") };
+    let result = read(context, &body, first)?;
     let code = result.error_code.as_deref().unwrap_or_default();
     if result.status != Status::Failed || code != CallErrorCode::Cancelled.as_str() {
         return failed(format!(
@@ -50,7 +50,7 @@ pub(super) async fn cancelled(bench: &Bench<'_>) -> Tried {
             first.body["status"]
         ));
     }
-    let answered = bench.post(CANCEL_PATH, &cancel(&body)).await?;
+    let answered = context.post(CANCEL_PATH, &cancel(&body)).await?;
     if answered.status != 200 {
         return failed(format!(
             "cancelling an ended dispatch got status {} instead of 200",
@@ -60,12 +60,13 @@ pub(super) async fn cancelled(bench: &Bench<'_>) -> Tried {
     Ok(())
 }
 
-pub(super) async fn timed_out(bench: &Bench<'_>) -> Tried {
-    let (body, began) = (bench.dispatch_for(Pace::Slow, CONFORMANCE_TIMEOUT_MS), Instant::now());
-    bench.leave(&body).await?;
-    let came = bench.receiver.wait(body.run_id, 1, RESULT).await;
-    let Some(first) = came.first() else { return failed("no result arrived") };
-    let result = read(bench, &body, first)?;
+pub(super) async fn timed_out(context: &CaseContext<'_>) -> CaseResult {
+    let (body, began) =
+        (context.dispatch_for(Workload::Slow, CONFORMANCE_TIMEOUT_MS), Instant::now());
+    context.submit(&body).await?;
+    let received = context.receiver.wait(body.run_id, 1, RESULT).await;
+    let Some(first) = received.first() else { return failed("no result arrived") };
+    let result = read(context, &body, first)?;
     if result.status != Status::TimedOut {
         return failed(format!("the result is {} instead of \"timed_out\"", first.body["status"]));
     }

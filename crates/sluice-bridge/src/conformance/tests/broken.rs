@@ -1,4 +1,4 @@
-//! An adapter that is broken in one way.
+//! An adapter with one fault.
 
 use super::super::adapter::Count;
 use super::echo::Echo;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Which case finds which fault.
+/// Which case detects which fault.
 pub(super) const FAULTS: [(&str, &str); 26] = [
     ("it answers within its timeout", "hangs"),
     ("it answers within its timeout", "fails always"),
@@ -49,24 +49,24 @@ pub(super) const FAULTS: [(&str, &str); 26] = [
 pub(super) struct Broken {
     fault: &'static str,
     echo: Echo,
-    /// How many calls there were, are, and how often tools were called.
+    /// Counters of calls and tool calls.
     calls: AtomicUsize,
     underway: Arc<AtomicUsize>,
     called: Arc<AtomicUsize>,
     last: std::sync::Mutex<String>,
 }
 
-/// Work that can be seen from outside.
-struct Seen(Arc<AtomicUsize>);
+/// Work that is visible from outside.
+struct RecordedCall(Arc<AtomicUsize>);
 
-impl Seen {
-    fn new(count: &Arc<AtomicUsize>) -> Seen {
+impl RecordedCall {
+    fn new(count: &Arc<AtomicUsize>) -> RecordedCall {
         count.fetch_add(1, Ordering::SeqCst);
-        Seen(Arc::clone(count))
+        RecordedCall(Arc::clone(count))
     }
 }
 
-impl Drop for Seen {
+impl Drop for RecordedCall {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
@@ -108,7 +108,7 @@ impl Broken {
         }
     }
 
-    /// Uses a tool, more or less as it should.
+    /// Uses a tool, with or without a fault.
     async fn use_tool(&self, call: &dyn Call) -> Answer {
         let used = || self.called.fetch_add(1, Ordering::SeqCst);
         if self.fault == "asks afterwards" {
@@ -131,7 +131,7 @@ impl Broken {
     }
 
     async fn perform(&self, request: &Request, call: &dyn Call) -> Answer {
-        let _seen = (self.fault != "works in secret").then(|| Seen::new(&self.underway));
+        let _seen = (self.fault != "works in secret").then(|| RecordedCall::new(&self.underway));
         self.calls.fetch_add(1, Ordering::SeqCst);
         if request.message == "tool" {
             return self.use_tool(call).await;
@@ -149,7 +149,7 @@ impl Broken {
                 self.echo(request, call).await
             }
             "leaves a task behind" => {
-                let seen = Seen::new(&self.underway);
+                let seen = RecordedCall::new(&self.underway);
                 tokio::spawn(async move {
                     let _seen = seen;
                     tokio::time::sleep(Duration::from_secs(3)).await;
@@ -182,7 +182,7 @@ impl Broken {
         }
     }
 
-    /// Says a message again, without care for whoever listens.
+    /// Repeats a message, and ignores a closed call.
     async fn streams(&self, request: &Request, call: &dyn Call) -> Answer {
         for line in request.message.split_inclusive('\n') {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -190,7 +190,7 @@ impl Broken {
             match self.fault {
                 "streams nothing" => {}
                 "does not wait for emissions" => drop(call.emit(line)),
-                // Nobody may listen, but it goes on.
+                // Continues after the call was closed.
                 _ => drop(call.emit(line).await),
             }
         }

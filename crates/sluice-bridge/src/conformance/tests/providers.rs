@@ -1,9 +1,9 @@
-//! Somebody to speak to, over a real socket: work by JSON at `/work`, a model at
-//! `/v1`. Both say the message again; `slow` is never over, `fail` fails.
+//! A fake provider over a real socket: JSON work at `/work`, a model at `/v1`. Both repeat the
+//! message; `slow` never ends, `fail` fails.
 
 use super::super::adapter::Count;
-use crate::tools::{Tool, ToolAnswer, ToolServer, ToolTrouble};
-use crate::wire::Place;
+use crate::tools::{Tool, ToolAnswer, ToolServer, ToolServerError};
+use crate::wire::RequestIndex;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{StatusCode, header};
@@ -18,17 +18,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::net::TcpListener;
 
-/// A request that is being answered.
-struct Open(Arc<AtomicUsize>);
+/// A request in flight.
+struct OpenRequest(Arc<AtomicUsize>);
 
-impl Open {
-    fn new(count: &Arc<AtomicUsize>) -> Open {
+impl OpenRequest {
+    fn new(count: &Arc<AtomicUsize>) -> OpenRequest {
         count.fetch_add(1, Ordering::SeqCst);
-        Open(Arc::clone(count))
+        OpenRequest(Arc::clone(count))
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenRequest {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
@@ -51,8 +51,11 @@ impl Server {
         let open = Arc::new(AtomicUsize::new(0));
         let (first, second) = (Arc::clone(&open), Arc::clone(&open));
         let router = Router::new()
-            .route("/work", post(move |body: Bytes| work(Open::new(&first), body)))
-            .route("/v1/chat/completions", post(move |body: Bytes| chat(Open::new(&second), body)))
+            .route("/work", post(move |body: Bytes| work(OpenRequest::new(&first), body)))
+            .route(
+                "/v1/chat/completions",
+                post(move |body: Bytes| chat(OpenRequest::new(&second), body)),
+            )
             .route("/v1/models", get(|| async { axum::Json(json!({"data": []})) }))
             .layer(axum::extract::DefaultBodyLimit::max(16 << 20));
         tokio::spawn(async move { axum::serve(listener, router).await });
@@ -63,13 +66,13 @@ impl Server {
         format!("http://{}{path}", self.at)
     }
 
-    /// How many requests are being answered.
+    /// The number of requests in flight.
     pub(super) fn underway(&self) -> Count {
         count(&self.open)
     }
 }
 
-async fn work(open: Open, body: Bytes) -> Response {
+async fn work(open: OpenRequest, body: Bytes) -> Response {
     let _open = open;
     let asked: Value = serde_json::from_slice(&body).unwrap();
     match asked["command"].as_str().unwrap() {
@@ -79,7 +82,7 @@ async fn work(open: Open, body: Bytes) -> Response {
     }
 }
 
-async fn chat(open: Open, body: Bytes) -> Response {
+async fn chat(open: OpenRequest, body: Bytes) -> Response {
     let asked: Value = serde_json::from_slice(&body).unwrap();
     let messages = asked["messages"].as_array().unwrap();
     let last = messages.last().unwrap();
@@ -118,18 +121,18 @@ async fn chat(open: Open, body: Bytes) -> Response {
     ([(header::CONTENT_TYPE, "text/event-stream")], Body::from_stream(body)).into_response()
 }
 
-/// A server of tools that has one, and counts.
+/// A tool server with one tool, which counts its calls.
 #[derive(Debug, Default)]
-pub(super) struct Drawer {
+pub(super) struct CountingToolServer {
     called: Arc<AtomicUsize>,
 }
 
-impl Drawer {
-    pub(super) fn new() -> Arc<Drawer> {
+impl CountingToolServer {
+    pub(super) fn new() -> Arc<CountingToolServer> {
         Arc::default()
     }
 
-    pub(super) fn server(self: &Arc<Drawer>) -> Arc<dyn ToolServer> {
+    pub(super) fn server(self: &Arc<CountingToolServer>) -> Arc<dyn ToolServer> {
         Arc::clone(self) as Arc<dyn ToolServer>
     }
 
@@ -138,12 +141,12 @@ impl Drawer {
     }
 }
 
-impl ToolServer for Drawer {
+impl ToolServer for CountingToolServer {
     fn name(&self) -> &str {
         "box"
     }
 
-    fn tools(&self) -> Later<'_, Result<Arc<[Tool]>, ToolTrouble>> {
+    fn tools(&self) -> Later<'_, Result<Arc<[Tool]>, ToolServerError>> {
         let tool = Tool {
             name: "box.read".to_owned(),
             description: "reads".to_owned(),
@@ -153,14 +156,14 @@ impl ToolServer for Drawer {
         Box::pin(std::future::ready(Ok([tool].into())))
     }
 
-    fn call<'a>(
+    fn call_structured<'a>(
         &'a self,
         _: &'a str,
         _: &'a Value,
-        _: Place<'a>,
-    ) -> Later<'a, Result<ToolAnswer, ToolTrouble>> {
+        _: RequestIndex<'a>,
+    ) -> Later<'a, Result<(ToolAnswer, crate::tools::Structured), ToolServerError>> {
         self.called.fetch_add(1, Ordering::SeqCst);
         let answer = ToolAnswer { text: "read".to_owned(), failed: false, ..ToolAnswer::default() };
-        Box::pin(std::future::ready(Ok(answer)))
+        Box::pin(std::future::ready(Ok((answer, None))))
     }
 }

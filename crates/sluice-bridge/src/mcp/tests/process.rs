@@ -1,11 +1,11 @@
-//! Against a server that is a script.
+//! Tests against a server process that is a script.
 
 use super::*;
 use std::path::Path;
 use tokio::time::{sleep, timeout};
 
-/// Speaks just enough of the protocol. What it hears goes to the file `heard`,
-/// each start of it to `starts`.
+/// Implements a minimum of the protocol. Logs its input to the file `heard`, and each start to
+/// `starts`.
 const SCRIPT: &str = r#"
 echo $$ >> "$HOME/starts"
 say() { printf '{"jsonrpc":"2.0",%s}\n' "$1"; }
@@ -39,22 +39,22 @@ sleep "${LINGER:-0}"
 echo over >> "$HOME/heard"
 "#;
 
-struct Shop {
+struct ScriptedServer {
     dir: tempfile::TempDir,
 }
 
-impl Shop {
-    fn new() -> Shop {
+impl ScriptedServer {
+    fn new() -> ScriptedServer {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("server.sh"), SCRIPT).unwrap();
-        Shop { dir }
+        ScriptedServer { dir }
     }
 
     fn path(&self) -> &Path {
         self.dir.path()
     }
 
-    /// The server, with its home in the shop and these variables.
+    /// The server, with the test's directory and these variables.
     fn server(&self, variables: &str) -> McpServer {
         let home = self.path().display();
         let line = format!("HOME={home} {variables} exec sh {home}/server.sh");
@@ -65,8 +65,8 @@ impl Shop {
         std::fs::read_to_string(self.path().join(name)).unwrap_or_default()
     }
 
-    /// Waits until the server has heard something.
-    async fn hears(&self, part: &str) {
+    /// Waits until the server has received a text.
+    async fn wait_for_input(&self, part: &str) {
         let heard = async {
             while !self.read("heard").contains(part) {
                 sleep(Duration::from_millis(10)).await;
@@ -83,14 +83,14 @@ fn command(line: &str, env: &[&str]) -> Command {
 
 #[tokio::test]
 async fn a_process_is_started_when_first_needed_and_lists_all_pages() {
-    let shop = Shop::new();
-    let server = shop.server("");
-    assert_eq!(shop.read("starts"), "");
+    let server_dir = ScriptedServer::new();
+    let server = server_dir.server("");
+    assert_eq!(server_dir.read("starts"), "");
     let tools = server.tools().await.unwrap();
     let shown: Vec<_> = tools.iter().map(|tool| (tool.name.as_str(), tool.read_only)).collect();
-    // Its own word for it (`readOnlyHint`) is not believed.
+    // The server's own `readOnlyHint` is ignored.
     assert_eq!(shown, [("t.echo", false), ("t.die", false)]);
-    let trusted = shop.server("").with_read_only(&["die".to_owned()]);
+    let trusted = server_dir.server("").with_read_only(&["die".to_owned()]);
     let tools = trusted.tools().await.unwrap();
     let shown: Vec<_> = tools.iter().map(|tool| (tool.name.as_str(), tool.read_only)).collect();
     assert_eq!(shown, [("t.echo", false), ("t.die", true)]);
@@ -99,15 +99,15 @@ async fn a_process_is_started_when_first_needed_and_lists_all_pages() {
     assert_eq!(tools[0].input_schema["required"], json!(["x"]));
     assert_eq!(tools[1].input_schema, json!({"type": "object"}));
     assert_eq!(called(&server, "t.echo").await.unwrap(), "echoed");
-    assert!(shop.read("heard").contains("notifications/initialized"));
-    assert_eq!(shop.read("starts").lines().count(), 2, "one for each of the two");
+    assert!(server_dir.read("heard").contains("notifications/initialized"));
+    assert_eq!(server_dir.read("starts").lines().count(), 2, "one for each of the two");
 }
 
 #[tokio::test]
-async fn a_list_is_kept_until_the_server_says_that_it_changed() {
-    let shop = Shop::new();
-    let server = shop.server("");
-    let lists = || shop.read("heard").matches("tools/list").count();
+async fn a_list_is_cached_until_the_server_announces_a_change() {
+    let server_dir = ScriptedServer::new();
+    let server = server_dir.server("");
+    let lists = || server_dir.read("heard").matches("tools/list").count();
     server.tools().await.unwrap();
     server.tools().await.unwrap();
     assert_eq!(lists(), 2, "two pages, once");
@@ -118,12 +118,12 @@ async fn a_list_is_kept_until_the_server_says_that_it_changed() {
 }
 
 #[tokio::test]
-async fn answers_find_whoever_asked_in_whatever_order_they_come() {
-    let shop = Shop::new();
-    let server = shop.server("");
+async fn answers_reach_their_callers_in_any_order() {
+    let server_dir = ScriptedServer::new();
+    let server = server_dir.server("");
     called(&server, "t.echo").await.unwrap();
     let second = async {
-        shop.hears("\"first\"").await;
+        server_dir.wait_for_input("\"first\"").await;
         called(&server, "t.second").await
     };
     let (first, second) = tokio::join!(called(&server, "t.first"), second);
@@ -131,108 +131,108 @@ async fn answers_find_whoever_asked_in_whatever_order_they_come() {
 }
 
 #[tokio::test]
-async fn a_server_may_ask_whether_we_are_there_and_nothing_else() {
-    let shop = Shop::new();
-    assert_eq!(called(&shop.server(""), "t.ask").await.unwrap(), "asked");
+async fn a_server_may_ping_and_nothing_else() {
+    let server_dir = ScriptedServer::new();
+    assert_eq!(called(&server_dir.server(""), "t.ask").await.unwrap(), "asked");
 }
 
 #[tokio::test]
 async fn a_dead_server_fails_what_is_in_flight_and_is_started_again() {
-    let shop = Shop::new();
-    let server = shop.server("");
+    let server_dir = ScriptedServer::new();
+    let server = server_dir.server("");
     called(&server, "t.echo").await.unwrap();
     let dies = async {
-        shop.hears("\"hang\"").await;
+        server_dir.wait_for_input("\"hang\"").await;
         called(&server, "t.die").await
     };
     let (hangs, dies) = tokio::join!(called(&server, "t.hang"), dies);
-    let told = "the server of tools `t` ended (exit status: 3); its last words: out of luck";
+    let told = "the tool server `t` ended (exit status: 3); its last words: out of luck";
     assert_eq!((hangs, dies), (Err(told.to_owned()), Err(told.to_owned())));
     assert_eq!(called(&server, "t.echo").await.unwrap(), "echoed");
-    assert_eq!(shop.read("starts").lines().count(), 2);
+    assert_eq!(server_dir.read("starts").lines().count(), 2);
 }
 
 #[tokio::test]
-async fn a_call_that_is_given_up_is_taken_back() {
-    let shop = Shop::new();
-    let server = shop.server("");
+async fn an_abandoned_call_is_cancelled() {
+    let server_dir = ScriptedServer::new();
+    let server = server_dir.server("");
     called(&server, "t.echo").await.unwrap();
     let gone = timeout(Duration::from_millis(50), called(&server, "t.hang")).await;
     assert!(gone.is_err());
-    shop.hears("notifications/cancelled").await;
-    assert!(shop.read("heard").contains(r#""requestId":3"#), "{}", shop.read("heard"));
+    server_dir.wait_for_input("notifications/cancelled").await;
+    assert!(server_dir.read("heard").contains(r#""requestId":3"#), "{}", server_dir.read("heard"));
     assert_eq!(called(&server, "t.echo").await.unwrap(), "echoed");
 }
 
 #[tokio::test]
-async fn what_a_server_refuses_is_told_in_its_words() {
-    let shop = Shop::new();
-    let server = shop.server("");
+async fn an_error_of_a_server_has_its_message() {
+    let server_dir = ScriptedServer::new();
+    let server = server_dir.server("");
     let told = called(&server, "t.no").await.unwrap_err();
-    assert_eq!(told, "the server of tools `t` refused: not like that (-32602)");
+    assert_eq!(told, "the tool server `t` refused: not like that (-32602)");
     let told = called(&server, "other.no").await.unwrap_err();
-    assert_eq!(told, "the server of tools `t` refused: `other.no` is not one of its tools");
+    assert_eq!(told, "the tool server `t` refused: `other.no` is not one of its tools");
 }
 
 #[tokio::test]
-async fn a_version_that_nobody_speaks_is_refused() {
-    let shop = Shop::new();
-    let told = called(&shop.server("SPOKEN=1999-01-01"), "t.echo").await.unwrap_err();
+async fn an_unsupported_version_is_rejected() {
+    let server_dir = ScriptedServer::new();
+    let told = called(&server_dir.server("SPOKEN=1999-01-01"), "t.echo").await.unwrap_err();
     assert!(told.contains("speaks the version `1999-01-01`"), "{told}");
-    let old = shop.server("SPOKEN=2024-11-05");
+    let old = server_dir.server("SPOKEN=2024-11-05");
     assert_eq!(called(&old, "t.echo").await.unwrap(), "echoed");
 }
 
 #[tokio::test]
-async fn a_line_without_end_is_the_end() {
-    let shop = Shop::new();
-    let told = called(&shop.server(""), "t.long").await.unwrap_err();
+async fn an_endless_line_ends_the_connection() {
+    let server_dir = ScriptedServer::new();
+    let told = called(&server_dir.server(""), "t.long").await.unwrap_err();
     assert!(told.contains("sent a line that is too long"), "{told}");
 }
 
 #[tokio::test]
-async fn what_cannot_be_started_is_told() {
+async fn a_failed_start_has_a_reason() {
     let argv = vec!["/nowhere/at/all".to_owned()];
     let server = McpServer::process("t", Command { argv, env: Vec::new() });
     let told = called(&server, "t.x").await.unwrap_err();
-    assert_eq!(told, "the server of tools `t` cannot be started: entity not found");
+    assert_eq!(told, "the tool server `t` cannot be started: entity not found");
     let server = McpServer::process("t", command("echo no such module >&2; exit 1", &[]));
     let told = called(&server, "t.x").await.unwrap_err();
     let end = "ended (exit status: 1); its last words: no such module";
-    assert_eq!(told, format!("the server of tools `t` {end}"));
+    assert_eq!(told, format!("the tool server `t` {end}"));
 }
 
 #[tokio::test]
-async fn a_server_sees_what_is_named_of_our_environment_and_no_more() {
+async fn a_server_inherits_only_allowed_and_named_variables() {
     let own = [("PATH", "p"), ("LC_ALL", "c"), ("SLUICE_TOKEN", "t"), ("KEY", "k"), ("OTHER", "o")];
     let own = own.map(|(name, value)| (name.into(), value.into()));
     let named = ["KEY".to_owned(), "SLUICE_TOKEN".to_owned()];
-    let seen = crate::shell::environment::beside(own, &named);
+    let seen = crate::shell::environment::process_environment(own, &named);
     let names: Vec<_> = seen.iter().map(|(name, _)| name.to_str().unwrap()).collect();
     assert_eq!(names, ["PATH", "LC_ALL", "KEY"]);
-    // Something every test has, and that is named: it is taken for a key.
-    let shop = Shop::new();
-    let home = shop.path().display();
+    // A named variable that every test process has: it is treated as a key.
+    let server_dir = ScriptedServer::new();
+    let home = server_dir.path().display();
     let line = format!("HOME={home} PASSED=$CARGO_MANIFEST_DIR exec sh {home}/server.sh");
     let server = McpServer::process("t", command(&line, &["CARGO_MANIFEST_DIR"]));
     assert_eq!(called(&server, "t.env").await.unwrap(), "<[redacted]> <> <>");
 }
 
 #[tokio::test]
-async fn a_server_that_nobody_needs_any_more_is_ended_in_order() {
-    let shop = Shop::new();
-    let server = shop.server("");
+async fn a_dropped_server_is_ended_in_order() {
+    let server_dir = ScriptedServer::new();
+    let server = server_dir.server("");
     called(&server, "t.echo").await.unwrap();
     drop(server);
-    shop.hears("over").await;
+    server_dir.wait_for_input("over").await;
 }
 
 #[tokio::test]
 async fn a_server_that_does_not_end_is_killed_with_its_group() {
-    let shop = Shop::new();
-    let server = shop.server("LINGER=1000");
+    let server_dir = ScriptedServer::new();
+    let server = server_dir.server("LINGER=1000");
     called(&server, "t.echo").await.unwrap();
-    let pid = shop.read("starts").trim().to_owned();
+    let pid = server_dir.read("starts").trim().to_owned();
     let there = || Path::new(&format!("/proc/{pid}")).exists();
     assert!(there());
     drop(server);
@@ -242,20 +242,20 @@ async fn a_server_that_does_not_end_is_killed_with_its_group() {
         }
     };
     timeout(Duration::from_secs(20), gone).await.expect("it is gone");
-    assert!(!shop.read("heard").contains("over"));
+    assert!(!server_dir.read("heard").contains("over"));
 }
 
 #[test]
 fn a_server_does_not_outlive_its_runtime() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let shop = Shop::new();
-    let server = shop.server("LINGER=1000");
+    let server_dir = ScriptedServer::new();
+    let server = server_dir.server("LINGER=1000");
     runtime.block_on(called(&server, "t.echo")).unwrap();
-    let group = shop.read("starts").trim().parse().unwrap();
+    let group = server_dir.read("starts").trim().parse().unwrap();
     drop(runtime);
     let group = rustix::process::Pid::from_raw(group).unwrap();
     let began = Instant::now();
-    // The dead count until somebody reaps them; it is our child, so that is us.
+    // A zombie counts as alive until it is reaped, which is up to this process, its parent.
     while rustix::process::waitpid(Some(group), rustix::process::WaitOptions::NOHANG)
         .is_ok_and(|status| status.is_none())
     {

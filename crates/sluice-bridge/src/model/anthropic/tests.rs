@@ -1,18 +1,18 @@
 use super::*;
 use expect_test::expect;
 
-fn hear(events: &[Value]) -> (Listener, Draft) {
-    let mut listener = Listener { answers_by_tool: false, blocks: Vec::new() };
-    let mut draft = Draft::default();
+fn hear(events: &[Value]) -> (AnthropicDecoder, TurnDraft) {
+    let mut listener = AnthropicDecoder { answers_by_tool: false, blocks: Vec::new() };
+    let mut draft = TurnDraft::default();
     for event in events {
-        let event = Event { name: String::new(), data: event.to_string() };
+        let event = SseEvent { name: String::new(), data: event.to_string() };
         listener.event(&event, &mut draft).expect("it is no error");
     }
     (listener, draft)
 }
 
 #[test]
-fn what_was_thought_goes_back_signed_and_in_its_place() {
+fn reasoning_is_returned_signed_and_in_order() {
     let start = |index: u64, block: Value| json!({"type": "content_block_start", "index": index, "content_block": block});
     let delta = |index: u64, delta: Value| json!({"type": "content_block_delta", "index": index, "delta": delta});
     let (mut listener, draft) = hear(&[
@@ -58,7 +58,7 @@ fn what_was_thought_goes_back_signed_and_in_its_place() {
 }
 
 #[test]
-fn figures_are_of_the_whole_turn_and_kept_ones_are_read_ones() {
+fn token_counts_are_totals_and_include_cached_tokens() {
     let usage = json!({"input_tokens": 3, "cache_read_input_tokens": 20, "cache_creation_input_tokens": 100, "output_tokens": 1});
     let start = json!({"type": "message_start", "message": {"model": "m", "usage": usage}});
     let end = json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 9}});
@@ -71,33 +71,33 @@ fn figures_are_of_the_whole_turn_and_kept_ones_are_read_ones() {
 }
 
 #[test]
-fn a_bound_is_always_told() {
-    let ask = Ask {
+fn an_output_limit_is_always_sent() {
+    let ask = ModelRequest {
         model: "m",
         system: None,
-        said: &[],
+        conversation: &[],
         tools: &[],
         max_output_tokens: None,
-        shape: Shape::Text,
+        format: AnswerFormat::Text,
     };
     assert_eq!(Anthropic.body(&ask)["max_tokens"], OUTPUT_TOKENS_DEFAULT);
 }
 
 #[test]
 fn results_are_one_message_in_the_order_of_the_calls() {
-    let outcome = |id: &str, failed| Outcome {
-        call: crate::model::dialect::Wanted { id: id.to_owned(), ..Default::default() },
+    let outcome = |id: &str, failed| ToolResult {
+        call: crate::model::dialect::RequestedCall { id: id.to_owned(), ..Default::default() },
         text: format!("of {id}"),
         failed,
     };
-    let said = [Said::Results(vec![outcome("a", false), outcome("b", true)])];
-    let ask = Ask {
+    let said = [ConversationMessage::Results(vec![outcome("a", false), outcome("b", true)])];
+    let ask = ModelRequest {
         model: "m",
         system: None,
-        said: &said,
+        conversation: &said,
         tools: &[],
         max_output_tokens: None,
-        shape: Shape::Text,
+        format: AnswerFormat::Text,
     };
     assert_eq!(
         Anthropic.body(&ask)["messages"],

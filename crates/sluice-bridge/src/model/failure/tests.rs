@@ -10,7 +10,7 @@ fn waits(headers: &[(&'static str, &str)], body: &str) -> Option<u64> {
 }
 
 #[test]
-fn how_long_to_wait_is_read_however_it_is_said() {
+fn retry_after_is_parsed_in_every_form() {
     assert_eq!(waits(&[], ""), None);
     assert_eq!(waits(&[("retry-after", "2")], ""), Some(2_000));
     assert_eq!(waits(&[("retry-after", "0.25")], ""), Some(250));
@@ -30,27 +30,27 @@ fn how_long_to_wait_is_read_however_it_is_said() {
 }
 
 #[test]
-fn a_key_that_gemini_does_not_know_is_about_who_we_are() {
+fn an_unknown_gemini_key_is_an_auth_error() {
     let body = r#"{"error":{"code":400,"message":"API key not valid","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}"#;
     assert_eq!(of_status(400, &HeaderMap::new(), body.as_bytes(), "").code, CallErrorCode::Auth);
 }
 
 #[test]
-fn an_overloaded_provider_asks_for_patience_whatever_its_status() {
+fn an_overloaded_provider_is_a_rate_limit_whatever_its_status() {
     let body = r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
     for status in [500, 503, 529] {
-        let told = of_status(status, &HeaderMap::new(), body.as_bytes(), "");
-        assert_eq!(told.code, CallErrorCode::RateLimit);
-        assert_eq!(told.message, format!("the provider answered {status}: Overloaded"));
+        let error = of_status(status, &HeaderMap::new(), body.as_bytes(), "");
+        assert_eq!(error.code, CallErrorCode::RateLimit);
+        assert_eq!(error.message, format!("the provider answered {status}: Overloaded"));
     }
 }
 
 #[test]
-fn what_a_stranger_says_is_one_bounded_line() {
+fn untrusted_text_becomes_one_bounded_line() {
     let long = format!("a\r\nb\u{7}{}", "ß".repeat(10_000));
-    let told = of_status(500, &HeaderMap::new(), long.as_bytes(), "").message;
-    assert!(told.starts_with("the provider answered 500: a  b ß"), "{}", &told[..60]);
-    assert!(told.len() < COMPLAINT_BYTES_MAX + 100);
+    let error = of_status(500, &HeaderMap::new(), long.as_bytes(), "").message;
+    assert!(error.starts_with("the provider answered 500: a  b ß"), "{}", &error[..60]);
+    assert!(error.len() < COMPLAINT_BYTES_MAX + 100);
     for (body, expected) in [
         ("", "the provider answered 502"),
         ("  \n", "the provider answered 502"),
@@ -66,12 +66,12 @@ fn what_a_stranger_says_is_one_bounded_line() {
 }
 
 #[test]
-fn an_error_says_where_it_was_asked_and_nothing_secret() {
+fn an_error_has_the_origin_and_no_secret() {
     let url = "https://ada:hunter2@api.example:8443/v1/messages?key=hunter2";
-    let told = of_status(401, &HeaderMap::new(), b"{\"error\": \"no\"}", url).message;
-    assert_eq!(told, "the provider at https://api.example:8443 answered 401: no");
+    let error = of_status(401, &HeaderMap::new(), b"{\"error\": \"no\"}", url).message;
+    assert_eq!(error, "the provider at https://api.example:8443 answered 401: no");
     let wrong = of_status(404, &HeaderMap::new(), b"<html>", url).message;
-    assert!(wrong.ends_with("; is its base URL right?"), "{wrong}");
+    assert!(wrong.ends_with("; check the base URL"), "{wrong}");
     let gone = OutboundError::Unreachable("Connection refused (os error 111)".to_owned());
     assert_eq!(
         of_outbound(&gone, url).message,

@@ -1,13 +1,13 @@
 use super::*;
-use crate::tools::{Tool, ToolAnswer, ToolServer, ToolTrouble};
-use crate::wire::Place;
+use crate::tools::{Tool, ToolAnswer, ToolServer, ToolServerError};
+use crate::wire::RequestIndex;
 use sluice_core::port::Later;
 use std::sync::Arc;
 
-fn hear(events: &[Value]) -> (Listener, Draft) {
-    let (mut listener, mut draft) = (Listener::default(), Draft::default());
+fn hear(events: &[Value]) -> (GoogleDecoder, TurnDraft) {
+    let (mut listener, mut draft) = (GoogleDecoder::default(), TurnDraft::default());
     for event in events {
-        let event = Event { name: String::new(), data: event.to_string() };
+        let event = SseEvent { name: String::new(), data: event.to_string() };
         listener.event(&event, &mut draft).expect("it is no error");
     }
     (listener, draft)
@@ -18,7 +18,7 @@ fn parts(parts: &Value) -> Value {
 }
 
 #[test]
-fn parts_go_back_signed_as_they_came_without_what_was_thought() {
+fn parts_are_returned_signed_without_reasoning() {
     let call =
         json!({"functionCall": {"name": "look", "args": {"a": 1}}, "thoughtSignature": "s2"});
     let named = json!({"functionCall": {"name": "look", "id": "own"}});
@@ -37,65 +37,66 @@ fn parts_go_back_signed_as_they_came_without_what_was_thought() {
     let ids: Vec<&str> = draft.calls.iter().map(|call| call.id.as_str()).collect();
     assert_eq!(ids, ["gemini_call_0", "own"]);
     assert_eq!(draft.calls[1].input(), Some(json!({})));
-    // Only names that Gemini gave are told it again.
-    let told = draft.calls.into_iter().map(|call| {
-        result(&Outcome { call, text: "x".to_owned(), failed: false })["functionResponse"].clone()
+    // Only ids that Gemini sent are returned to it.
+    let function = draft.calls.into_iter().map(|call| {
+        result(&ToolResult { call, text: "x".to_owned(), failed: false })["functionResponse"]
+            .clone()
     });
-    let told: Vec<Value> = told.collect();
-    assert_eq!(told[0], json!({"name": "look", "response": {"result": "x"}}));
-    assert_eq!(told[1], json!({"name": "look", "response": {"result": "x"}, "id": "own"}));
+    let function: Vec<Value> = function.collect();
+    assert_eq!(function[0], json!({"name": "look", "response": {"result": "x"}}));
+    assert_eq!(function[1], json!({"name": "look", "response": {"result": "x"}, "id": "own"}));
 }
 
 #[derive(Debug)]
-struct Nobody;
+struct NoTools;
 
-impl ToolServer for Nobody {
+impl ToolServer for NoTools {
     fn name(&self) -> &str {
         "nobody"
     }
 
-    fn tools(&self) -> Later<'_, Result<Arc<[Tool]>, ToolTrouble>> {
-        Box::pin(std::future::ready(Err(ToolTrouble(String::new()))))
+    fn tools(&self) -> Later<'_, Result<Arc<[Tool]>, ToolServerError>> {
+        Box::pin(std::future::ready(Err(ToolServerError(String::new()))))
     }
 
-    fn call<'a>(
+    fn call_structured<'a>(
         &'a self,
         _: &'a str,
         _: &'a Value,
-        _: Place<'a>,
-    ) -> Later<'a, Result<ToolAnswer, ToolTrouble>> {
-        Box::pin(std::future::ready(Err(ToolTrouble(String::new()))))
+        _: RequestIndex<'a>,
+    ) -> Later<'a, Result<(ToolAnswer, crate::tools::Structured), ToolServerError>> {
+        Box::pin(std::future::ready(Err(ToolServerError(String::new()))))
     }
 }
 
 #[test]
-fn a_tool_is_told_in_words_that_gemini_knows_or_as_it_is() {
-    let told = |input_schema: Value| {
+fn a_tool_schema_is_reduced_for_gemini_or_sent_unchanged() {
+    let function = |input_schema: Value| {
         let tool = Tool {
             name: "a.b".to_owned(),
             description: String::new(),
             input_schema,
             read_only: true,
         };
-        super::tool(&Offered { alias: "a_b".to_owned(), tool, server: Arc::new(Nobody) })
+        super::tool(&OfferedTool { alias: "a_b".to_owned(), tool, server: Arc::new(NoTools) })
     };
     let plain = json!({"type": "object", "properties": {"x": {"type": "string"}}});
-    assert_eq!(told(plain.clone())["parameters"], plain);
-    assert_eq!(told(json!({"type": "object"})), json!({"name": "a_b", "description": ""}));
+    assert_eq!(function(plain.clone())["parameters"], plain);
+    assert_eq!(function(json!({"type": "object"})), json!({"name": "a_b", "description": ""}));
     let free = json!({"type": "object", "properties": {"x": {"type": "object"}}});
-    assert_eq!(told(free.clone())["parametersJsonSchema"], free);
+    assert_eq!(function(free.clone())["parametersJsonSchema"], free);
 }
 
 #[test]
-fn a_schema_that_gemini_does_not_know_is_told_as_it_is() {
+fn an_unsupported_schema_is_sent_to_gemini_unchanged() {
     let schema = json!({"type": "object", "properties": {"x": {"type": "object"}}});
-    let ask = Ask {
+    let ask = ModelRequest {
         model: "m",
         system: None,
-        said: &[],
+        conversation: &[],
         tools: &[],
         max_output_tokens: None,
-        shape: Shape::Fits(&schema),
+        format: AnswerFormat::Schema(&schema),
     };
     let body = Google.body(&ask);
     assert_eq!(body["generationConfig"]["responseJsonSchema"], schema);

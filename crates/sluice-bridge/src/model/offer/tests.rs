@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn every_tool_gets_a_name_of_its_own_that_every_provider_takes() {
+fn every_tool_gets_a_unique_name_that_every_provider_accepts() {
     let long = format!("server.{}", "x".repeat(100));
     let longer = format!("{long}y");
     let names = [

@@ -1,7 +1,7 @@
 use super::*;
 
-fn turn(progress: &mut Progress, counted: Counted) {
-    progress.begin();
+fn turn(progress: &mut Progress, counted: TokenCounts) {
+    progress.begin_turn();
     progress.draft.counted = counted;
     progress.draft.model = Some("m".to_owned());
 }
@@ -10,7 +10,7 @@ fn turn(progress: &mut Progress, counted: Counted) {
 fn turns_add_up_and_each_counts_once() {
     let mut progress = Progress::new();
     assert_eq!(progress.usage(), Usage { unpriced: true, ..Usage::default() });
-    let counted = Counted { input: 10, cached: 4, output: 3, thinking: 2, whole: true };
+    let counted = TokenCounts { input: 10, cached: 4, output: 3, thinking: 2, whole: true };
     for _ in 0..2 {
         turn(&mut progress, counted);
         progress.settle();
@@ -25,21 +25,21 @@ fn turns_add_up_and_each_counts_once() {
 }
 
 #[test]
-fn a_turn_without_its_figures_makes_the_cost_unknown_for_good() {
+fn a_turn_without_token_counts_makes_the_cost_unknown() {
     let mut progress = Progress::new();
-    turn(&mut progress, Counted { input: 10, ..Counted::default() });
+    turn(&mut progress, TokenCounts { input: 10, ..TokenCounts::default() });
     progress.settle();
-    turn(&mut progress, Counted { input: 10, whole: true, ..Counted::default() });
+    turn(&mut progress, TokenCounts { input: 10, whole: true, ..TokenCounts::default() });
     let usage = progress.usage();
     assert!(usage.unknown && usage.input_tokens == 20);
 }
 
 #[test]
-fn a_turn_that_was_turned_away_cost_nothing() {
+fn a_rejected_turn_costs_nothing() {
     let mut progress = Progress::new();
-    progress.begin();
-    progress.turned_away();
+    progress.begin_turn();
+    progress.reject_turn();
     assert!(!progress.usage().unknown);
-    progress.begin();
+    progress.begin_turn();
     assert!(progress.usage().unknown, "it was sent");
 }

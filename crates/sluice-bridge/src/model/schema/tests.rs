@@ -28,7 +28,7 @@ fn the_strict_form_requires_everything_and_lets_the_optional_be_null() {
 }
 
 #[test]
-fn what_cannot_be_said_strictly_is_not() {
+fn a_schema_without_a_strict_form_has_none() {
     let within = |inner: Value| json!({"type": "object", "properties": {"x": inner}});
     for schema in [
         json!({"type": "string"}),
@@ -53,7 +53,7 @@ fn what_cannot_be_said_strictly_is_not() {
 }
 
 #[test]
-fn only_nulls_that_stand_for_the_optional_are_taken_out() {
+fn only_nulls_of_optional_properties_are_removed() {
     let schema = json!({"type": "object", "properties": {
         "must": {"type": ["string", "null"]},
         "may": {"type": "string"},
@@ -69,7 +69,7 @@ fn only_nulls_that_stand_for_the_optional_are_taken_out() {
 }
 
 #[test]
-fn gemini_is_told_in_the_words_it_knows() {
+fn a_schema_is_reduced_to_geminis_subset() {
     let schema = json!({"$schema": "x", "type": "object", "additionalProperties": false, "properties": {
         "at": {"type": "string", "format": "date-time"},
         "mail": {"type": ["string", "null"], "format": "email", "minLength": 3},
@@ -77,7 +77,7 @@ fn gemini_is_told_in_the_words_it_knows() {
         "size": {"type": "integer", "enum": [1, 2]},
         "any": {"oneOf": [{"type": "string"}, {"type": "number", "exclusiveMinimum": 0}]},
     }, "required": ["at"]});
-    // A type of its own is wanted everywhere: this one is given as it is.
+    // Gemini requires a single type: this schema is sent unchanged.
     assert_eq!(gemini(&schema), None);
     let mut typed = schema;
     typed["properties"]["kind"]["type"] = "string".into();
@@ -94,7 +94,7 @@ fn gemini_is_told_in_the_words_it_knows() {
 }
 
 #[test]
-fn what_gemini_would_take_for_something_else_is_not_told() {
+fn a_schema_that_would_change_its_meaning_is_not_reduced() {
     let within = |inner: Value| json!({"type": "object", "properties": {"x": inner}});
     for schema in [
         json!({"type": "object"}),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-/// A server that answers every request with the same bytes, and keeps what it was sent.
+/// A server that answers every request with the same bytes, and records the requests.
 struct Server {
     address: String,
     heard: Arc<Mutex<Vec<String>>>,
@@ -67,7 +67,7 @@ async fn serve(
 }
 
 async fn asks(address: &str) -> Verdict {
-    let moderator = HttpModerator::patient(address, Duration::from_millis(500));
+    let moderator = HttpModerator::with_timeout(address, Duration::from_millis(500));
     let moderator = moderator.expect("the address is one");
     let (run, step, text) = (RunId(1), "a[2]".to_owned(), "say \"hello\"\n".to_owned());
     moderator.check(&Subject { phase: Phase::Output, run, step, text }).await
@@ -78,7 +78,7 @@ fn unavailable(reason: &str) -> Verdict {
 }
 
 #[tokio::test]
-async fn it_is_sent_the_text_and_what_it_belongs_to() {
+async fn the_request_has_the_text_and_its_step() {
     let server = Server::json(r#"{"flagged": false, "score": 0.1}"#).await;
     assert_eq!(server.says().await, Verdict::Clear);
     let heard = server.heard.lock().expect("nobody panics while holding it").clone();
@@ -94,7 +94,7 @@ async fn it_is_sent_the_text_and_what_it_belongs_to() {
 }
 
 #[tokio::test]
-async fn what_it_finds_is_told() {
+async fn a_finding_is_reported() {
     let server =
         Server::json(r#"{"flagged": true, "reason": "rude", "categories": ["insult"], "x": 1}"#);
     let decision = json!({"by": "http", "reason": "rude", "categories": ["insult"]});
@@ -104,7 +104,7 @@ async fn what_it_finds_is_told() {
 }
 
 #[tokio::test]
-async fn any_other_status_is_no_clearance() {
+async fn another_status_does_not_clear() {
     for status in ["204 No Content", "301 Moved", "403 Forbidden", "500 Oops", "201 Created"] {
         let server = Server::answering(http(status, r#"{"flagged": false}"#)).await;
         let told = format!("the moderator answered {}", &status[..3]);
@@ -123,31 +123,31 @@ async fn a_redirect_is_not_followed() {
 }
 
 #[tokio::test]
-async fn an_answer_that_says_nothing_is_no_clearance() {
+async fn an_answer_without_a_verdict_does_not_clear() {
     for body in ["", "null", "[]", "{}", r#"{"flagged": "no"}"#, r#"{"flagged": 0}"#, "{\"flagged"]
     {
         let server = Server::json(body).await;
-        let told = "the moderator's answer does not say whether it is flagged";
+        let told = "the moderator's answer has no boolean `flagged`";
         assert_eq!(server.says().await, unavailable(told), "{body}");
     }
 }
 
 #[tokio::test]
-async fn an_answer_without_end_is_not_read_to_its_end() {
+async fn an_endless_answer_is_not_read_to_its_end() {
     let body = format!(r#"{{"flagged": false, "x": "{}"}}"#, "x".repeat(VERDICT_BYTES_MAX));
     let server = Server::json(&body).await;
-    let told = format!("the moderator's answer is over {VERDICT_BYTES_MAX} bytes");
+    let told = format!("the moderator's answer exceeds {VERDICT_BYTES_MAX} bytes");
     assert_eq!(server.says().await, unavailable(&told));
 }
 
 #[tokio::test]
-async fn silence_is_no_clearance() {
+async fn silence_does_not_clear() {
     let server = Server::answering("").await;
     let told = |server: &Server, why: &str| {
         let origin = server.address.trim_end_matches("/judge");
         unavailable(&format!("the moderator at {origin} {why}"))
     };
-    assert_eq!(server.says().await, told(&server, "does not answer in time"));
+    assert_eq!(server.says().await, told(&server, "did not answer in time"));
     let half = "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"flagged\":";
     let server = Server::answering(half).await;
     let Verdict::Unavailable(_) = server.says().await else { panic!("it was no answer") };
@@ -156,21 +156,21 @@ async fn silence_is_no_clearance() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_no_clearance() {
+async fn an_unreachable_moderator_does_not_clear() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a port");
     let address = format!("http://{}", listener.local_addr().expect("it is bound"));
     drop(listener);
     let Verdict::Unavailable(why) = asks(&address).await else { panic!("no server listens there") };
     let expected = format!("the moderator at {address} cannot be reached: Connection refused");
     assert!(why.starts_with(&expected), "{why}");
-    // Plain text where a secret handshake is expected.
+    // Plain text where a TLS handshake is expected.
     let server = Server::json(r#"{"flagged": false}"#).await;
     let secure = server.address.replace("http://", "https://");
     let Verdict::Unavailable(_) = asks(&secure).await else { panic!("it is not secure") };
 }
 
 #[test]
-fn an_address_is_checked_before_it_is_used() {
+fn a_url_is_checked_before_it_is_used() {
     for bad in ["", "words.txt", "ftp://x/y", "http://", "file:///etc/passwd", "localhost:80"] {
         assert!(HttpModerator::new(bad).is_err(), "{bad}");
     }

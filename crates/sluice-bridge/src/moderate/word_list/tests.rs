@@ -44,20 +44,20 @@ async fn a_phrase_is_found_only_as_whole_words() {
 }
 
 #[tokio::test]
-async fn where_nobody_writes_blanks_a_phrase_is_found_anywhere() {
+async fn in_scripts_without_spaces_a_phrase_is_found_anywhere() {
     let list = list("坏词\nばか");
     assert_eq!(found(&list, Phase::Input, "这是坏词啊").await, Some(1));
     assert_eq!(found(&list, Phase::Input, "おばかさん").await, Some(2));
 }
 
 #[tokio::test]
-async fn what_is_not_seen_hides_nothing() {
+async fn invisible_characters_hide_nothing() {
     let list = list("secret");
     assert_eq!(found(&list, Phase::Input, "se\u{ad}cr\u{200b}et").await, Some(1));
 }
 
 #[tokio::test]
-async fn a_prefix_makes_a_phrase_count_for_one_side() {
+async fn a_prefix_restricts_a_phrase_to_one_side() {
     let list = list("\u{feff}input: go in\r\n\n  output:go out \nboth ways\ninput:both");
     assert_eq!(found(&list, Phase::Input, "go in").await, Some(1));
     assert_eq!(found(&list, Phase::Output, "go in").await, None);
@@ -83,13 +83,13 @@ async fn a_hash_begins_a_phrase_like_any_other() {
 }
 
 #[tokio::test]
-async fn an_empty_list_has_nothing_against_anything() {
+async fn an_empty_list_clears_everything() {
     assert_eq!(found(&list(""), Phase::Input, "whatever").await, None);
     assert_eq!(found(&list("\n  \n"), Phase::Input, "").await, None);
 }
 
 #[test]
-fn a_list_that_makes_no_sense_is_refused() {
+fn a_malformed_list_is_rejected() {
     let refused = |bytes: &[u8]| WordList::parse(bytes).map(drop).unwrap_err();
     assert_eq!(refused(b"ok\ninput:\n"), BadList::NoPhrase(2));
     assert_eq!(refused("ok\noutput: \u{200b}\n".as_bytes()), BadList::NoPhrase(2));

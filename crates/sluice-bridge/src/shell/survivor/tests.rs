@@ -3,8 +3,8 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-/// A group that leads itself and says a line when it is ready; killed and
-/// reaped at the end, whatever the test did.
+/// The leader of a group, which prints a line when it is ready; killed and reaped at the end of
+/// the test.
 struct Leader {
     child: Child,
     process: Process,
@@ -54,7 +54,7 @@ fn members_are_killed_when_their_leader_is_gone() {
 }
 
 #[test]
-fn a_stranger_of_the_same_number_is_left_alone() {
+fn another_process_with_the_same_id_is_left_alone() {
     let leader = Leader::start("echo ready; exec sleep 100");
     let (boot, ticks) = read_started(&leader.process.started).unwrap();
     for other in [
@@ -69,7 +69,7 @@ fn a_stranger_of_the_same_number_is_left_alone() {
 }
 
 #[test]
-fn orphans_older_than_the_leader_on_record_are_a_strangers() {
+fn members_older_than_the_recorded_leader_belong_to_another_group() {
     let mut leader = Leader::start("sleep 100 >/dev/null & echo ready");
     leader.child.wait().unwrap();
     let (boot, ticks) = read_started(&leader.process.started).unwrap();
@@ -79,7 +79,7 @@ fn orphans_older_than_the_leader_on_record_are_a_strangers() {
 }
 
 #[test]
-fn what_cannot_be_told_is_left_alone() {
+fn an_unidentifiable_group_is_left_alone() {
     let leader = Leader::start("echo ready; exec sleep 100");
     for started in ["", "12", "boot:", "boot:x"] {
         let process = Process { started: started.to_owned(), ..leader.process };
@@ -93,7 +93,7 @@ fn what_cannot_be_told_is_left_alone() {
 }
 
 #[test]
-fn a_name_with_brackets_and_blanks_does_not_confuse() {
+fn a_process_name_with_brackets_and_spaces_is_parsed() {
     let line = b"7 (a) R (\xff) S 1 42 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 999 20 21";
     assert_eq!(Stat::parse(line), Some(Stat { state: 'S', group: 42, started: 999 }));
     for line in [&b""[..], b"7 (a", b"7 (a)", b"7 (a) S 1 42 3"] {

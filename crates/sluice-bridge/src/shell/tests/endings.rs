@@ -1,14 +1,14 @@
-//! How commands end: by themselves, by a signal, by us.
+//! How commands end: by themselves, by a signal, or stopped by the adapter.
 
 use super::*;
 use crate::limits::SILENCE_MS;
 use crate::shell::survivor::exists;
 use std::time::Instant;
 
-/// A child and a grandchild that outlive the shell, then their numbers.
+/// Starts a child and a grandchild that outlive the shell, and prints their ids.
 const BROOD: &str = "sleep 100 & echo $!; (sleep 100 & echo $!); echo ready; ";
 
-/// Completes when none of the processes whose numbers were printed runs.
+/// Completes when none of the printed processes runs.
 async fn all_gone(text: &str) {
     let numbers: Vec<u32> = text.lines().filter_map(|line| line.parse().ok()).collect();
     assert_eq!(numbers.len(), 2, "{text}");
@@ -19,7 +19,7 @@ async fn all_gone(text: &str) {
     }
 }
 
-/// Whether it runs, and not only waits to be reaped.
+/// Whether it runs and is not a zombie.
 fn runs(number: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
     exists(number) && !stat.contains(") Z ") && !stat.is_empty()
@@ -34,7 +34,7 @@ async fn an_exit_status_is_a_failure_with_the_end_of_standard_error() {
 }
 
 #[tokio::test]
-async fn only_whole_lines_of_the_end_are_told() {
+async fn only_complete_last_lines_are_reported() {
     let answered = run("i=0; while [ $i -lt 999 ]; do echo line $i >&2; i=$((i+1)); done; exit 1");
     let answered = answered.await;
     let (_, message) = error(&answered);
@@ -54,7 +54,7 @@ async fn a_signal_is_a_crash() {
 }
 
 #[tokio::test]
-async fn what_a_command_leaves_behind_is_killed() {
+async fn remaining_processes_are_killed() {
     let begin = Instant::now();
     let answered = run(BROOD).await;
     assert_eq!(answered.error, None);
@@ -73,84 +73,84 @@ async fn a_process_that_left_the_group_does_not_hold_the_answer() {
 
 #[tokio::test]
 async fn cancelling_ends_the_whole_group() {
-    let shop = Shop::with(|config| Config { grace_ms: 60_000, ..config });
+    let shell = TestShell::with(|config| Config { grace_ms: 60_000, ..config });
     let request = request("step", &format!("{BROOD} wait"));
     let begin = Instant::now();
-    let (answered, ()) = tokio::join!(shop.ask(&request), async {
-        shop.desk.hears("ready").await;
-        shop.desk.cancel();
+    let (answered, ()) = tokio::join!(shell.ask(&request), async {
+        shell.call.wait_for_text("ready").await;
+        shell.call.cancel();
     });
     assert_eq!(error(&answered), (CallErrorCode::Cancelled, "cancelled"));
     assert!(begin.elapsed() < Duration::from_secs(20), "the grace is not waited out");
-    all_gone(&shop.desk.text()).await;
+    all_gone(&shell.call.text()).await;
 }
 
 #[tokio::test]
-async fn a_cancelled_command_has_a_moment_to_tidy_up() {
-    let shop = Shop::new();
-    // The shell dies of the signal; what it runs does not, and says so.
+async fn a_cancelled_command_has_time_to_clean_up() {
+    let shell = TestShell::new();
+    // The shell dies of the signal; its child survives it and writes a line.
     let script = "sh -c 'trap \"echo bye; touch tidied; exit\" TERM; echo ready; \
                   while :; do sleep 0.01; done'; true";
     let request = request("step", script);
-    let (answered, ()) = tokio::join!(shop.ask(&request), async {
-        shop.desk.hears("ready").await;
-        shop.desk.cancel();
+    let (answered, ()) = tokio::join!(shell.ask(&request), async {
+        shell.call.wait_for_text("ready").await;
+        shell.call.cancel();
     });
     assert_eq!(error(&answered).0, CallErrorCode::Cancelled);
-    assert!(shop.has("tidied"));
+    assert!(shell.has("tidied"));
 }
 
 #[tokio::test]
 async fn a_command_that_ignores_the_signal_is_killed_after_the_grace() {
-    let shop = Shop::with(|config| Config { grace_ms: 50, ..config });
+    let shell = TestShell::with(|config| Config { grace_ms: 50, ..config });
     let request = request("step", &format!("trap '' TERM; {BROOD} while :; do wait; done"));
-    let (answered, ()) = tokio::join!(shop.ask(&request), async {
-        shop.desk.hears("ready").await;
-        shop.desk.cancel();
+    let (answered, ()) = tokio::join!(shell.ask(&request), async {
+        shell.call.wait_for_text("ready").await;
+        shell.call.cancel();
     });
     assert_eq!(error(&answered).0, CallErrorCode::Cancelled);
-    all_gone(&shop.desk.text()).await;
+    all_gone(&shell.call.text()).await;
 }
 
 #[tokio::test]
 async fn dropping_the_call_kills_the_group() {
-    let shop = Shop::new();
+    let shell = TestShell::new();
     let request = request("step", &format!("trap '' TERM; {BROOD} wait; touch survived"));
     tokio::select! {
         biased;
-        _ = shop.ask(&request) => panic!("the command was to wait"),
-        () = shop.desk.hears("ready") => {}
+        _ = shell.ask(&request) => panic!("the command was to wait"),
+        () = shell.call.wait_for_text("ready") => {}
     }
-    all_gone(&shop.desk.text()).await;
-    let leader = shop.desk.process().unwrap();
+    all_gone(&shell.call.text()).await;
+    let leader = shell.call.process().unwrap();
     while runs(leader.group) {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    assert!(!shop.has("survived"));
+    assert!(!shell.has("survived"));
 }
 
 #[tokio::test]
 async fn too_much_output_is_a_failure_and_kills_the_group() {
-    let shop = Shop::with(|config| Config { stdout_bytes_max: 100_000, ..config });
-    let answered = shop.run(&format!("{BROOD} yes")).await;
+    let shell = TestShell::with(|config| Config { stdout_bytes_max: 100_000, ..config });
+    let answered = shell.run(&format!("{BROOD} yes")).await;
     let told = (CallErrorCode::ProviderError, "standard output is over 100000 bytes");
     assert_eq!(error(&answered), told);
-    let numbers: Vec<String> = shop.desk.text().lines().take(2).map(str::to_owned).collect();
+    let numbers: Vec<String> = shell.call.text().lines().take(2).map(str::to_owned).collect();
     all_gone(&numbers.join("\n")).await;
 
-    let shop = Shop::with(|config| Config { stderr_bytes_max: 1024 * 1024, ..config });
-    let answered = shop.run("yes >&2").await;
+    let shell = TestShell::with(|config| Config { stderr_bytes_max: 1024 * 1024, ..config });
+    let answered = shell.run("yes >&2").await;
     assert_eq!(error(&answered).1, "standard error is over 1 MiB");
 
-    let shop = Shop::with(|config| Config { stdout_bytes_max: 10, ..config });
-    assert_eq!(shop.run("printf 0123456789").await.error, None);
+    let shell = TestShell::with(|config| Config { stdout_bytes_max: 10, ..config });
+    assert_eq!(shell.run("printf 0123456789").await.error, None);
 }
 
 #[tokio::test]
 async fn a_long_line_of_standard_error_is_logged_in_pieces() {
-    let shop = Shop::new();
-    shop.run("printf '%0100000d' 1 >&2").await;
-    let log = shop.desk.log();
+    let shell = TestShell::new();
+    shell.run("printf '%0100000d' 1 >&2").await;
+    let log = shell.call.log();
     assert!(log.len() > 1);
     assert_eq!(log.concat().len(), 100_000);
     assert!(log.iter().all(|line| line.len() < 32 * 1024));

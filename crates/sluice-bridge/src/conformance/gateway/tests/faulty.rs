@@ -1,13 +1,13 @@
-//! A gateway that remembers nothing beyond its life, and is broken in one way.
+//! A gateway without durable state and with one fault.
 
+use crate::bridge_server::test_bridge::{KEY, TOKEN, local};
 use crate::outbound::Request as Sent;
-use crate::protocol::callback::{CallbackBody, Worked};
-use crate::protocol::dispatch::{DispatchBody, Dispatched};
+use crate::protocol::callback::{CallbackBody, ExecutedDispatch};
+use crate::protocol::dispatch::{DispatchAccepted, DispatchBody};
 use crate::protocol::{
-    CANCEL_PATH, CancelBody, DISPATCH_PATH, DISPATCH_TOKEN, GATEWAY_TOKEN, HEALTH_PATH, Key,
-    SYNC_PATH,
+    CANCEL_PATH, CancelBody, DISPATCH_PATH, DISPATCH_TOKEN, DispatchHash, GATEWAY_TOKEN,
+    HEALTH_PATH, SYNC_PATH,
 };
-use crate::station::world::{KEY, TOKEN, local};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -26,7 +26,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-/// Which case finds which fault.
+/// Which case detects which fault.
 pub(super) const FAULTS: [(&str, &str); 26] = [
     ("health is answered within five seconds", "is fine"),
     ("health is answered within five seconds", "is silent"),
@@ -60,15 +60,15 @@ pub(super) struct Faulty {
     pub(super) at: SocketAddr,
 }
 
-struct Inside {
+struct FaultyState {
     fault: &'static str,
-    /// Dispatches and how to stop them; none that is over.
-    known: Mutex<BTreeMap<Key, CancellationToken>>,
-    /// Counted up, so that no two results are alike.
+    /// Running dispatches and how to stop them.
+    known: Mutex<BTreeMap<DispatchHash, CancellationToken>>,
+    /// Increments, so that no two results are equal.
     clock: AtomicU64,
 }
 
-type Of = State<Arc<Inside>>;
+type SharedState = State<Arc<FaultyState>>;
 
 impl Faulty {
     pub(super) async fn start(fault: &'static str) -> Faulty {
@@ -80,14 +80,14 @@ impl Faulty {
             .route(SYNC_PATH, post(sync))
             .route(CANCEL_PATH, post(cancel))
             .route(HEALTH_PATH, get(health))
-            .with_state(Arc::new(Inside { fault, known, clock }));
+            .with_state(Arc::new(FaultyState { fault, known, clock }));
         tokio::spawn(async move { axum::serve(listener, router).await });
         Faulty { at }
     }
 }
 
-async fn health(State(inside): Of) -> Response {
-    match inside.fault {
+async fn health(State(state): SharedState) -> Response {
+    match state.fault {
         "is fine" => axum::Json(json!({"status": "fine"})).into_response(),
         "is silent" => std::future::pending().await,
         _ => axum::Json(json!({"status": "healthy"})).into_response(),
@@ -98,7 +98,7 @@ fn is_engine(headers: &HeaderMap) -> bool {
     headers.get("authorization").is_some_and(|shown| shown == &format!("Bearer {KEY}"))
 }
 
-impl Inside {
+impl FaultyState {
     fn enter(&self, headers: &HeaderMap, bytes: &Bytes) -> Result<DispatchBody, StatusCode> {
         if !is_engine(headers)
             && !["lets everybody in", "works for strangers"].contains(&self.fault)
@@ -119,7 +119,7 @@ impl Inside {
         })
     }
 
-    /// Works, and answers with the result. It takes its time if it is slow.
+    /// Executes a dispatch and returns the result; a slow one takes its time.
     async fn work(&self, body: &DispatchBody, stop: &CancellationToken) -> CallbackBody {
         let patience = Duration::from_millis(body.timeout_ms);
         let answer = if body.step_id == "slow" {
@@ -138,11 +138,11 @@ impl Inside {
         };
         let now_ms = self.clock.fetch_add(1, Ordering::SeqCst);
         let (run, step, dispatch_no) = (body.run_id, body.step_id.as_str(), body.dispatch_no);
-        let worked = Worked { run, step, dispatch_no, from_ms: now_ms, to_ms: now_ms };
+        let worked = ExecutedDispatch { run, step, dispatch_no, from_ms: now_ms, to_ms: now_ms };
         CallbackBody::new(worked, answer)
     }
 
-    /// Brings a result, until somebody has taken it.
+    /// Sends a result until it is accepted.
     async fn deliver(&self, body: &DispatchBody, mut result: CallbackBody) {
         match self.fault {
             "does not say which dispatch" => result.dispatch_no = None,
@@ -177,15 +177,15 @@ impl Inside {
     }
 }
 
-async fn dispatch(State(inside): Of, headers: HeaderMap, bytes: Bytes) -> Response {
-    let body = match inside.enter(&headers, &bytes) {
+async fn dispatch(State(state): SharedState, headers: HeaderMap, bytes: Bytes) -> Response {
+    let body = match state.enter(&headers, &bytes) {
         Ok(body) => body,
         Err(status) => return status.into_response(),
     };
-    let (key, fault) = (body.key(), inside.fault);
-    let known = inside.known.lock().unwrap().contains_key(&key);
-    let stop = inside.known.lock().unwrap().entry(key).or_default().clone();
-    let mut answer = Dispatched {
+    let (key, fault) = (body.key(), state.fault);
+    let known = state.known.lock().unwrap().contains_key(&key);
+    let stop = state.known.lock().unwrap().entry(key).or_default().clone();
+    let mut answer = DispatchAccepted {
         status: "dispatched".to_owned(),
         run_id: body.run_id.to_string(),
         step_id: body.step_id.clone(),
@@ -193,10 +193,10 @@ async fn dispatch(State(inside): Of, headers: HeaderMap, bytes: Bytes) -> Respon
     };
     if !known || fault == "forgets at once" {
         tokio::spawn(async move {
-            let result = inside.work(&body, &stop).await;
-            inside.deliver(&body, result).await;
+            let result = state.work(&body, &stop).await;
+            state.deliver(&body, result).await;
             if fault == "forgets what is over" {
-                inside.known.lock().unwrap().remove(&key);
+                state.known.lock().unwrap().remove(&key);
             }
         });
     }
@@ -213,30 +213,30 @@ async fn dispatch(State(inside): Of, headers: HeaderMap, bytes: Bytes) -> Respon
     (StatusCode::ACCEPTED, axum::Json(answer)).into_response()
 }
 
-async fn sync(State(inside): Of, headers: HeaderMap, bytes: Bytes) -> Response {
+async fn sync(State(state): SharedState, headers: HeaderMap, bytes: Bytes) -> Response {
     if !is_engine(&headers) {
         return StatusCode::UNAUTHORIZED.into_response();
     }
-    let body = match inside.enter(&headers, &bytes) {
+    let body = match state.enter(&headers, &bytes) {
         Ok(body) => body,
         Err(status) => return status.into_response(),
     };
-    if inside.fault == "answers later" {
+    if state.fault == "answers later" {
         return StatusCode::ACCEPTED.into_response();
     }
-    let result = inside.work(&body, &CancellationToken::new()).await;
-    if inside.fault == "answers twice" {
-        inside.deliver(&body, result.clone()).await;
+    let result = state.work(&body, &CancellationToken::new()).await;
+    if state.fault == "answers twice" {
+        state.deliver(&body, result.clone()).await;
     }
     axum::Json(result).into_response()
 }
 
-async fn cancel(State(inside): Of, headers: HeaderMap, bytes: Bytes) -> Response {
+async fn cancel(State(state): SharedState, headers: HeaderMap, bytes: Bytes) -> Response {
     if !is_engine(&headers) {
         return StatusCode::UNAUTHORIZED.into_response();
     }
     let Ok(body) = CancelBody::read(&bytes) else { return StatusCode::BAD_REQUEST.into_response() };
-    let known = inside.known.lock().unwrap();
+    let known = state.known.lock().unwrap();
     let Some(stop) = known.get(&body.key()) else { return StatusCode::NOT_FOUND.into_response() };
     let status = if stop.is_cancelled() { "finished" } else { "cancelling" };
     stop.cancel();
