@@ -133,9 +133,9 @@ mod tests {
             }
         };
         let (written, ()) = futures_util::join!(limited.write_all(&[0; 16]), slow);
-        written.expect("it was taken in time");
+        written.expect("the client read in time");
         let began = tokio::time::Instant::now();
-        let error = limited.write_all(&[0; 16]).await.expect_err("nobody reads");
+        let error = limited.write_all(&[0; 16]).await.expect_err("the client does not read");
         assert_eq!((error.kind(), began.elapsed().as_secs()), (io::ErrorKind::TimedOut, 30));
         drop(client);
     }

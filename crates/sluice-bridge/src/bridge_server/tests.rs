@@ -322,7 +322,7 @@ async fn a_malformed_dispatch_is_rejected_and_not_executed() {
     let good = world.body("a");
     let elsewhere = Some("http://127.0.0.1:1/x".to_owned());
     let wrong = [
-        (to("nobody", good.clone()), 422),
+        (to("unknown", good.clone()), 422),
         (DispatchBody { callback_url: elsewhere.clone(), ..good.clone() }, 422),
         (DispatchBody { tool_url: elsewhere, ..good.clone() }, 422),
         (DispatchBody { callback_url: Some("rubbish".to_owned()), ..good.clone() }, 422),
@@ -450,7 +450,9 @@ async fn no_tool_is_called_while_the_engine_is_unreachable() {
     let world = asking().await;
     let nowhere = DispatchBody { tool_url: None, ..to("asks", world.body("a")) };
     let (_, result) = world.sync(&nowhere).await;
-    assert!(result["stdout"].as_str().unwrap().starts_with("denied: the engine did not say where"));
+    assert!(
+        result["stdout"].as_str().unwrap().starts_with("denied: the dispatch has no `tool_url`")
+    );
     assert!(world.engine.heard().is_empty());
     let odd = [(500, json!({})), (200, json!({"data": {"verdict": "maybe"}})), (200, json!([]))];
     world.engine.answers(odd.map(|(status, body)| (status, Vec::new(), body)));

@@ -325,7 +325,7 @@ g: {text: ~, error: ~, hang: false}
             3:25 bad_value c.suffix: `suffix` requires `echo`
             4:14 bad_value d.chunks: `text` and `chunks` cannot be combined: both define the text
             5:18 bad_value e.echo: `chunks` and `echo` cannot be combined: both define the text
-            6:18 bad_value f.hang_after: there are fewer chunks than that: 1
+            6:18 bad_value f.hang_after: must be at most the number of chunks (1)
         "#]],
     );
 }

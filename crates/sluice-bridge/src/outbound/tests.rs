@@ -41,7 +41,7 @@ impl Server {
     }
 
     fn heard(&self) -> Vec<String> {
-        self.heard.lock().expect("nobody panics while holding it").clone()
+        self.heard.lock().expect("the lock is not poisoned").clone()
     }
 }
 
@@ -71,7 +71,7 @@ async fn serve(
         }
     };
     let path = text.split(' ').nth(1).unwrap_or_default().to_owned();
-    kept.lock().expect("nobody panics while holding it").push(text);
+    kept.lock().expect("the lock is not poisoned").push(text);
     stream.write_all(rule(&path).as_bytes()).await
 }
 
@@ -92,14 +92,14 @@ impl Script {
     }
 
     fn asked(&self) -> usize {
-        self.asked.lock().expect("nobody panics while holding it").len()
+        self.asked.lock().expect("the lock is not poisoned").len()
     }
 }
 
 impl NameResolver for Script {
     fn addresses<'a>(&'a self, name: &'a str) -> Later<'a, std::io::Result<Vec<IpAddr>>> {
-        self.asked.lock().expect("nobody panics while holding it").push(name.to_owned());
-        let mut answers = self.answers.lock().expect("nobody panics while holding it");
+        self.asked.lock().expect("the lock is not poisoned").push(name.to_owned());
+        let mut answers = self.answers.lock().expect("the lock is not poisoned");
         let answer = if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() };
         Box::pin(std::future::ready(Ok(answer.unwrap_or_default())))
     }

@@ -279,7 +279,7 @@ async fn work_is_sent_over_http_once_and_answered_now_or_later() {
     ear.answers_with(&[202]);
     assert_eq!(over_http(&ear, kit(&ear)).await, Execution::Accepted);
     let alone = AdapterContext { callbacks: None, ..kit(&ear) };
-    let Execution::Done(answered) = over_http(&ear, alone).await else { panic!("nobody hears") };
+    let Execution::Done(answered) = over_http(&ear, alone).await else { panic!("no answer") };
     assert_eq!(error(&answered).0, CallErrorCode::ProviderError);
     assert!(answered.usage.unknown);
     let before = ear.heard().len();

@@ -29,7 +29,7 @@ fn a_secret_is_read_where_it_is_kept() {
 fn a_missing_secret_has_a_reason_that_reveals_nothing() {
     let told = |result: Result<Secret, NoSecret>| result.expect_err("there is none").to_string();
     assert_eq!(told(from("env:OTHER", Some(b"x"))), "the variable `OTHER` is not set");
-    assert_eq!(told(from("env:HOOK", Some(b"\n"))), "`env:HOOK` holds nothing");
+    assert_eq!(told(from("env:HOOK", Some(b"\n"))), "`env:HOOK` is empty");
     assert_eq!(told(from("env:HOOK", Some(b"hunter2\xff"))), "`env:HOOK` is not valid UTF-8");
     let long = vec![b'x'; SECRET_BYTES_MAX + 1];
     assert_eq!(told(from("env:HOOK", Some(&long))), "`env:HOOK` exceeds 65536 bytes");

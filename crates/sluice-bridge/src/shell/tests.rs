@@ -163,7 +163,7 @@ async fn an_impossible_command_is_rejected() {
     let env = vec![("SLUICE_V1".to_owned(), long.clone())];
     let refused = shell.ask(&Request { env, ..request("step", "true") }).await;
     assert_eq!(error(&refused).0, CallErrorCode::InvalidRequest);
-    assert!(error(&refused).1.contains("SLUICE_V1 is over 128 KiB"), "{refused:?}");
+    assert!(error(&refused).1.contains("SLUICE_V1 exceeds 128 KiB"), "{refused:?}");
 
     let env = (0..100).map(|n| (format!("V{n}"), "x".repeat(100_000 + n))).collect();
     let refused = shell.ask(&Request { env, ..request("step", "true") }).await;

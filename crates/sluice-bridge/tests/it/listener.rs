@@ -33,7 +33,7 @@ pub(crate) struct RecordingCall {
 
 impl RecordingCall {
     pub(crate) fn parts(&self) -> Vec<String> {
-        let heard = self.heard.lock().expect("nobody panics holding it");
+        let heard = self.heard.lock().expect("the lock is not poisoned");
         let text =
             |one: &Emission| if let Emission::Text(text) = one { Some(text.clone()) } else { None };
         heard.iter().filter_map(text).collect()
@@ -52,7 +52,7 @@ impl RecordingCall {
 
 impl Call for RecordingCall {
     fn emit(&self, emission: Emission) -> Later<'_, Result<(), Closed>> {
-        self.heard.lock().expect("nobody panics holding it").push(emission);
+        self.heard.lock().expect("the lock is not poisoned").push(emission);
         self.changed.notify_one();
         Box::pin(std::future::ready(Ok(())))
     }

@@ -61,7 +61,7 @@ impl Server {
 
     /// The requests so far: head and body.
     pub(crate) fn heard(&self) -> Vec<String> {
-        self.heard.lock().expect("nobody panics holding it").clone()
+        self.heard.lock().expect("the lock is not poisoned").clone()
     }
 
     /// The number of connections.
@@ -84,10 +84,10 @@ async fn serve(
 ) -> io::Result<()> {
     loop {
         let request = read(&mut stream).await?;
-        heard.lock().expect("nobody panics holding it").push(request);
+        heard.lock().expect("the lock is not poisoned").push(request);
         let play = plays
             .lock()
-            .expect("nobody panics holding it")
+            .expect("the lock is not poisoned")
             .pop_front()
             .expect("the script goes on");
         match play {

@@ -116,7 +116,7 @@ fn tricks(provider: &str) -> Vec<FailureCase> {
         ),
         trick(Play::Silence, Timeout, "no answer after 400 ms", None),
         trick(begun(Then::Hangs), Timeout, "no answer after 400 ms", None),
-        trick(begun(Then::Cuts), ProviderError, "the provider broke off", None),
+        trick(begun(Then::Cuts), ProviderError, "the provider closed the connection early", None),
         trick(
             begun(Then::Ends),
             ProviderError,
@@ -178,7 +178,7 @@ async fn an_unreachable_provider_is_a_provider_error() {
     for provider in PROVIDERS {
         let adapter = adapter(provider, &url);
         let done = answer(adapter.as_ref(), &request("hi"), &RecordingCall::default()).await;
-        let error = done.error.as_ref().expect("nobody is there");
+        let error = done.error.as_ref().expect("the provider is unreachable");
         assert_eq!(error.code, ProviderError);
         let expected = format!("the provider at {url} cannot be reached: Connection refused");
         assert!(error.message.starts_with(&expected), "{}", error.message);

@@ -94,7 +94,7 @@ fn what_is_not_a_result_fails_the_step_and_says_why() {
     let world = World::new().file("call.lobsterx.yaml", CALL);
     for (path, code, why) in [
         ("later", "provider_error", "answered 202"),
-        ("prose", "provider_error", "no result"),
+        ("prose", "provider_error", "not a valid result"),
         ("gone", "invalid_request", "answered 404: no such service"),
     ] {
         let failed = run(&world, &format!("http://{at}/{path}"), "127.0.0.1");

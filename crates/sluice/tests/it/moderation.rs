@@ -124,7 +124,7 @@ fn a_list_that_makes_no_sense_is_refused_before_anything_starts() {
     for (named, why) in [
         ("words.txt", "`words.txt`: line 2 has no phrase after its prefix"),
         ("missing.txt", "the word list `missing.txt` cannot be read"),
-        ("https://", "`https://` is not an address of a moderator"),
+        ("https://", "moderator URL `https://` is not valid"),
     ] {
         let told = told(named);
         assert!(told.contains("error[moderation_unusable]"), "{told}");

@@ -143,7 +143,7 @@ fn what_is_no_recording_is_refused_before_anything_begins() {
     assert_eq!(code, Some(2), "{told}");
     let error: Value = serde_json::from_str(&told).unwrap();
     assert_eq!(error["code"], "recording_unusable");
-    assert!(told.contains("`setup.yaml`: this is no recording"), "{told}");
+    assert!(told.contains("`setup.yaml`: the file is not a recording"), "{told}");
     let (code, told, _) = run(&world, &["--record", "/nowhere/at/all"]);
     assert_eq!(code, Some(2), "{told}");
     let both = world.told(&["run", "say.lobsterx.yaml", "--record", "a", "--replay", "b"]);

@@ -146,7 +146,7 @@ fn bodies(good: &Value) -> Vec<(String, Vec<u8>)> {
         ("dispatch_no", json!("1")),
         ("timeout_ms", json!(0)),
         ("timeout_ms", json!("soon")),
-        ("provider", json!("nobody-has-this-provider")),
+        ("provider", json!("unknown-provider")),
         ("command", json!({})),
     ];
     for (name, value) in wrong {

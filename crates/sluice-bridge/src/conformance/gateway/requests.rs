@@ -97,7 +97,7 @@ impl CaseContext<'_> {
         let shown = match who {
             Credentials::GatewayKey => Some(self.target.key.expose()),
             Credentials::Missing => None,
-            Credentials::Wrong => Some("the-key-of-somebody-else"),
+            Credentials::Wrong => Some("a-wrong-key"),
         };
         if let Some(key) = shown {
             let Ok(mut value) = HeaderValue::from_str(&format!("Bearer {key}")) else {

@@ -91,15 +91,15 @@ async fn a_gateway_without_sync_is_not_tested_for_it() {
 
 #[tokio::test]
 async fn without_a_gateway_every_case_fails() {
-    let nobody = receiver().await.at();
-    let report = Suite::new(target(nobody), local(), receiver().await).check().await;
+    let unused = receiver().await.at();
+    let report = Suite::new(target(unused), local(), receiver().await).check().await;
     assert_eq!(failures(&report), names().collect::<Vec<_>>());
 }
 
 #[tokio::test]
 async fn every_case_detects_its_fault() {
     for case in names() {
-        assert!(FAULTS.iter().any(|(of, _)| *of == case), "nobody is broken for: {case}");
+        assert!(FAULTS.iter().any(|(of, _)| *of == case), "no fault for: {case}");
     }
     // The faulty gateways are independent, so the cases run concurrently.
     let found = FAULTS.map(|(case, fault)| async move {
@@ -121,8 +121,8 @@ async fn every_case_detects_its_fault() {
         answers 200: a dispatch got status 200 instead of 202: no reason given
         names another run: `run_id` of the response is "run_1" instead of "run_00000000000000010000000000000000"
         tells no time: `dispatched_at` of the response is not an RFC 3339 time
-        repeats the key: `status` of the answer is "[redacted][redacted][redacted][redacted][redacted][redacted][redacted][redacted][redacted][re
-        brings nothing: no result came
+        repeats the key: `status` of the response is "[redacted][redacted][redacted][redacted][redacted][redacted][redacted][redacted][redacted][
+        brings nothing: no result arrived
         brings it twice: the result was accepted, but arrived 2 times
         shows no token of its own: `x-gateway-token` is missing
         shows no token of the dispatch: `x-dispatch-token` is not the token of the dispatch
@@ -131,13 +131,13 @@ async fn every_case_detects_its_fault() {
         brings rubbish: the result is malformed: the body is not valid: missing field `step_id` at line 1 column 49
         is strict: a dispatch got status 400 instead of 202: no reason given
         keeps to nothing: the dispatch got status 202 instead of 4xx
-        lets everybody in: `/api/v2/dispatch` without a key is answered 202 instead of 401
+        lets everybody in: `/api/v2/dispatch` without a key got status 202 instead of 401
         works for strangers: the dispatch was rejected, but executed
         breaks on rubbish: an empty body got status 500 instead of 4xx
         forgets at once: the dispatch was sent twice concurrently, and 2 results arrived
         forgets what is over: the dispatch was sent again after its end, and was executed again
         gives up: the result was answered with 503, and was not sent again
-        does not stop: no result came
+        does not stop: no result arrived
         blames the provider: the result is "failed", `provider_error` instead of "failed", `cancelled`
         fails when late: the result is "failed" instead of "timed_out"
         answers later: the request got status 202 instead of 200

@@ -106,7 +106,7 @@ async fn stdin_wins_and_text_becomes_an_input() {
 async fn a_tool_that_is_denied_is_not_called() {
     let call = FakeCall::denying(&["bird.say"]);
     let said = answer(&adapter(), &step("bird.say", "go"), &call).await;
-    let told = "`bird.say` may not be called: a rule says no";
+    let told = "`bird.say` may not be called: a policy denies it";
     assert_eq!(error(&said), (CallErrorCode::InvalidRequest, told));
     assert_eq!(call.emitted(), []);
 }

@@ -146,7 +146,8 @@ async fn a_dead_server_fails_what_is_in_flight_and_is_started_again() {
         called(&server, "t.die").await
     };
     let (hangs, dies) = tokio::join!(called(&server, "t.hang"), dies);
-    let told = "the tool server `t` ended (exit status: 3); its last words: out of luck";
+    let told =
+        "the tool server `t` ended (exit status: 3); last line on standard error: out of luck";
     assert_eq!((hangs, dies), (Err(told.to_owned()), Err(told.to_owned())));
     assert_eq!(called(&server, "t.echo").await.unwrap(), "echoed");
     assert_eq!(server_dir.read("starts").lines().count(), 2);
@@ -178,7 +179,7 @@ async fn an_error_of_a_server_has_its_message() {
 async fn an_unsupported_version_is_rejected() {
     let server_dir = ScriptedServer::new();
     let told = called(&server_dir.server("SPOKEN=1999-01-01"), "t.echo").await.unwrap_err();
-    assert!(told.contains("speaks the version `1999-01-01`"), "{told}");
+    assert!(told.contains("offers protocol version `1999-01-01`"), "{told}");
     let old = server_dir.server("SPOKEN=2024-11-05");
     assert_eq!(called(&old, "t.echo").await.unwrap(), "echoed");
 }
@@ -198,7 +199,7 @@ async fn a_failed_start_has_a_reason() {
     assert_eq!(told, "the tool server `t` cannot be started: entity not found");
     let server = McpServer::process("t", command("echo no such module >&2; exit 1", &[]));
     let told = called(&server, "t.x").await.unwrap_err();
-    let end = "ended (exit status: 1); its last words: no such module";
+    let end = "ended (exit status: 1); last line on standard error: no such module";
     assert_eq!(told, format!("the tool server `t` {end}"));
 }
 

@@ -144,7 +144,7 @@ async fn an_answer_comes_as_json_and_requests_carry_the_session() {
     let both = "application/json, text/event-stream";
     assert_eq!(text(last, "accept").as_deref(), Some(both));
     let shown = last.get("authorization").unwrap();
-    assert!(shown.is_sensitive() && shown.to_str().unwrap().starts_with("Bearer Who does"));
+    assert!(shown.is_sensitive() && shown.to_str().unwrap().starts_with("Bearer Adapters for"));
 }
 
 #[tokio::test]

@@ -52,7 +52,7 @@ struct NoTools;
 
 impl ToolServer for NoTools {
     fn name(&self) -> &str {
-        "nobody"
+        "none"
     }
 
     fn tools(&self) -> Later<'_, Result<Arc<[Tool]>, ToolServerError>> {

@@ -41,7 +41,7 @@ async fn a_turn_that_could_exceed_the_ceiling_is_not_made() {
             answer(&wire.adapter(provider), &under("0.04", 1_000), &FakeCall::default()).await;
         let (code, message) = trouble_of(&done);
         assert_eq!(code, CallErrorCode::InvalidRequest, "{provider}");
-        assert!(message.contains("could pass the ceiling of $0.0004"), "{message}");
+        assert!(message.contains("could exceed the ceiling of $0.0004"), "{message}");
         assert!(message.ends_with("set a higher `max_cost_cents` on the step"), "{message}");
         assert_eq!(wire.times(), 1, "{provider}");
         assert_eq!(done.usage.input_tokens, 100, "{provider}");
@@ -88,7 +88,7 @@ async fn unknown_cost_ends_a_dispatch_with_a_ceiling() {
     ]);
     let wire = ScriptedWire::with([silent.clone()], &FakeTools::saying("x"));
     let done = answer(&wire.adapter("openai"), &under("100", 1_000), &FakeCall::default()).await;
-    assert!(trouble_of(&done).1.contains("does not say what the turns before have cost"));
+    assert!(trouble_of(&done).1.contains("did not report the cost of the earlier turns"));
     assert!(done.usage.unknown);
     let free = Request { price: None, ceiling: None, ..under("100", 1_000) };
     let wire = ScriptedWire::with([silent, openai::text(&["x"])], &FakeTools::saying("x"));

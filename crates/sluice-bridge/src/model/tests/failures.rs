@@ -78,7 +78,10 @@ async fn a_stream_that_ends_early_is_no_answer_wherever_it_ends() {
             let done = plays(provider, whole.clone().breaks_after(cut)).await;
             match &done.error {
                 Some(error) => {
-                    let expected = (ProviderError, "the provider at http://models.test broke off");
+                    let expected = (
+                        ProviderError,
+                        "the provider at http://models.test closed the connection early",
+                    );
                     assert_eq!((error.code, error.message.as_str()), expected, "{provider} {cut}");
                     let counted = done.usage.input_tokens == 100;
                     assert!(done.usage.unknown || counted, "{provider} at {cut}");
@@ -163,9 +166,9 @@ async fn a_refusal_is_a_content_filter_and_its_tokens_are_counted() {
     for (provider, response, message) in [
         ("openai", openai_refusal, "the provider did not answer: I cannot do that"),
         ("openai", openai_filter, "the provider did not answer: the content filter stopped it"),
-        ("anthropic", anthropic_refusal, "the provider did not answer: it refused"),
+        ("anthropic", anthropic_refusal, "the provider did not answer: the model refused"),
         ("google", google_prompt, "the provider did not answer: the prompt was blocked: SAFETY"),
-        ("google", google_stop, "the provider did not answer: it stopped: SAFETY"),
+        ("google", google_stop, "the provider did not answer: the model stopped: SAFETY"),
         ("openai", azure, "the provider at http://models.test answered 400: no"),
     ] {
         let done = plays(provider, response).await;
@@ -175,7 +178,7 @@ async fn a_refusal_is_a_content_filter_and_its_tokens_are_counted() {
     }
     let odd =
         sse(&[json!({"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL"}]}).to_string()]);
-    let expected = "the provider aborted: it stopped: MALFORMED_FUNCTION_CALL";
+    let expected = "the provider aborted: the model stopped: MALFORMED_FUNCTION_CALL";
     assert_eq!(trouble_of(&plays("google", odd).await), (ProviderError, expected));
 }
 

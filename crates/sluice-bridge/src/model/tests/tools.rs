@@ -104,7 +104,7 @@ async fn the_model_learns_of_a_denied_call_and_continues() {
         assert!(drawer.called().is_empty(), "{provider}");
         assert_eq!(call.requested().len(), 1);
         let told = wire.sent(1).body.to_string();
-        assert!(told.contains("denied: a rule says no"), "{provider}: {told}");
+        assert!(told.contains("denied: a policy denies it"), "{provider}: {told}");
         assert!(!call.emitted().iter().any(|one| matches!(one, Emission::ToolEnded(_))));
     }
 }
@@ -222,7 +222,7 @@ async fn turns_and_calls_are_bounded() {
     assert_eq!(done.text.as_deref(), Some("x"));
     assert_eq!(drawer.called().len(), TOOL_CALLS_MAX);
     let told = wire.sent(1).body.to_string();
-    assert_eq!(told.matches("denied: no more than 64 calls").count(), 3);
+    assert_eq!(told.matches("denied: a step may make at most 64 tool calls").count(), 3);
 }
 
 #[tokio::test]
@@ -250,7 +250,8 @@ async fn with_tools_each_provider_enforces_a_format_as_it_can() {
 async fn a_missing_tool_server_is_an_error() {
     let wire = ScriptedWire::new([]);
     let done = answer(&wire.adapter("openai"), &may(&["box.read"]), &FakeCall::default()).await;
-    let expected = (CallErrorCode::InvalidRequest, "the tool server `box` is not set up here");
+    let expected =
+        (CallErrorCode::InvalidRequest, "the tool server `box` is not configured in this process");
     assert_eq!(trouble_of(&done), expected);
     // A request without its tools does not need the server.
     let wire = ScriptedWire::new([openai::text(&["x"])]);

@@ -52,7 +52,7 @@ async fn serve(
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
             let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
             if body.len() >= length.and_then(|length| length.parse().ok()).unwrap_or(0) {
-                kept.lock().expect("nobody panics while holding it").push(text);
+                kept.lock().expect("the lock is not poisoned").push(text);
                 break;
             }
         }
@@ -81,7 +81,7 @@ fn unavailable(reason: &str) -> Verdict {
 async fn the_request_has_the_text_and_its_step() {
     let server = Server::json(r#"{"flagged": false, "score": 0.1}"#).await;
     assert_eq!(server.says().await, Verdict::Clear);
-    let heard = server.heard.lock().expect("nobody panics while holding it").clone();
+    let heard = server.heard.lock().expect("the lock is not poisoned").clone();
     let (head, body) = heard[0].split_once("\r\n\r\n").expect("it is a request");
     assert!(head.starts_with("POST /judge HTTP/1.1\r\n"), "{head}");
     assert!(head.contains("content-type: application/json"), "{head}");
@@ -119,7 +119,7 @@ async fn a_redirect_is_not_followed() {
         format!("HTTP/1.1 302 Found\r\nlocation: {}\r\ncontent-length: 0\r\n\r\n", clear.address);
     let server = Server::answering(moved).await;
     assert_eq!(server.says().await, unavailable("the moderator answered 302"));
-    assert!(clear.heard.lock().expect("nobody panics while holding it").is_empty());
+    assert!(clear.heard.lock().expect("the lock is not poisoned").is_empty());
 }
 
 #[tokio::test]
@@ -152,7 +152,7 @@ async fn silence_does_not_clear() {
     let server = Server::answering(half).await;
     let Verdict::Unavailable(_) = server.says().await else { panic!("it was no answer") };
     let server = Server::answering("rubbish\r\n\r\n").await;
-    assert_eq!(server.says().await, told(&server, "broke off"));
+    assert_eq!(server.says().await, told(&server, "closed the connection early"));
 }
 
 #[tokio::test]
@@ -188,7 +188,7 @@ async fn a_token_is_sent_and_never_shown() {
     let (run, step, text) = (RunId(1), "a".to_owned(), "hello".to_owned());
     let verdict = moderator.check(&Subject { phase: Phase::Input, run, step, text }).await;
     assert_eq!(verdict, Verdict::Clear);
-    let heard = server.heard.lock().expect("nobody panics while holding it").clone();
+    let heard = server.heard.lock().expect("the lock is not poisoned").clone();
     assert!(heard[0].contains("authorization: Bearer hunter2\r\n"), "{}", heard[0]);
     let bad = HttpModerator::new(&server.address).expect("the address is one");
     assert!(bad.with_token(&Secret::new("a\nb")).is_err());

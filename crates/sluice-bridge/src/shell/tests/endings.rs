@@ -133,14 +133,14 @@ async fn dropping_the_call_kills_the_group() {
 async fn too_much_output_is_a_failure_and_kills_the_group() {
     let shell = TestShell::with(|config| Config { stdout_bytes_max: 100_000, ..config });
     let answered = shell.run(&format!("{BROOD} yes")).await;
-    let told = (CallErrorCode::ProviderError, "standard output is over 100000 bytes");
+    let told = (CallErrorCode::ProviderError, "standard output exceeds 100000 bytes");
     assert_eq!(error(&answered), told);
     let numbers: Vec<String> = shell.call.text().lines().take(2).map(str::to_owned).collect();
     all_gone(&numbers.join("\n")).await;
 
     let shell = TestShell::with(|config| Config { stderr_bytes_max: 1024 * 1024, ..config });
     let answered = shell.run("yes >&2").await;
-    assert_eq!(error(&answered).1, "standard error is over 1 MiB");
+    assert_eq!(error(&answered).1, "standard error exceeds 1 MiB");
 
     let shell = TestShell::with(|config| Config { stdout_bytes_max: 10, ..config });
     assert_eq!(shell.run("printf 0123456789").await.error, None);
