@@ -1,9 +1,9 @@
-//! The key of a store, and the MACs it makes and compares.
+//! The MAC key of a store, and the MACs it makes and verifies.
 //!
-//! A store is opened without a key and given one afterwards, since the key may
-//! depend on what is in it. From then on everything that decides something is
-//! written with a MAC and used only with one. A store in which everything has MACs
-//! is marked: a process without the key may read it, and cannot write to it.
+//! A store is opened without a key and gets one afterwards, since the key may depend on
+//! the store's content. From then on the store writes every row that affects a decision
+//! with a MAC, and uses only rows with a valid one. A store in which every such row has
+//! a MAC is marked: a process without the key can read it but not write to it.
 
 use crate::transfer::table::{Cell, Table};
 use sluice_core::evidence::entry;
@@ -17,33 +17,34 @@ use sluice_core::port::store::{
 use sluice_core::run::id::RunId;
 use std::sync::OnceLock;
 
-/// A store that authenticates what it holds, once it has a key.
+/// A store that authenticates its rows once it has a key.
 pub trait Keyed: Store {
-    /// Whether everything in it had MACs when it was opened, and of which key.
+    /// Whether the store was marked when it was opened, and with this key or another
+    /// one.
     fn marked(&self, key: &MacKey) -> Mark;
 
-    /// Whether everything in it had MACs of some key when it was opened.
+    /// Whether the store was marked when it was opened, with any key.
     fn is_marked(&self) -> bool;
 
-    /// Makes MACs for everything that has none of this key, but for what is in doubt;
-    /// then marks the store, and uses the key. In batches of bounded size; cut off, it
-    /// begins again.
+    /// Writes the MACs that are missing, except for rows in doubt; then marks the store
+    /// and uses the key. Works in bounded batches; after an interruption it starts
+    /// again.
     fn adopt(&self, key: MacKey, doubts: Doubts) -> Answer<'_, ()>;
 
     /// Uses the key from now on.
     fn unlock(&self, key: MacKey);
 }
 
-/// Whether everything in a store has MACs.
+/// The mark of a store, compared with a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
-    /// There is nothing in it that could have one.
+    /// The store is empty, so it needs no mark.
     Empty,
-    /// Nothing says so.
+    /// The store has rows but no mark.
     Missing,
-    /// Of this key.
+    /// The store is marked with this key.
     Own,
-    /// Of another key.
+    /// The store is marked with a different key.
     Foreign,
 }
 
@@ -54,7 +55,7 @@ pub(crate) struct Keys {
     found: OnceLock<Condition>,
 }
 
-/// What a store was found to be when it was opened.
+/// The mark of a store as it was found on opening.
 #[derive(Debug)]
 pub(crate) enum Condition {
     Empty,
@@ -63,12 +64,12 @@ pub(crate) enum Condition {
 }
 
 impl Condition {
-    /// What the numbers and marks of a store say of it.
+    /// From the rows of the `authentic` table.
     pub(crate) fn of(marks: Vec<(i64, Vec<u8>)>, unmarked: Condition) -> Condition {
         match <[(i64, Vec<u8>); 1]>::try_from(marks) {
             Ok([(1, mark)]) => Condition::Marked(mark),
             Err(none) if none.is_empty() => unmarked,
-            // No process writes a second one, or under another number: no key fits.
+            // Processes write only row 1; any other content matches no key.
             _ => Condition::Marked(Vec::new()),
         }
     }
@@ -80,11 +81,11 @@ impl Keys {
     }
 
     pub(crate) fn set(&self, key: MacKey) {
-        // A second one is the same: a store has one mark.
+        // A second key is always the same one, because a store has one mark.
         let _ = self.key.set(key);
     }
 
-    /// Notes what the store was found to be.
+    /// Records the mark found on opening.
     pub(crate) fn found(&self, found: Condition) {
         // A store is opened once.
         let _ = self.found.set(found);
@@ -103,8 +104,8 @@ impl Keys {
         }
     }
 
-    /// The key to write with. Without one nothing may be written to a marked store:
-    /// it would not be used.
+    /// The key to write with. Without it a marked store refuses writes, because readers
+    /// would reject rows without a MAC.
     pub(crate) fn for_writing(&self) -> Result<Option<&MacKey>, StoreError> {
         let key = self.key.get();
         if key.is_none() && self.is_marked() {
@@ -126,7 +127,7 @@ impl Keys {
         self.get().is_none_or(|key| key.slot(slot).is(mac))
     }
 
-    /// The MAC is over the hash, and the hash over the text.
+    /// The MAC covers the hash, and the hash covers the text.
     pub(crate) fn is_entry(&self, entry: &Recorded, mac: &[u8]) -> bool {
         let Recorded { writer, seq, hash, text, .. } = entry;
         let is_own = |key: &MacKey| key.entry(*writer, *seq, *hash).is(mac);
@@ -143,7 +144,7 @@ impl Keys {
         self.get().is_none_or(|key| key.row(kind, name, epoch, body).is(mac))
     }
 
-    /// A frame as it was read, before a byte of it is decoded.
+    /// Verifies a frame as it was read, before any of it is decoded.
     pub(crate) fn examined(&self, run: RunId, frame: Frame, mac: &[u8]) -> Examined {
         let place = place_of(run, &frame);
         let is_authentic = self.get().is_none_or(|key| key.is_frame(place, &frame.body, mac));
@@ -151,12 +152,12 @@ impl Keys {
     }
 }
 
-/// Where a frame belongs.
+/// The position of a frame in its journal, which its MAC covers.
 pub(crate) fn place_of(run: RunId, frame: &Frame) -> FramePlace<'_> {
     FramePlace { run, first: frame.first, count: frame.count, chain: &frame.chain }
 }
 
-/// The MAC of a frame whose body is replaced: the half over its place stays.
+/// The MAC of a frame whose body is replaced: the half over its position stays.
 pub(crate) fn renewed(
     keys: &Keys,
     place: FramePlace<'_>,
@@ -169,19 +170,17 @@ pub(crate) fn renewed(
     mac
 }
 
-/// Why a run cannot be read.
 pub(crate) fn foreign_frame(run: RunId, first: u64) -> String {
     format!(
         "event {first} of {run} is not authentic: no process with the key of this store wrote it there"
     )
 }
 
-/// Why a schedule cannot go on.
 pub(crate) fn foreign_slot(schedule: &str, slot_ms: u64) -> String {
     format!("the slot {slot_ms} of the schedule {schedule:?} is not authentic")
 }
 
-/// The frames, if all of them are authentic; why not, else.
+/// The frames if all of them are authentic, else an error text.
 pub(crate) fn authentic(run: RunId, found: Vec<Examined>) -> Result<Vec<Frame>, String> {
     let frame = |one: Examined| {
         if one.is_authentic { Ok(one.frame) } else { Err(foreign_frame(run, one.frame.first)) }
@@ -189,8 +188,8 @@ pub(crate) fn authentic(run: RunId, found: Vec<Examined>) -> Result<Vec<Frame>, 
     found.into_iter().map(frame).collect()
 }
 
-/// The MACs of an append, made by the caller and not by the writer, for which
-/// all callers wait.
+/// The MACs of an append. The caller computes them, not the writer thread, which all
+/// callers wait for.
 #[derive(Debug, Default)]
 pub(crate) struct AppendMacs {
     frame: Option<FrameMac>,
@@ -234,7 +233,7 @@ impl AppendMacs {
         bytes(self.letters.get(at))
     }
 
-    /// Of a letter that the append has read.
+    /// The MAC of a message that the append marks as read.
     pub(crate) fn read(&self, at: usize) -> &[u8] {
         bytes(self.read.get(at))
     }
@@ -244,13 +243,13 @@ impl AppendMacs {
     }
 }
 
-/// As a column holds it; empty where there is no key.
+/// The column value: empty without a key.
 pub(crate) fn bytes(mac: Option<&Mac>) -> &[u8] {
     mac.map_or(&[], |mac| &mac.0)
 }
 
-/// The tables whose rows have MACs and keep them. Snapshots have them too, but
-/// are not worth adopting: journals have it all.
+/// The tables whose rows have MACs. Snapshots have MACs too, but are not adopted: they
+/// are made again from the journal.
 pub(crate) const TABLES: [Table; 7] = [
     Table::Frame,
     Table::Letter,
@@ -261,7 +260,8 @@ pub(crate) const TABLES: [Table; 7] = [
     Table::Memo,
 ];
 
-/// The MAC that a row of a table should have; none for one that gets none.
+/// The MAC that a row should have, or `None` if rows of this table, or rows in doubt,
+/// get none.
 pub(crate) fn adopted(
     key: &MacKey,
     doubts: &Doubts,
@@ -283,7 +283,7 @@ pub(crate) fn adopted(
             let (run, name) = (RunId(row.id("run")?), row.text("key")?.to_owned());
             match row.bytes("body") {
                 Some(body) => key.letter(&Letter { run, key: name, body: body.to_vec() }),
-                // One that was read is kept for its key alone.
+                // A read message is kept only so that its key stays unique.
                 None => key.read_letter(run, row.number("id")?),
             }
         }
@@ -323,7 +323,7 @@ pub(crate) fn adopted(
     Some(mac.0.to_vec())
 }
 
-/// A row whose cells are found by the names of their columns.
+/// A row with access to its cells by column name.
 pub(crate) struct NamedRow<'a> {
     pub(crate) table: Table,
     pub(crate) row: &'a [Cell],

@@ -1,8 +1,8 @@
-//! Rows as a verification sees them.
+//! Stored rows as a verification reads them.
 //!
-//! Both stores at rest read their tables as rows of cells. Here a row becomes what
-//! [`Stored`] says of it, with whether it carries the MAC of the store's key. A store
-//! without a key takes every row for authentic.
+//! SQLite and PostgreSQL read their tables as rows of cells. This module turns a row
+//! into a [`Stored`] item and checks the MAC of the store's key. Without a key every
+//! row is accepted as authentic.
 
 use crate::authentic::{Keys, NamedRow, adopted};
 use crate::transfer::table::{Cell, Table};
@@ -32,14 +32,13 @@ pub(crate) const ORDER: [Table; 15] = [
     Table::Run,
 ];
 
-/// Why a row of a table could not be read.
 pub(crate) const MALFORMED: &str = "a column is empty or has a value of another type";
 
-/// What an orphan row is reported with.
+/// Finding for a row without its run.
 pub(crate) const NO_RUN: &str = "its run has no row";
 
-/// What is reported of a row with all columns of its table: nothing where only foreign
-/// rows are reported. An error where a column makes no sense.
+/// The item to report for a row with all columns of its table. `None` for tables of
+/// which only invalid rows are reported; an error if a column has no valid value.
 pub(crate) fn stored(
     keys: &Keys,
     table: Table,
@@ -60,7 +59,8 @@ pub(crate) fn stored(
         Table::Blob => blob(&row),
         Table::Position => positions(&row).map(Some),
         Table::Run => run(&row).map(Some),
-        // Frames and snapshots are read with other columns; the rest decides nothing.
+        // Frames and snapshots are read with other columns; the rest affects no
+        // decision.
         Table::Frame
         | Table::Snapshot
         | Table::Window
@@ -71,7 +71,7 @@ pub(crate) fn stored(
     found.ok_or(MALFORMED)
 }
 
-/// Whether the last column is the MAC that the row should have.
+/// Whether the last column holds the MAC that the row should have.
 fn is_authentic(keys: &Keys, row: &NamedRow<'_>) -> bool {
     let Some(key) = keys.get() else { return true };
     let Some(Cell::Bytes(mac)) = row.row.last() else { return false };
@@ -211,23 +211,22 @@ fn run(row: &NamedRow<'_>) -> Option<Stored> {
         is_owned: row.id("owner").is_some(),
         due_at_ms: row.number("due_at"),
         asks: matches!(row.cell("asks"), Some(Cell::Flag(true))),
-        // A run without an end of its journal has no event that a process could read.
+        // A run without a `tip` row has no events that a process could read.
         version: row.number("version").unwrap_or(0),
     }))
 }
 
-/// A snapshot as it is stored, and the frame that its last event should end.
+/// A snapshot as stored, with the frame that should contain its last event.
 pub(crate) struct SnapshotRow<'a> {
     pub(crate) run: RunId,
     pub(crate) version: u64,
     pub(crate) body: &'a [u8],
     pub(crate) mac: &'a [u8],
-    /// Its first event, its count, its hashes and its MAC.
     pub(crate) frame: Option<(u64, u32, &'a [u8], &'a [u8])>,
 }
 
 impl SnapshotRow<'_> {
-    /// Whether a process with the store's key wrote it after that frame.
+    /// Whether a process with the store's key wrote the snapshot after that frame.
     pub(crate) fn is_authentic(&self, keys: &Keys) -> bool {
         let Some(key) = keys.get() else { return true };
         let Some((first, count, chain, mac)) = self.frame else { return false };
@@ -238,25 +237,24 @@ impl SnapshotRow<'_> {
     }
 }
 
-/// A part of a table that is not whole: the row, or the last one before it.
+/// Reports an unreadable part of a table: the row, or the last readable row before it.
 pub(crate) fn damaged(table: &'static str, key: Option<&[Cell]>, detail: String) -> Stored {
     let key = key.unwrap_or_default().iter().map(Cell::shown).collect::<Vec<_>>().join(", ");
     Stored::Damaged { table, key, detail }
 }
 
-/// What is said of rows that cannot be read, after the last one that can.
 pub(crate) fn unreadable(why: &str) -> String {
     format!("what comes after it cannot be read: {why}")
 }
 
-/// Whether rows after a damaged part are found by trying keys: where the key is a
-/// number that grows by one.
+/// Whether the key of a table is a number that grows by one, so that a reader can skip
+/// a damaged part by trying keys.
 pub(crate) fn is_numbered(table: Table) -> bool {
     matches!(table, Table::Seal | Table::Entry | Table::Frame)
 }
 
-/// Looks for the least number after which a table can be read again: steps that double
-/// until one leads behind the damaged part, then halves between.
+/// Searches for the smallest key after which a table is readable again: doubles its
+/// step until it passes the damaged part, then bisects.
 pub(crate) struct Skip {
     unreadable: i64,
     readable: Option<i64>,
@@ -264,7 +262,7 @@ pub(crate) struct Skip {
 }
 
 impl Skip {
-    /// What comes after this key cannot be read.
+    /// Starts after the last readable key.
     pub(crate) fn after(key: Option<&[Cell]>) -> Skip {
         let last = match key {
             Some([Cell::Int(number)]) => *number,
@@ -273,7 +271,7 @@ impl Skip {
         Skip { unreadable: last, readable: None, step: 1 }
     }
 
-    /// The key to try next; none when there is nothing left to try.
+    /// The key to try next; `None` ends the search.
     pub(crate) fn next(&self) -> Option<i64> {
         match self.readable {
             None => self.unreadable.checked_add(self.step),
@@ -284,7 +282,6 @@ impl Skip {
         }
     }
 
-    /// Whether what comes after that key could be read.
     pub(crate) fn learn(&mut self, key: i64, is_readable: bool) {
         if is_readable {
             self.readable = Some(key);
@@ -294,7 +291,7 @@ impl Skip {
         }
     }
 
-    /// The key to go on after.
+    /// The key to continue after.
     pub(crate) fn found(&self) -> Option<Vec<Cell>> {
         self.readable.map(|key| vec![Cell::Int(key)])
     }
@@ -304,7 +301,7 @@ impl Skip {
 mod tests {
     use super::*;
 
-    /// Goes on after the least key behind a part that cannot be read.
+    /// Returns the key after a damaged range, and the number of tries.
     fn skipped(last: i64, damaged: std::ops::RangeInclusive<i64>) -> (Option<i64>, usize) {
         let mut skip = Skip::after(Some(&[Cell::Int(last)]));
         let mut tries = 0;

@@ -1,12 +1,11 @@
-//! Where journals live.
+//! Stores of journals.
 //!
-//! Three stores behind one port: memory, for tests and the simulator, SQLite, for
-//! everything that runs on one machine, and PostgreSQL, for many nodes. All pass
-//! the same conformance suite, which is public so that any other store can run it
-//! unchanged.
+//! Three stores implement one port: memory for tests and the simulator, SQLite for one
+//! machine, PostgreSQL for many nodes. All pass the same conformance suite, which is
+//! public so that another store can run it unchanged.
 //!
-//! INVARIANT: a store never looks into a frame and never branches on what a run
-//! is doing. It checks versions, epochs, keys and counters, nothing else.
+//! INVARIANT: a store never decodes a frame and never branches on the state of a run.
+//! It checks versions, epochs, keys and counters, nothing else.
 
 pub mod authentic;
 pub mod conformance;
@@ -23,25 +22,25 @@ use serde_json::Value;
 use sluice_core::port::ledger::{Entry, Erasure};
 use sluice_core::port::store::{Append, Guard};
 
-/// The counter that says how often the registry was changed: its epoch.
+/// Counter of registry changes: the registry's epoch.
 const REGISTRY: &str = "registry";
 
-/// What a counter is after a guard's change; none where that passes its bound.
+/// The counter after the guard's change, or `None` if the change exceeds its bound.
 ///
-/// A counter that goes down is never refused. A change of zero with a bound only
-/// looks: it refuses if the counter is past the bound already.
+/// A decrement is never refused. A change of zero with a bound is a check: it refuses
+/// if the counter already exceeds the bound.
 fn guarded(guard: &Guard, count: i64) -> Option<i64> {
     let changed = count.saturating_add(guard.delta);
     let refused = guard.delta >= 0 && guard.max.is_some_and(|max| changed > max);
     (!refused).then_some(changed)
 }
 
-/// How many rows a list answers with.
+/// Page size for a list; a limit of 0 means the default.
 fn page(limit: usize) -> usize {
     if limit == 0 { limits::LIST_DEFAULT } else { limit.min(limits::LIST_MAX) }
 }
 
-/// Checks what only a broken caller gets wrong.
+/// Asserts what only a bug in the caller can violate.
 fn assert_sound(append: &Append) {
     let hashed = append.chain.len() as u64 == u64::from(append.count) * 32;
     assert!(append.chain.is_empty() || hashed, "each event of a frame has a hash of 32 bytes");
@@ -49,13 +48,13 @@ fn assert_sound(append: &Append) {
     assert!(append.snapshot.is_none() || append.count > 0, "a snapshot comes with its last event");
 }
 
-/// Whether an erasure takes out what snapshots and memos may hold. They never
-/// hold what stood beside a frame.
+/// Whether an erasure can affect snapshots and remembered outputs. They never contain
+/// stream deltas, which are stored next to a frame.
 fn takes_out_payloads(erasure: &Erasure) -> bool {
     erasure.besides.is_empty() || !erasure.bodies.is_empty()
 }
 
-/// About how many bytes an append takes.
+/// Approximate size of an append in bytes.
 fn append_bytes(append: &Append) -> usize {
     append.body.len()
         + append.beside.len()
@@ -67,7 +66,6 @@ fn append_bytes(append: &Append) -> usize {
         + append.memos.iter().map(|memo| memo.body.len()).sum::<usize>()
 }
 
-/// About how many bytes entries take.
 fn entries_bytes(entries: &[Entry]) -> usize {
     let bytes = |entry: &Entry| {
         let words = [&entry.what, &entry.actor, &entry.resource_type, &entry.resource_id];
@@ -76,7 +74,7 @@ fn entries_bytes(entries: &[Entry]) -> usize {
     entries.iter().map(bytes).sum()
 }
 
-/// About how many bytes a value takes when it is written.
+/// Approximate size of a JSON value in bytes when serialised.
 fn json_bytes(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 8,

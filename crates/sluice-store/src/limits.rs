@@ -1,124 +1,125 @@
-//! Every bound of the stores, in one place.
+//! All limits of the stores.
 
-/// Runs a list answers with where the caller names no number.
+/// Default page size of a list.
 pub const LIST_DEFAULT: usize = 100;
-/// Most runs a list answers with.
+/// Largest page size of a list.
 pub const LIST_MAX: usize = 1000;
-/// Most runs taken by one claim.
+/// Largest number of runs in one claim.
 pub const CLAIM_MAX: usize = 1000;
-/// Most letters answered at once; the rest comes when these are read.
+/// Largest number of messages in one read; the next read returns the rest.
 pub const LETTERS_MAX: usize = 1000;
-/// Most entries answered at once.
+/// Largest number of audit entries in one read.
 pub const ENTRIES_MAX: usize = 10_000;
-/// Most counters answered at once.
+/// Largest number of counters in one read.
 pub const COUNTERS_MAX: usize = 10_000;
-/// Most frames of the feed answered at once.
+/// Largest number of feed frames in one read.
 pub const FEED_FRAMES_MAX: usize = 4096;
-/// Most seals answered at once.
+/// Largest number of seals in one read.
 pub const SEALS_MAX: usize = 1000;
-/// Most frames, and most entries, that one seal passes; the rest is left to the next.
+/// Largest number of frames, and of entries, that one seal covers; the next seal covers
+/// the rest.
 pub const SEAL_ROWS_MAX: usize = 1_000_000;
 
-/// Answers of each agent that are remembered; older ones go.
+/// Remembered outputs per agent; older ones are deleted.
 pub const MEMOS_KEPT_MAX: usize = 32;
 
-/// Most writes that wait for the writer of a SQLite store; others wait for a place.
+/// Capacity of the write queue of a SQLite store; further callers wait.
 pub const WRITES_WAITING_MAX: usize = 2048;
-/// Most writes in one transaction.
+/// Largest number of writes in one transaction.
 pub const BATCH_WRITES_MAX: usize = 1024;
-/// A transaction takes no further write once it holds so many bytes.
+/// A transaction accepts no further write once it holds this many bytes.
 pub const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Largest single write, in bytes, well below what SQLite can hold in a row.
+/// Largest single write in bytes, well below SQLite's limit for a row.
 pub const WRITE_BYTES_MAX: usize = 256 * 1024 * 1024;
-/// Reads that wait for a reader; others wait for a place.
+/// Capacity of the read queue; further callers wait.
 pub const READS_WAITING_MAX: usize = 256;
-/// Connections that only read.
+/// Number of reader connections.
 pub const READERS: usize = 2;
-/// Runs and counters the writer remembers between transactions.
+/// Number of runs and counters that the writer caches between transactions.
 pub const REMEMBERED_MAX: usize = 16_384;
-/// How long a connection waits for another process's transaction, in milliseconds.
+/// How long a connection waits for the transaction of another process, in milliseconds.
 pub const BUSY_MS: u64 = 5_000;
-/// How often the writer looks for changes by other processes while someone waits
-/// for them, in milliseconds. Shorter patience is taken as this.
+/// How often the writer checks for changes by other processes while a caller waits for
+/// them, in milliseconds. It is also the shortest patience.
 pub const LOOK_MS: u64 = 25;
-/// How often the writer looks whether its files are still those of the directory, in
-/// milliseconds.
+/// How often the writer checks that its open files are still those of the data
+/// directory, in milliseconds.
 pub const HOME_LOOK_MS: u64 = 100;
-/// What must fit on the disk for a store to be ready, in bytes.
+/// Free disk space that a store needs to be ready, in bytes.
 pub const ROOM_BYTES: usize = 256 * 1024;
-/// How long the log waits for readers before it is emptied after an erasure, in
-/// milliseconds; it is tried again.
+/// How long the writer waits for readers before it truncates the write-ahead log after
+/// an erasure, in milliseconds; it retries later.
 pub const EMPTY_LOG_MS: u64 = 250;
-/// After so long without a write the log is folded into the database, in milliseconds.
+/// Idle time after which the writer checkpoints the write-ahead log, in milliseconds.
 pub const IDLE_MS: u64 = 200;
-/// The log is folded into the database once it has so many pages, busy or not.
+/// The writer checkpoints the write-ahead log once it has this many pages, even under
+/// load.
 pub const LOG_PAGES_MAX: i64 = 4_096;
-/// A log that a slow reader made larger than this is cut back to it, in bytes.
+/// SQLite truncates a larger write-ahead log to this size, in bytes.
 pub const LOG_BYTES_KEPT: u64 = 64 * 1024 * 1024;
-/// How often a database on a read-only file system is copied anew because another
-/// process wrote to it meanwhile.
+/// How often a database on a read-only file system is copied again because another
+/// process wrote to it during the copy.
 pub const COPY_TRIES_MAX: usize = 3;
-/// Every so many frames of a run, one is put into the index.
+/// Every n-th frame of a run gets a row in the index.
 pub const FRAMES_PER_MARK: u64 = 64;
 
-/// Deliveries that are over, and are kept of a webhook.
+/// Finished deliveries kept per webhook.
 pub const DELIVERIES_KEPT: usize = 1000;
 
-/// Most frames of which the writer remembers where their runs stand.
+/// Number of frames whose run heads the writer caches for sealing.
 pub const FRESH_HEADS_MAX: usize = 65_536;
 
-/// How long a transfer waits for others to let go of its source, in milliseconds.
+/// How long a transfer waits for other processes to close its source, in milliseconds.
 pub const TRANSFER_HOLD_MS: u64 = 1_000;
-/// A batch of a transfer takes no further row once it holds so many bytes.
+/// A transfer batch accepts no further row once it holds this many bytes.
 pub const TRANSFER_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Most rows in a batch of a transfer.
+/// Largest number of rows in a transfer batch.
 pub const TRANSFER_ROWS_MAX: usize = 4096;
-/// Rows that are asked for at once to be compared after a transfer.
+/// Page size of the comparison after a transfer, in rows.
 pub const TRANSFER_PAGE_ROWS: usize = 4096;
 
-/// Most rows that get their MACs in one transaction, where a store is given a key.
+/// Largest number of rows that get their MACs in one transaction when a store adopts a
+/// key.
 pub const ADOPT_ROWS_MAX: usize = 4096;
-/// Such a transaction takes no further row once it has read so many bytes.
+/// Such a transaction reads no further row once it has read this many bytes.
 pub const ADOPT_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Rows that a verification reads before it lets the writer of the same thread work.
+/// Rows that a verification reads before it yields to the writer on the same thread.
 pub const INSPECT_ROWS_AT_ONCE: usize = 64;
-/// How long a verification may stand still between two statements, in milliseconds.
+/// Longest pause of a verification between two statements, in milliseconds.
 pub const INSPECT_IDLE_MS: u64 = 600_000;
 
-/// Connections to a PostgreSQL database beside the writer's and the listener's.
+/// PostgreSQL connections in the pool, in addition to those of the writer and the
+/// listener.
 pub const POOL: usize = 4;
-/// How long a connection to a database may take, in milliseconds, where its URL
-/// says nothing of it.
+/// Connect timeout in milliseconds, unless the database URL sets one.
 pub const CONNECT_MS_MAX: u64 = 5_000;
-/// How long a database may take for an answer, in milliseconds. After that the
-/// connection is given up.
+/// Response timeout of a database in milliseconds. After it the connection is closed.
 pub const ANSWER_MS_MAX: u64 = 30_000;
-/// How long a lease may take to be renewed, in milliseconds, where a third of it is
-/// less.
+/// Shortest timeout for a lease renewal in milliseconds; otherwise a third of the
+/// lease.
 pub const RENEW_MS_MIN: u64 = 1_000;
-/// How long a transaction may stand still, in milliseconds: a node that does not
-/// go on loses it, and the rows that it holds.
+/// Idle timeout of a transaction in milliseconds: a stalled node loses its transaction
+/// and the row locks.
 pub const STANDSTILL_MS_MAX: u64 = 2_000;
-/// How long a statement waits for a row that another transaction holds, in
-/// milliseconds.
+/// How long a statement waits for a row lock, in milliseconds.
 pub const LOCK_MS_MAX: u64 = 15_000;
-/// After so long in silence a connection is asked whether it is there, in seconds.
+/// Idle time before the first TCP keepalive probe, in seconds.
 pub const KEEPALIVE_S: u64 = 10;
-/// How often a transaction is performed again because another was in its way.
+/// How often a transaction is retried after a conflict.
 pub const AGAIN_MAX: usize = 16;
-/// Statements that are kept prepared on a connection.
+/// Prepared statements cached per connection.
 pub const PREPARED_MAX: usize = 256;
-/// Notices of other nodes that wait to be taken; one more says nothing new.
+/// Capacity of the queue of notifications from other nodes. Further ones are dropped: a
+/// queued notification already causes a read.
 pub const NOTICES_MAX: usize = 64;
-/// How long a lost connection for notices stays away before it is tried again, in
-/// milliseconds.
+/// Delay before the listener reconnects, in milliseconds.
 pub const RECONNECT_MS: u64 = 500;
-/// Leases and keys whose time is over that are forgotten at once.
+/// Expired leases and keys deleted in one pass.
 pub const FORGOTTEN_MAX: usize = 1000;
-/// How often a node forgets some, in milliseconds.
+/// Interval between two such passes, in milliseconds.
 pub const FORGET_MS: u64 = 10_000;
-/// Frames of a run that are asked for at once.
+/// Frames of a run fetched per query.
 pub const FRAMES_AT_ONCE: usize = 256;
-/// Frames and entries that are asked for at once to be sealed.
+/// Frames and entries fetched per query when sealing.
 pub const SEAL_ROWS_AT_ONCE: usize = 10_000;

@@ -1,8 +1,8 @@
 //! A store in memory, for tests and the simulator.
 //!
-//! Every method answers at its first poll, and the same calls in the same order
-//! give the same answers: there is one lock, ordered maps and no clock of its
-//! own. Several handles on one store stand for several processes.
+//! Every method completes at its first poll, and the same calls in the same order give
+//! the same results: there is one lock, ordered maps and no clock of its own. Several
+//! handles on one store simulate several processes.
 
 mod append;
 mod claim;
@@ -33,16 +33,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
-/// Which safeguards hold. All of them, except in the simulator: it switches them
-/// off one by one to show that each is needed and that its checkers notice.
+/// The active safeguards: all of them, except in the simulator, which disables them one
+/// by one to show that each is needed and that its checkers notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Checks {
-    /// An append at a stale version is refused. Without it the frame is kept at
-    /// the ids the writer claims, so that readers see ids twice.
+    /// Refuses an append at a stale version. Without it the store keeps the frame at
+    /// the ids that the writer claims, so readers see ids twice.
     pub version: bool,
-    /// Only the owner appends, under its epoch.
+    /// Lets only the owner append, under its epoch.
     pub epoch: bool,
-    /// A second letter, or a second run, with the same key is dropped.
+    /// Drops a second message, or a second run, with the same key.
     pub dedupe: bool,
 }
 
@@ -52,12 +52,13 @@ impl Default for Checks {
     }
 }
 
-/// Journals in memory. A handle: `beside` gives another one on the same journals.
+/// Journals in memory. This is a handle: `beside` returns another one on the same
+/// journals.
 pub struct MemoryStore {
     shared: Arc<Shared>,
-    /// Changes this handle has made.
+    /// Changes made through this handle.
     own: AtomicU64,
-    /// Changes by other handles that a caller of `changed` was told of.
+    /// Changes by other handles that `changed` has already reported.
     told: AtomicU64,
 }
 
@@ -65,7 +66,7 @@ struct Shared {
     clock: Arc<dyn Clock>,
     checks: Checks,
     state: Mutex<State>,
-    /// Changes made by all handles.
+    /// Changes made through all handles.
     changes: watch::Sender<u64>,
 }
 
@@ -74,44 +75,45 @@ struct Shared {
 struct State {
     runs: BTreeMap<RunId, Record>,
     blobs: BTreeMap<Hash, Vec<u8>>,
-    /// Unread letters.
+    /// Unread messages.
     letters: BTreeMap<LetterId, Letter>,
     letters_posted: u64,
-    /// Every letter there was, by its key.
+    /// All messages ever posted, by key.
     letter_keys: BTreeMap<(RunId, String), LetterId>,
     counters: BTreeMap<String, i64>,
     /// Counters over windows, by name and length.
     windows: BTreeMap<(String, u64), Window>,
-    /// Every row there was, by the epoch it came with; none where it was removed.
+    /// All versions of each row by epoch; `None` marks a removal.
     registry: BTreeMap<(Kind, String), BTreeMap<u64, Option<Value>>>,
     entries: Vec<Recorded>,
-    /// Where each writer's chain of entries ends.
+    /// Last sequence number and hash of each writer's entry chain.
     chains: BTreeMap<NodeId, (u64, Hash)>,
     seals: Vec<Sealing>,
-    /// Every frame there is, in the order of appends.
+    /// All frames, in append order.
     order: Vec<Ordered>,
     keys: BTreeMap<String, KeyRow>,
-    /// What became of slots, by schedule and time.
+    /// Schedule slots, by schedule and time.
     slots: BTreeMap<(String, u64), Slot>,
-    /// What is sent to webhooks, by name.
+    /// Deliveries, by webhook.
     webhooks: BTreeMap<String, deliver::Posted>,
-    /// How many values a run took from another: by source, then taker.
+    /// Provenance edges: number of values by source run, then consumer run.
     takings: BTreeMap<(RunId, RunId), u64>,
-    /// What agents answered, newest first, each with its place over all agents.
+    /// Remembered outputs by agent, newest first, each with its number across all
+    /// agents.
     memos: BTreeMap<String, VecDeque<(u64, Memo)>>,
     memos_kept: u64,
-    /// When the lease of a node ends.
+    /// Lease expiry by node.
     leases: BTreeMap<NodeId, u64>,
 }
 
-/// A frame in the order of appends.
+/// A frame in append order.
 struct Ordered {
     run: RunId,
-    /// Its place among the run's frames.
+    /// Index among the frames of its run.
     frame: usize,
-    /// The run's version after it.
+    /// The run's version after this frame.
     version: u64,
-    /// The hash of its last event.
+    /// Hash of the last event.
     hash: Option<Hash>,
 }
 
@@ -121,7 +123,6 @@ struct KeyRow {
     expires_at_ms: u64,
 }
 
-/// One run.
 struct Record {
     workflow: String,
     workflow_version: Option<u64>,
@@ -146,15 +147,15 @@ impl MemoryStore {
         MemoryStore::with_checks(clock, Checks::default())
     }
 
-    /// An empty store with only some of the safeguards.
+    /// An empty store with some of the safeguards.
     pub fn with_checks(clock: Arc<dyn Clock>, checks: Checks) -> MemoryStore {
         let state = Mutex::new(State::default());
         let changes = watch::Sender::new(0);
         MemoryStore::on(Arc::new(Shared { clock, checks, state, changes }))
     }
 
-    /// Another handle on the same journals, as another process would have one:
-    /// what is written through one completes `changed` on the others.
+    /// Another handle on the same journals, as another process would have: a write
+    /// through one handle completes `changed` on the others.
     pub fn beside(&self) -> MemoryStore {
         MemoryStore::on(Arc::clone(&self.shared))
     }
@@ -245,15 +246,16 @@ impl Store for MemoryStore {
         Box::pin(async move { Ok(self.read(|state, now_ms| state.list(&filter, now_ms))) })
     }
 
-    /// Completes at the next change through another handle, however long that
-    /// takes: nothing can be missed here, so patience never ends.
+    /// Completes at the next change through another handle. It ignores the patience,
+    /// because this store cannot miss a change.
     fn changed(&self, _patience_ms: u64) -> Later<'_, ()> {
         Box::pin(async move {
             let told = self.told.load(Ordering::SeqCst);
             let mut changes = self.shared.changes.subscribe();
             loop {
                 let made = *changes.borrow_and_update();
-                // A change of this handle counts here first, so this never says too much.
+                // The handle counts its own change before the shared counter does, so
+                // the difference is never too large.
                 let by_others = made.saturating_sub(self.own.load(Ordering::SeqCst));
                 if by_others > told {
                     self.told.fetch_max(by_others, Ordering::SeqCst);

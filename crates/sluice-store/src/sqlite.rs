@@ -1,12 +1,11 @@
-//! A store in one SQLite file, for everything that runs on one machine.
+//! A store in one SQLite file, for one machine.
 //!
-//! One thread writes: it takes all that waits and commits it together, so that
-//! many runs share one wait for the disk. Readers have threads and connections
-//! of their own and never hold the writer up. Several processes may use one
-//! directory.
+//! One thread writes: it takes everything in its queue and commits it together, so that
+//! many runs share one disk sync. Readers have their own threads and connections and
+//! never block the writer. Several processes may use one directory.
 //!
-//! INVARIANT: an answer to a write is given after its commit, and a commit is on
-//! the disk (`synchronous=FULL`).
+//! INVARIANT: a write is acknowledged after its commit, and a commit is on disk
+//! (`synchronous=FULL`).
 
 mod adopt;
 mod append;
@@ -61,41 +60,39 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 use writer::{Work, Writer};
 
-/// The name of the database in its directory.
 const FILE: &str = "sluice.db";
 
-/// Journals in a SQLite file. Dropping it waits for its threads.
+/// Journals in a SQLite file. Dropping the store waits for its threads.
 pub struct SqliteStore {
-    // Declared before the writer, so closed before it: the last connection to
-    // close folds the log in, and a reader cannot.
+    // Declared before the writer, so dropped before it: the last connection to close
+    // checkpoints the log, and a read-only connection cannot.
     readers: Readers,
     writer: Writer,
     shared: Arc<Shared>,
-    /// Changes by others that a caller of `changed` was told of.
+    /// Changes by other processes that `changed` has already reported.
     told: AtomicU64,
 }
 
-/// What the threads of one store share.
+/// State shared by the threads of one store.
 struct Shared {
     clock: Arc<dyn Clock>,
     locks: Locks,
     commits: AtomicU64,
     appends: AtomicU64,
     writes: AtomicU64,
-    /// Transactions by how many writes they held.
+    /// Transactions by number of writes.
     batches: [AtomicU64; BATCH_SIZES],
-    /// Changes by other processes, as far as the writer has noticed.
+    /// Changes by other processes that the writer has noticed.
     foreign: watch::Sender<u64>,
     /// Callers that wait for such a change.
     waiting: AtomicUsize,
-    /// What was written here lately.
+    /// Recently written run heads.
     fresh: Mutex<Fresh>,
-    /// What is authenticated with.
     keys: Keys,
 }
 
 impl SqliteStore {
-    /// Opens `sluice.db` in `dir`, and makes both where they are missing.
+    /// Opens `sluice.db` in `dir`, and creates both if they are missing.
     pub fn open(dir: &Path, clock: Arc<dyn Clock>) -> Result<SqliteStore, OpenError> {
         let file = dir.join(FILE);
         connect::directory(dir)?;
@@ -112,8 +109,8 @@ impl SqliteStore {
         Ok(SqliteStore { readers, writer, shared, told: AtomicU64::new(0) })
     }
 
-    /// Opens `sluice.db` in `dir` only to read it, also on a read-only file system.
-    /// Nothing is made or brought up to date, and every write is refused.
+    /// Opens `sluice.db` in `dir` read-only, also on a read-only file system. Creates
+    /// and migrates nothing, and refuses every write.
     pub fn open_read_only(dir: &Path, clock: Arc<dyn Clock>) -> Result<SqliteStore, OpenError> {
         let file = dir.join(FILE);
         let open = || -> Result<SqliteStore, OpenError> {
@@ -227,7 +224,7 @@ impl Store for SqliteStore {
         }
     }
 
-    /// Patience below `limits::LOOK_MS` is taken as that.
+    /// Uses `limits::LOOK_MS` instead of a shorter patience.
     fn changed(&self, _patience_ms: u64) -> Later<'_, ()> {
         Box::pin(async move {
             let told = self.told.load(Ordering::SeqCst);
@@ -245,12 +242,12 @@ impl Store for SqliteStore {
     }
 }
 
-/// Someone waits for changes by other processes, until this is dropped.
+/// Counts a caller of `changed` until it is dropped.
 struct Waiting<'a>(&'a Shared);
 
 impl Waiting<'_> {
     fn begin(store: &SqliteStore) -> Waiting<'_> {
-        // The writer looks by itself while someone waits; only the first wakes it.
+        // The writer polls while a caller waits; only the first caller must wake it.
         if store.shared.waiting.fetch_add(1, Ordering::SeqCst) == 0 {
             store.writer.look();
         }

@@ -1,9 +1,9 @@
-//! What it means that a run has some text in it, for every store alike.
+//! Text search over runs, the same in every store.
 
 use sluice_core::run::id::RunId;
 
-/// The ids that begin with a text: the least and the greatest. None where no id
-/// can. The text must say more than `run_`, which is in every id.
+/// The smallest and the greatest run id that begin with a text, or `None` if no id can.
+/// The text must contain more than `run_`, the prefix of every id.
 pub(crate) fn ids_beginning(text: &str) -> Option<(RunId, RunId)> {
     let text = text.to_ascii_lowercase();
     let digits = text.strip_prefix("run_").unwrap_or(&text);
@@ -16,7 +16,7 @@ pub(crate) fn ids_beginning(text: &str) -> Option<(RunId, RunId)> {
     Some((RunId(least), RunId(least | open)))
 }
 
-/// Whether a text is in another one. Letters of ASCII count in either case.
+/// ASCII case-insensitive substring search.
 pub(crate) fn is_in(text: &str, whole: &str) -> bool {
     whole.to_ascii_lowercase().contains(&text.to_ascii_lowercase())
 }

@@ -1,18 +1,16 @@
-//! A sum over a window of time, kept in slices.
+//! A sum over a sliding time window, kept in slices.
 //!
-//! A slice is a sixtieth of the window. One that reaches into the window counts
-//! in full, so the sum is never less than what truly lies in the window: with a
-//! bound on the sum, no window holds more than the bound, wherever it begins.
+//! A slice is a sixtieth of the window. A slice that overlaps the window is included in
+//! full, so the sum is never too small: with a bound on the sum, no window of that
+//! length exceeds the bound, wherever it begins.
 //!
-//! INVARIANT: slices are in order of time and only the newest one changes. A
-//! clock that goes back adds to the newest slice until it has caught up.
+//! INVARIANT: slices are in chronological order and only the newest one changes. When
+//! the clock goes back, additions go to the newest slice until the clock has caught up.
 
 use std::collections::VecDeque;
 
-/// Slices in a window.
 const SLICES: u64 = 60;
 
-/// The sum over one window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Window {
     window_ms: u64,
@@ -20,23 +18,23 @@ pub(crate) struct Window {
     slices: VecDeque<Slice>,
 }
 
-/// What was added within a sixtieth of the window.
+/// The amount added within a sixtieth of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Slice {
-    /// Which: its beginning divided by its width.
+    /// Start of the slice divided by its width.
     pub(crate) number: u64,
     pub(crate) count: i64,
 }
 
 impl Window {
-    /// From slices in order. A window of no length is taken as one millisecond.
+    /// From slices in order. A window of zero length becomes one millisecond.
     pub(crate) fn new(window_ms: u64, slices: impl IntoIterator<Item = Slice>) -> Window {
         let window_ms = window_ms.max(1);
         let width_ms = (window_ms / SLICES).max(1);
         Window { window_ms, width_ms, slices: slices.into_iter().collect() }
     }
 
-    /// What lies in the window that ends now.
+    /// The sum over the window that ends now.
     pub(crate) fn sum(&self, now_ms: u64) -> i64 {
         let oldest = self.oldest(now_ms);
         let counted = self.slices.iter().rev().take_while(|slice| slice.number >= oldest);
@@ -59,12 +57,12 @@ impl Window {
         self.slices.back().copied()
     }
 
-    /// Every slice, in order of time.
+    /// Every slice, in chronological order.
     pub(crate) fn slices(&self) -> impl Iterator<Item = Slice> {
         self.slices.iter().copied()
     }
 
-    /// Takes the additions back that came after `newest` was the newest.
+    /// Undoes the additions made since `newest` was the newest slice.
     pub(crate) fn restore(&mut self, newest: Option<Slice>) {
         let is_later = |slice: &mut Slice| newest.is_none_or(|kept| slice.number > kept.number);
         while self.slices.pop_back_if(is_later).is_some() {}
@@ -73,8 +71,8 @@ impl Window {
         }
     }
 
-    /// Drops the slices that have left the window. Answers the number of the
-    /// oldest that has not, if any were dropped.
+    /// Drops the slices that have left the window. Returns the number of the oldest
+    /// remaining slice if any were dropped.
     pub(crate) fn prune(&mut self, now_ms: u64) -> Option<u64> {
         let oldest = self.oldest(now_ms);
         let held = self.slices.len();
@@ -82,7 +80,7 @@ impl Window {
         (self.slices.len() < held).then_some(oldest)
     }
 
-    /// The number of the slice that the window's first millisecond lies in.
+    /// The number of the slice that contains the window's first millisecond.
     fn oldest(&self, now_ms: u64) -> u64 {
         (self.moment(now_ms).saturating_add(1)).saturating_sub(self.window_ms) / self.width_ms
     }

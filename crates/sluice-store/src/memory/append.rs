@@ -1,4 +1,4 @@
-//! Appends and letters.
+//! Appends and messages.
 
 use super::{Checks, KeyRow, Ordered, Record, State};
 use sluice_core::port::store::{
@@ -25,8 +25,8 @@ impl State {
         Appended::Done { counts }
     }
 
-    /// A run that exists was created from the same inputs if the fingerprints agree;
-    /// without a key on either side only a repeated call can name the same id.
+    /// An existing run has the same inputs if the fingerprints are equal. Without a key
+    /// on either side only a repeated call can name the same id.
     fn refuse_create(
         &self,
         checks: Checks,
@@ -54,7 +54,7 @@ impl State {
         (append.after != 0).then_some(Appended::Conflict)
     }
 
-    /// The run that a key stands for now.
+    /// The unexpired row of an idempotency key.
     fn used(&self, key: &Key, now_ms: u64) -> Option<&KeyRow> {
         let fresh = |name: &String| self.keys.get(name).filter(|row| row.expires_at_ms > now_ms);
         let former = || fresh(key.former.as_ref()?);
@@ -165,7 +165,7 @@ impl State {
 }
 
 impl Record {
-    /// Makes a run that nobody owns due at once.
+    /// Makes a run without an owner due at once.
     fn wake(&mut self, now_ms: u64) {
         if self.owner.is_none() {
             self.due_at_ms = Some(self.due_at_ms.map_or(now_ms, |due| due.min(now_ms)));

@@ -1,4 +1,4 @@
-//! Who owns which run.
+//! Ownership of runs.
 
 use super::{Record, State};
 use crate::limits::CLAIM_MAX;

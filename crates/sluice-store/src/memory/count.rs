@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 impl State {
-    /// The first guard that refuses. Guards on one counter see each other.
+    /// The first guard that refuses. Guards on the same counter see each other's
+    /// changes.
     pub(super) fn refuse_guards(&self, guards: &[Guard], now_ms: u64) -> Option<Appended> {
         let mut counted: BTreeMap<(Name<'_>, Option<u64>), i64> = BTreeMap::new();
         for guard in guards {
@@ -28,7 +29,7 @@ impl State {
         None
     }
 
-    /// Applies guards that do not refuse, and answers what their counters are then.
+    /// Applies the guards, which must not refuse, and returns the counters after that.
     pub(super) fn count(&mut self, guards: &[Guard], now_ms: u64) -> Vec<i64> {
         for guard in guards.iter().filter(|guard| guard.delta != 0) {
             match guard.window_ms {

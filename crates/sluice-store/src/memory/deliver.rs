@@ -1,4 +1,4 @@
-//! What is sent to webhooks.
+//! Webhook deliveries.
 
 use super::{MemoryStore, State};
 use crate::limits::DELIVERIES_KEPT;
@@ -7,11 +7,11 @@ use sluice_core::port::store::Answer;
 use sluice_core::run::id::RunId;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is known of one webhook.
+/// State of one webhook.
 #[derive(Default)]
 pub(super) struct Posted {
     place: Option<u64>,
-    /// The number of the last delivery.
+    /// Number of the last delivery.
     last: u64,
     by_number: BTreeMap<u64, Delivery>,
     events: BTreeSet<(RunId, u64)>,

@@ -1,4 +1,4 @@
-//! Every journal at once.
+//! The feed over all journals.
 
 use super::{MemoryStore, State};
 use crate::limits::FEED_FRAMES_MAX;

@@ -1,4 +1,4 @@
-//! The ledger's side of the port, and the registry.
+//! The `Ledger` port: counters, registry, entries, seals, remembered outputs, erasure.
 
 use super::{MemoryStore, State};
 use crate::REGISTRY;
@@ -61,7 +61,7 @@ impl Ledger for MemoryStore {
 }
 
 impl State {
-    /// Keeps an answer, and lets go of the oldest of the same agent.
+    /// Stores a remembered output and deletes the agent's oldest ones beyond the limit.
     pub(super) fn keep(&mut self, memo: Memo) {
         self.memos_kept += 1;
         let kept = self.memos.entry(memo.agent.clone()).or_default();
@@ -79,7 +79,7 @@ impl State {
         u64::try_from(count).unwrap_or(0)
     }
 
-    /// Puts rows, then removes some: of two about the same row the last one counts.
+    /// Puts rows, then removes rows: the last change to a row wins.
     fn change(&mut self, change: Change) -> Changed {
         let epoch = self.epoch();
         if change.expect.is_some_and(|expected| expected != epoch) {

@@ -1,4 +1,4 @@
-//! Everything that changes nothing.
+//! Read-only queries.
 
 use super::{Record, State};
 use crate::limits::LETTERS_MAX;
@@ -78,7 +78,7 @@ impl State {
 }
 
 impl Record {
-    /// Whether a text is in what is known of the run.
+    /// Whether the id, workflow or initiator contains a text.
     fn has(&self, run: RunId, text: &str) -> bool {
         let ids = text::ids_beginning(text);
         text::is_in(text, &self.workflow)

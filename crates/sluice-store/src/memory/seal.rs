@@ -1,4 +1,4 @@
-//! Entries, seals, and what seals have not covered yet.
+//! Entries, seals, and what no seal covers yet.
 
 use super::State;
 use crate::limits::{ENTRIES_MAX, SEAL_ROWS_MAX, SEALS_MAX};
@@ -11,7 +11,7 @@ use sluice_core::run::id::RunId;
 use std::collections::BTreeMap;
 
 impl State {
-    /// Adds entries to the chain of a writer.
+    /// Appends entries to a writer's chain.
     pub(super) fn record(&mut self, writer: NodeId, entries: &[Entry]) {
         for entry in entries {
             let (last, prev) = self.chains.get(&writer).copied().unwrap_or((0, START));
@@ -118,7 +118,7 @@ impl State {
     }
 }
 
-/// What comes after a place, where places count from 1.
+/// The items after a position; positions start at 1.
 pub(super) fn tail<T>(all: &[T], after: u64) -> std::slice::Iter<'_, T> {
     let after = usize::try_from(after).unwrap_or(usize::MAX);
     all.get(after..).unwrap_or_default().iter()

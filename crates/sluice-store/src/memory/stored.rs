@@ -1,5 +1,5 @@
-//! Everything there is at one moment, for a verification. All of it is authentic: no
-//! other process can write here.
+//! Reads everything stored at one moment, for a verification. All of it is authentic,
+//! since no other process can write to this memory.
 
 use super::{MemoryStore, Record, State};
 use sluice_core::port::inspect::{Each, FrameAt, Inspect, RowVersion, Stored, StoredRun};
@@ -24,7 +24,7 @@ impl Inspect for MemoryStore {
 }
 
 impl State {
-    /// Seals, entries and versions.
+    /// Seals, entries and registry rows.
     fn evidence(&self, each: &mut Each) {
         for seal in &self.seals {
             let (text, leaves) = (seal.text.clone(), seal.leaves.clone());
@@ -43,12 +43,12 @@ impl State {
             };
             versions.extend(history.iter().map(version));
         }
-        // Kinds are sorted by their names.
+        // Kinds are sorted by name, as in the other stores.
         versions.sort_by(|one, other| (&one.kind, &one.name).cmp(&(&other.kind, &other.name)));
         versions.into_iter().map(Stored::Version).for_each(each);
     }
 
-    /// Keys and slots.
+    /// Idempotency keys and schedule slots.
     fn triggers(&self, each: &mut Each) {
         for (key, row) in &self.keys {
             let (key, run, fingerprint) = (key.clone(), row.run, row.fingerprint);
@@ -75,7 +75,7 @@ impl State {
         }
     }
 
-    /// Counters and takings.
+    /// Counters and provenance edges.
     fn figures(&self, each: &mut Each) {
         for (name, count) in &self.counters {
             each(Stored::Count { name: name.clone(), count: *count });
@@ -85,7 +85,7 @@ impl State {
         }
     }
 
-    /// Blobs that are not what their hashes say, and where frames are.
+    /// Blobs that do not match their hash, and the positions of frames.
     fn places(&self, each: &mut Each) {
         let foreign = self.blobs.iter().filter(|(hash, body)| Hash::of(body) != **hash);
         foreign.map(|(hash, _)| Stored::ForeignBlob(*hash)).for_each(&mut *each);

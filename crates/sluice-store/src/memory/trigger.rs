@@ -1,4 +1,4 @@
-//! Slots of schedules, and which runs took values from which.
+//! Schedule slots and provenance edges between runs.
 
 use super::{MemoryStore, State};
 use sluice_core::limits::SLOTS_KEPT;
@@ -74,7 +74,7 @@ impl State {
         true
     }
 
-    /// Keeps what a run has taken by now.
+    /// Stores how many values a run has consumed so far from each source.
     pub(super) fn keep_takings(&mut self, taker: RunId, takings: &[Taking]) {
         for taking in takings {
             match taking.values {

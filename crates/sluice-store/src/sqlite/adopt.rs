@@ -1,7 +1,7 @@
-//! A store that gets a key.
+//! Adoption of a MAC key by an existing store.
 //!
-//! What is there from before keys has no MACs. It is given them table by table, in
-//! batches of bounded size, and marked at the end.
+//! Rows from before the key have no MACs. The writer adds them table by table, in
+//! bounded batches, and marks the store at the end.
 
 use super::SqliteStore;
 use super::fault::Fault;
@@ -51,8 +51,8 @@ impl Keyed for SqliteStore {
     }
 }
 
-/// What the store is. A process that adopts it at the same time marks it before it
-/// writes anything, so what was written is looked for before the mark.
+/// Reads the mark of the store. A process that adopts a key at the same time writes the
+/// mark before any other row, so rows are checked before the mark.
 pub(super) fn find(connection: &Connection) -> Result<Condition, rusqlite::Error> {
     let mut unmarked = Condition::Empty;
     for table in TABLES {
@@ -66,15 +66,15 @@ pub(super) fn find(connection: &Connection) -> Result<Condition, rusqlite::Error
     Ok(Condition::of(marks.collect::<Result<_, _>>()?, unmarked))
 }
 
-/// Marks the store. Snapshots are made again from journals that are authentic.
+/// Marks the store. Deletes all snapshots: they are made again from authentic journals.
 fn put(work: &mut Work<'_>, mark: &[u8]) -> Result<(), Fault> {
     work.connection.execute("DELETE FROM snapshot", [])?;
     work.connection.execute("INSERT OR REPLACE INTO authentic VALUES (1, ?1)", params![mark])?;
     Ok(())
 }
 
-/// Gives MACs to the rows after a key, as many as go together. Answers the last of
-/// them; nothing where there are no more.
+/// Adds MACs to the next batch of rows after a key. Returns the last key of the batch,
+/// or `None` at the end of the table.
 fn batch(
     work: &mut Work<'_>,
     (key, doubts): &(MacKey, Doubts),
@@ -91,7 +91,7 @@ fn batch(
         let row = cells(table, row)?;
         bytes += row.iter().map(Cell::bytes).sum::<usize>();
         last = Some(table.key_of(&row));
-        // The last column of each of these tables.
+        // The MAC is the last column of each of these tables.
         let has = row.last();
         if let Some(mac) = adopted(key, doubts, table, &row).map(Cell::Bytes)
             && has != Some(&mac)
@@ -107,7 +107,7 @@ fn batch(
     Ok(last)
 }
 
-/// A MAC for the row that a key tells apart.
+/// Sets the MAC of the row with a key.
 fn update(table: Table) -> &'static str {
     match table {
         Table::Frame => "UPDATE frame SET mac = ?1 WHERE seq = ?2",

@@ -1,4 +1,4 @@
-//! One append.
+//! Appends.
 
 use super::column::{int, node_bytes, run_bytes, run_id, uint};
 use super::fault::Fault;
@@ -14,8 +14,8 @@ use sluice_core::port::store::{Append, Appended, Create, Hash, Head, Hold, Key};
 use sluice_core::run::id::RunId;
 use sluice_core::run::status::RunStatus;
 
-/// Checks everything before it writes anything, so that a refusal leaves nothing
-/// behind in the transaction it shares with others.
+/// Checks everything before it writes anything, so that a refusal leaves nothing in the
+/// transaction it shares with other writes.
 pub(super) fn append(
     work: &mut Work<'_>,
     append: &Append,
@@ -44,8 +44,8 @@ pub(super) fn append(
     Ok(Appended::Done { counts })
 }
 
-/// A run that exists was created from the same inputs if the fingerprints agree;
-/// without a key on either side only a repeated call can name the same id.
+/// An existing run has the same inputs if the fingerprints are equal. Without a key on
+/// either side only a repeated call can name the same id.
 fn refuse_create(
     work: &Work<'_>,
     append: &Append,
@@ -70,7 +70,7 @@ fn refuse_create(
     Ok((append.after != 0).then_some(Appended::Conflict))
 }
 
-/// The run that a key stands for now, and whether it has the same fingerprint.
+/// The run of an unexpired idempotency key, and whether it has the same fingerprint.
 fn used(work: &Work<'_>, key: &Key) -> Result<Option<(RunId, bool)>, Fault> {
     let sql = "SELECT run, fingerprint, expires_at, mac FROM key
                WHERE key = ?1 AND expires_at > ?2";
@@ -131,7 +131,7 @@ fn insert_run(
     Ok(Known { num, owner: Some(append.node), epoch: 1, version: 0, seq: 0, frames: 0 })
 }
 
-/// Keeps the key, and forgets a few whose time is over, so that they do not pile up.
+/// Stores the key, and deletes a few expired ones so that they do not accumulate.
 fn insert_key(work: &Work<'_>, append: &Append, key: &Key, mac: &[u8]) -> Result<(), Fault> {
     let sql = "DELETE FROM key WHERE key IN
                (SELECT key FROM key WHERE expires_at <= ?1 ORDER BY expires_at LIMIT 4)";
@@ -183,7 +183,7 @@ fn write(
     entry::record(work, append.node, &append.entries)
 }
 
-/// Adds the frame to the run's chain.
+/// Appends the frame to the run's chain.
 fn write_frame(
     work: &mut Work<'_>,
     append: &Append,
@@ -207,7 +207,7 @@ fn write_frame(
         work.written.push(Written { seq, run: append.run, version, hash });
     }
     let after = Known { version, seq, frames: before.frames + 1, ..before };
-    // The version is compared again, in the database itself.
+    // The database compares the version again, in case the cache is wrong.
     let sql = "UPDATE tip SET version = ?1, seq = ?2, frames = ?3 WHERE run = ?4 AND version = ?5";
     let values = [int(version), seq, int(after.frames), after.num, int(append.after)];
     if work.connection.prepare_cached(sql)?.execute(values)? != 1 {
@@ -234,8 +234,8 @@ fn write_head(work: &Work<'_>, after: &mut Known, head: &Head) -> Result<(), Fau
         head.asks,
         after.num,
     ])?;
-    // A letter that came while the writer was letting go must not lie until someone
-    // looks by chance.
+    // A message that arrived before this release must make the run due, or it would
+    // wait until another event wakes the run.
     if after.owner.is_none() && letter::is_waiting(work, after.num)? {
         letter::wake(work, after.num)?;
     }

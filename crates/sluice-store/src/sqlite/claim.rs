@@ -1,4 +1,4 @@
-//! Leases, and who owns which run.
+//! Leases and ownership of runs.
 
 use super::column::{int, node_bytes, node_id, run_bytes, run_id, uint};
 use super::fault::Fault;
@@ -10,7 +10,7 @@ use sluice_core::port::store::{Claim, NodeId, Taken};
 use sluice_core::run::id::RunId;
 
 pub(super) fn renew(work: &mut Work<'_>, node: NodeId, ttl_ms: u64) -> Result<(), Fault> {
-    // Before the lease is there to be seen.
+    // Locked before the lease is visible to other nodes.
     work.locks.hold(node).map_err(|e| Fault::World(format!("the node's lock file: {e}")))?;
     let sql = "DELETE FROM node WHERE ends_at <= ?1";
     work.connection.prepare_cached(sql)?.execute([int(work.now_ms)])?;
@@ -27,7 +27,7 @@ pub(super) fn leave(work: &mut Work<'_>, node: NodeId) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Whether a node has a lease, and a process.
+/// Whether a node has a lease and a running process.
 pub(super) fn is_live(
     connection: &Connection,
     locks: &Locks,
@@ -39,7 +39,7 @@ pub(super) fn is_live(
     Ok(leased && locks.is_held(node))
 }
 
-/// First what dead nodes were doing, then what is due, oldest first.
+/// Claims the runs of dead nodes first, then due runs, oldest first.
 pub(super) fn claim(
     work: &mut Work<'_>,
     node: NodeId,
@@ -73,11 +73,10 @@ pub(super) fn take(work: &mut Work<'_>, run: RunId, node: NodeId) -> Result<Take
     Ok(Taken::Done(give(work, run, known.epoch, known.owner, node)?))
 }
 
-/// A run to take: its id, the epoch it is at, and who owned it.
+/// A run to claim: its id, current epoch and former owner.
 type Free = (RunId, u64, Option<NodeId>);
 
-/// The next node that owns runs. One step into the index per node, however many
-/// runs each has.
+/// The next node that owns runs. One index lookup per node, however many runs it owns.
 fn next_owner(connection: &Connection, after: &[u8]) -> Result<Option<NodeId>, Fault> {
     let sql = "SELECT owner FROM run WHERE owner > ?1 ORDER BY owner LIMIT 1";
     let mut statement = connection.prepare_cached(sql)?;

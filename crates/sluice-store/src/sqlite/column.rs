@@ -1,4 +1,4 @@
-//! How our values lie in columns.
+//! Conversions between our types and SQLite columns.
 
 use super::fault::Fault;
 use sluice_core::choice;
@@ -6,7 +6,7 @@ use sluice_core::port::store::NodeId;
 use sluice_core::run::id::RunId;
 use sluice_core::run::status::RunStatus;
 
-/// A count or a time. SQLite's integers have a sign; nothing real comes near it.
+/// A count or a time. SQLite integers are signed; no real value is too large.
 pub(super) fn int(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
@@ -16,7 +16,7 @@ pub(super) fn uint(value: i64) -> u64 {
     u64::try_from(value).unwrap_or(0)
 }
 
-/// Bytes that sort as the id does.
+/// Bytes in the sort order of the id.
 pub(super) fn run_bytes(run: RunId) -> [u8; 16] {
     run.0.to_be_bytes()
 }
@@ -26,7 +26,7 @@ pub(super) fn run_id(bytes: [u8; 16]) -> RunId {
     RunId(u128::from_be_bytes(bytes))
 }
 
-/// Bytes that sort as the id does.
+/// Bytes in the sort order of the id.
 pub(super) fn node_bytes(node: NodeId) -> [u8; 16] {
     node.0.to_be_bytes()
 }

@@ -1,4 +1,4 @@
-//! Opens the database file and sets its connections up.
+//! Opens the database file and configures its connections.
 
 use super::fault::describe;
 use super::migrate::migrate;
@@ -14,55 +14,55 @@ use std::time::{Duration, Instant};
 /// A store that could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The directory cannot be made or used.
+    /// The directory cannot be created or used.
     #[error("{} cannot be used as a directory for the store", path.display())]
     Directory {
-        /// Where the store was to be.
+        /// The directory of the store.
         path: PathBuf,
         /// Why not.
         #[source]
         source: std::io::Error,
     },
-    /// The directory or the file may not be written.
+    /// The directory or the file is not writable.
     #[error("{} is read-only", path.display())]
     ReadOnly {
         /// The database file.
         path: PathBuf,
     },
-    /// A later version of this program has changed the schema.
+    /// A later version of Sluice has changed the schema.
     #[error(
         "the database was made by a newer Sluice: its schema is {found}, this one knows {known}"
     )]
     Newer {
-        /// The file's schema.
+        /// The schema of the file.
         found: usize,
-        /// The newest schema known here.
+        /// The newest schema that this version supports.
         known: usize,
     },
-    /// An earlier version made it, and it is opened only to be read.
+    /// An earlier version of Sluice wrote it, and a read-only open does not migrate.
     #[error("the schema of the database is {found}; this Sluice reads {known}")]
     Older {
-        /// The file's schema.
+        /// The schema of the file.
         found: usize,
-        /// The schema that is read here.
+        /// The schema that this version reads.
         known: usize,
     },
-    /// A migration that was applied is not the one this program has.
+    /// An applied migration differs from the one in this version.
     #[error("migration {number} of the database is not the one this Sluice has")]
     Altered {
-        /// Which.
+        /// Number of the migration.
         number: i64,
     },
-    /// The file is no database, or a broken one.
+    /// The file is not a database, or is damaged.
     #[error("{} is damaged or not a database of Sluice", path.display())]
     Damaged {
         /// The database file.
         path: PathBuf,
     },
-    /// The system gives the store no thread.
+    /// The operating system refused to start a thread.
     #[error("the system gives no thread to read and write the database on: {0}")]
     NoThread(std::io::Error),
-    /// Anything else.
+    /// Any other error.
     #[error("the database cannot be opened: {0}")]
     Failed(String),
 }
@@ -80,7 +80,7 @@ impl From<rusqlite::Error> for OpenError {
 }
 
 impl OpenError {
-    /// Says which file it is about.
+    /// Adds the path to the error.
     pub(super) fn of(self, file: &Path) -> OpenError {
         match self {
             OpenError::ReadOnly { .. } => OpenError::ReadOnly { path: file.to_owned() },
@@ -90,7 +90,8 @@ impl OpenError {
     }
 }
 
-/// Makes the directory, for its owner alone. One that exists stays as it is.
+/// Creates the directory with access for its owner only. An existing one stays
+/// unchanged.
 pub(super) fn directory(path: &Path) -> Result<(), OpenError> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
@@ -100,11 +101,11 @@ pub(super) fn directory(path: &Path) -> Result<(), OpenError> {
     builder.create(path).map_err(failed)
 }
 
-/// Makes the database file where it is missing, and has it and its log be readable by
-/// their owner alone, also in a directory that another program made. SQLite gives the
-/// log the permissions of the database.
+/// Creates the database file if it is missing, and restricts it and its log to their
+/// owner, also in a directory that another program created. SQLite gives the log the
+/// permissions of the database.
 pub(super) fn private(file: &Path) {
-    // SQLite says what is wrong where no file can be made.
+    // If the file cannot be created, SQLite reports why.
     let _ = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
     for end in ["", "-wal", "-shm"] {
         let mut path = file.as_os_str().to_owned();
@@ -113,8 +114,8 @@ pub(super) fn private(file: &Path) {
     }
 }
 
-/// Takes a file's permissions from everyone but its owner. A process that does not own
-/// the file cannot, and uses it as it is.
+/// Removes the permissions of everyone but the owner. A process that does not own the
+/// file cannot do that, and uses the file unchanged.
 fn narrow(path: &Path) {
     let Ok(metadata) = std::fs::metadata(path) else { return };
     let mode = metadata.permissions().mode();
@@ -123,7 +124,7 @@ fn narrow(path: &Path) {
     }
 }
 
-/// The connection that writes, on a database brought up to date.
+/// The connection that writes, on a migrated database.
 pub(super) fn writer(file: &Path) -> Result<Connection, OpenError> {
     let connection = Connection::open(file)?;
     if connection.is_readonly("main")? {
@@ -132,13 +133,14 @@ pub(super) fn writer(file: &Path) -> Result<Connection, OpenError> {
     connection.busy_timeout(Duration::from_millis(BUSY_MS))?;
     write_ahead(&connection)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
-    // What is deleted or moved is overwritten: an erasure leaves nothing in free space.
+    // Overwrite deleted or moved content, so that an erasure leaves nothing in free
+    // space.
     connection.pragma_update(None, "secure_delete", true)?;
-    // The writer folds the log in by itself, when it has time.
+    // The writer runs checkpoints itself, when it is idle.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update(None, "journal_size_limit", LOG_BYTES_KEPT.to_string())?;
-    // Negative means KiB. Pages at the ends of tables are hot; the rest is left to
-    // the system's own cache.
+    // Negative means KiB. Pages at the ends of tables are hot; the operating system's
+    // cache holds the rest.
     connection.pragma_update(None, "cache_size", -8192)?;
     settled_plans(&connection)?;
     connection.set_prepared_statement_cache_capacity(64);
@@ -152,7 +154,7 @@ pub(super) fn reader(file: &Path) -> Result<Connection, OpenError> {
     set_up_reader(Connection::open_with_flags(file, flags)?)
 }
 
-/// The same for a file that no process writes to: neither its log nor locks are used.
+/// The same for a file that no process writes to: uses neither its log nor locks.
 pub(super) fn immutable_reader(file: &Path) -> Result<Connection, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_NO_MUTEX

@@ -1,8 +1,8 @@
-//! Counters as they are in the transaction under way.
+//! Counters as of the current transaction.
 //!
-//! Every governed append changes about ten of them, most of them shared by many
-//! runs. So guards work on numbers in memory, and each counter that changed is
-//! written once, at the end of the transaction, however many appends changed it.
+//! A governed append changes about ten counters, most of them shared by many runs. So
+//! guards work on cached numbers, and each changed counter is written once, at the end
+//! of the transaction.
 
 use super::column::{int, uint};
 use super::fault::Fault;
@@ -15,47 +15,45 @@ use sluice_govern::account::{CounterName, Name};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Lists of guards that are told apart by their length. Longer ones are rare.
+/// Guard lists up to this length have their own entry in `positions`; longer ones
+/// share.
 const SHAPES: usize = 32;
 
-/// The counters that are remembered.
+/// The cached counters.
 #[derive(Default)]
 pub(super) struct Counters {
     slots: Vec<Slot>,
-    /// Where plain counters are.
+    /// Indices of plain counters.
     plain: HashMap<Arc<str>, usize>,
-    /// Where counters over windows are. Few have more than one window.
+    /// Indices of counters over windows. Few counters have more than one window.
     windows: HashMap<Arc<str>, Vec<usize>>,
-    /// Slots that were changed and are not written yet.
+    /// Indices of counters that changed and are not written yet.
     changed: Vec<usize>,
-    /// Where the counters of guards were, by how many guards there were: the next
-    /// append with as many is mostly of the same kind, on the same counters in the
-    /// same order.
+    /// Indices of the counters of the last guard list of each length: the next append
+    /// with as many guards usually names the same counters in the same order.
     places: [Vec<usize>; SHAPES],
-    /// What the guards under way have changed, oldest first.
+    /// Changes by the current guards, oldest first.
     undo: Vec<Before>,
 }
 
-/// One counter.
 struct Slot {
     name: Arc<str>,
-    /// The same, as guards have it.
+    /// The name in the form that guards have.
     parts: CounterName,
-    /// What it is; for a window, what it is at `at_ms`.
+    /// Current value; for a window, the value at `at_ms`.
     count: i64,
     window: Option<Kept>,
     is_changed: bool,
 }
 
-/// A counter over a window.
 struct Kept {
     window_ms: u64,
     window: Window,
-    /// Time stands still in a transaction, so one sum serves all its guards.
+    /// The clock is read once per transaction, so one sum serves all its guards.
     at_ms: Option<u64>,
 }
 
-/// What a slot was before a guard changed it.
+/// The value of a counter before a guard changed it.
 struct Before {
     at: usize,
     count: i64,
@@ -63,7 +61,7 @@ struct Before {
 }
 
 impl Counters {
-    /// Applies all guards, or none and says which refused.
+    /// Applies all guards, or none if one of them refuses.
     pub(super) fn guard(
         &mut self,
         connection: &Connection,
@@ -92,7 +90,7 @@ impl Counters {
         Ok(Ok(places.map(|at| self.slots[*at].count).collect()))
     }
 
-    /// A plain counter. One that was never changed is zero.
+    /// A plain counter; zero if it was never changed.
     pub(super) fn count(&mut self, connection: &Connection, name: &str) -> Result<i64, Fault> {
         let at = self.find(connection, &name.into(), None)?;
         Ok(self.slots[at].count)
@@ -111,7 +109,7 @@ impl Counters {
         Ok(())
     }
 
-    /// Writes what was changed, by name, so that neighbours share pages.
+    /// Writes the changed counters in name order, so that neighbours share pages.
     pub(super) fn write(&mut self, connection: &Connection, now_ms: u64) -> Result<(), Fault> {
         if !self.changed.is_empty() {
             let sql = "INSERT INTO counter VALUES (?1, ?2)
@@ -128,15 +126,15 @@ impl Counters {
                 }
             }
         }
-        // Full is rare. Starting over is simpler than keeping an order.
+        // A full cache is rare. Starting over is simpler than tracking usage.
         if self.slots.len() >= REMEMBERED_MAX {
             *self = Counters::default();
         }
         Ok(())
     }
 
-    /// Where the counter of a guard is: where that of another append's guard was,
-    /// or found by its name.
+    /// The index of a guard's counter: first the index used by the last guard list of
+    /// the same length, then a lookup by name.
     fn look(
         &mut self,
         connection: &Connection,
@@ -157,7 +155,7 @@ impl Counters {
             None => self.find(connection, &guard.counter, guard.window_ms)?,
         };
         if guard.counter.number().is_some() {
-            // The next one is found by its number.
+            // Keep the numbered name, so that the next lookup compares numbers.
             self.slots[at].parts = guard.counter.clone();
         }
         match self.places[shape].get_mut(number) {
@@ -167,7 +165,7 @@ impl Counters {
         Ok(at)
     }
 
-    /// Where a counter is; it is read if it is not remembered.
+    /// The index of a counter, which is loaded if it is not cached.
     fn find(
         &mut self,
         connection: &Connection,
@@ -208,7 +206,7 @@ impl Counters {
         (name, self.slots.len() - 1)
     }
 
-    /// Undoes the guards under way, newest first.
+    /// Undoes the changes by the current guards, newest first.
     fn take_back(&mut self) {
         while let Some(before) = self.undo.pop() {
             let slot = &mut self.slots[before.at];
@@ -229,7 +227,7 @@ impl Slot {
         self.window.as_ref().map(|kept| kept.window_ms)
     }
 
-    /// What it is now.
+    /// The value now.
     fn at(&mut self, now_ms: u64) -> i64 {
         if let Some(kept) = &mut self.window
             && kept.at_ms != Some(now_ms)
@@ -240,7 +238,7 @@ impl Slot {
         self.count
     }
 
-    /// Changes it, and answers what its newest slice was, if it has slices.
+    /// Changes the counter. Returns its newest slice before that, if it has slices.
     fn change(&mut self, now_ms: u64, delta: i64, changed: i64) -> Option<Slice> {
         self.count = changed;
         let window = &mut self.window.as_mut()?.window;
@@ -251,8 +249,8 @@ impl Slot {
 }
 
 impl Kept {
-    /// A window has changed in its newest slice alone: time stands still in a
-    /// transaction.
+    /// Writes only the newest slice: nothing else changes within a transaction, because
+    /// the clock is read once.
     fn write(&mut self, connection: &Connection, name: &str, now_ms: u64) -> Result<(), Fault> {
         let Kept { window_ms, window, .. } = self;
         let window_ms = int(*window_ms);
@@ -278,7 +276,7 @@ fn mark(slot: &mut Slot, at: usize, changed: &mut Vec<usize>) {
     }
 }
 
-/// What counters are, as far as it was committed.
+/// Committed values of counters.
 pub(super) fn counts(
     connection: &Connection,
     counters: &[Counter],
@@ -292,7 +290,7 @@ pub(super) fn counts(
     counters.iter().map(count).collect()
 }
 
-/// Plain counters that are not zero, between two names, as far as it was committed.
+/// Committed plain counters that are not zero, between two names.
 pub(super) fn between(
     connection: &Connection,
     after: &str,
@@ -308,7 +306,7 @@ pub(super) fn between(
     Ok(counters.collect::<Result<_, _>>()?)
 }
 
-/// A plain counter as it is stored.
+/// A plain counter as stored.
 pub(super) fn plain(connection: &Connection, name: &str) -> Result<i64, Fault> {
     let sql = "SELECT count FROM counter WHERE name = ?1";
     let mut statement = connection.prepare_cached(sql)?;

@@ -1,4 +1,4 @@
-//! What is sent to webhooks.
+//! Webhook deliveries.
 
 use super::SqliteStore;
 use super::column::{int, run_bytes, run_id, uint};

@@ -1,4 +1,4 @@
-//! The audit: entries, each in its writer's chain.
+//! Audit entries, each in the chain of its writer.
 
 use super::column::{int, node_bytes, node_id, uint};
 use super::fault::Fault;
@@ -11,10 +11,10 @@ use sluice_core::evidence::entry::{START, link};
 use sluice_core::port::ledger::{Entry, Recorded};
 use sluice_core::port::store::{Hash, NodeId};
 
-/// Where a writer's chain ends: the number of its last entry, and its hash.
+/// End of a writer's chain: number and hash of its last entry.
 pub(super) type Tip = (u64, Hash);
 
-/// Adds entries to the chain of a writer.
+/// Appends entries to a writer's chain.
 pub(super) fn record(work: &mut Work<'_>, writer: NodeId, entries: &[Entry]) -> Result<(), Fault> {
     if entries.is_empty() {
         return Ok(());
@@ -37,7 +37,6 @@ pub(super) fn record(work: &mut Work<'_>, writer: NodeId, entries: &[Entry]) -> 
     Ok(())
 }
 
-/// A page of entries.
 pub(super) fn entries(desk: &Desk, after: u64, limit: usize) -> Result<Vec<Recorded>, Fault> {
     let sql = "SELECT place, writer, seq, text, hash, mac FROM entry WHERE place > ?1
                ORDER BY place LIMIT ?2";

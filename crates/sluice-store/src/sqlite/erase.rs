@@ -1,4 +1,4 @@
-//! Payloads, taken out of journals.
+//! Erases payloads from journals.
 
 use super::column::uint;
 use super::fault::Fault;
@@ -10,14 +10,14 @@ use sluice_core::evidence::mac::FramePlace;
 use sluice_core::port::ledger::{Erased, Erasure};
 use sluice_core::run::id::RunId;
 
-/// How much there is to write, for the bounds of a transaction.
+/// Size of an erasure in bytes, for the limits of a transaction.
 pub(super) fn bytes(erasure: &Erasure) -> usize {
     let bodies = erasure.bodies.iter().chain(&erasure.besides).map(|(_, body)| body.len());
     bodies.sum::<usize>() + crate::entries_bytes(&erasure.entries)
 }
 
-/// Finds every frame before it changes one. What is replaced is overwritten in the
-/// file too (`secure_delete`), and the log is emptied before this is answered.
+/// Finds every frame before it changes one. SQLite overwrites replaced content in the
+/// file (`secure_delete`), and the writer empties the log before it answers.
 pub(super) fn erase(work: &mut Work<'_>, erasure: &Erasure) -> Result<Erased, Fault> {
     let Some(known) = work.memory.find(work.connection, erasure.run)? else {
         return Ok(Erased::NoFrame);
@@ -43,7 +43,7 @@ pub(super) fn erase(work: &mut Work<'_>, erasure: &Erasure) -> Result<Erased, Fa
     Ok(Erased::Done)
 }
 
-/// Where the frames are that change.
+/// Row numbers of the frames to change.
 struct Places {
     bodies: Vec<i64>,
     besides: Vec<i64>,
@@ -72,8 +72,8 @@ fn replace(work: &Work<'_>, erasure: &Erasure, num: i64, places: &Places) -> Res
     Ok(())
 }
 
-/// The MAC of a frame that gets another body. Its place and its hashes stay as they
-/// are, and so does what says whether they are authentic.
+/// The MAC of a frame with a replaced body. The half of the MAC over its position and
+/// hashes does not change.
 fn renewed(work: &Work<'_>, run: RunId, seq: i64, body: &[u8]) -> Result<Vec<u8>, Fault> {
     let sql = "SELECT first, count, chain, mac FROM frame WHERE seq = ?1";
     let mut statement = work.connection.prepare_cached(sql)?;

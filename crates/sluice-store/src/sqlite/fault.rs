@@ -1,17 +1,16 @@
-//! What SQLite's errors mean for the caller.
+//! Classifies SQLite's errors for the caller.
 
 use rusqlite::{Error, ErrorCode};
 use sluice_core::port::store::StoreError;
 
-/// Something SQLite refused to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The disk, the file system or another process: nothing to do with what was
-    /// asked, so it hits everyone and passes.
+    /// The disk, the file system or another process: temporary, unrelated to the
+    /// statement, and affects all writes.
     World(String),
-    /// The same, while writing the log: it may be there after a crash.
+    /// The same, while writing the log: after a crash the write may be durable.
     Log(String),
-    /// What lies in the file makes no sense.
+    /// The file holds invalid data.
     Corrupt(String),
     /// This statement with these values.
     Statement(String),
@@ -56,13 +55,13 @@ impl From<Error> for Fault {
                 | ErrorCode::ParameterOutOfRange,
             ) => Fault::Statement(why),
             Some(_) => Fault::World(why),
-            // A value of an unexpected type or size came out of the file.
+            // The file contains a value of an unexpected type or size.
             None => Fault::Corrupt(why),
         }
     }
 }
 
-/// Names the usual misfortunes in words; the rest is SQLite's own message.
+/// A plain message for the common errors; SQLite's own message for the rest.
 pub(super) fn describe(error: &Error) -> String {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => "the disk is full".to_owned(),

@@ -1,4 +1,4 @@
-//! Every journal at once: frames as they lie in the table.
+//! The feed over all journals: frames in table order.
 
 use super::SqliteStore;
 use super::column::{int, run_id, uint};
@@ -19,11 +19,11 @@ impl Feed for SqliteStore {
     }
 }
 
-/// One process writes at a time, and numbers only grow: what becomes visible
-/// later has a greater one.
+/// One process writes at a time and numbers only grow, so a frame that becomes visible
+/// later has a greater number.
 fn feed(desk: &Desk, after: u64, bytes_max: usize) -> Result<Vec<Placed>, Fault> {
-    // In this order, so that frames are read along their key. A frame that no
-    // journal leads to has no run.
+    // The join order makes SQLite read frames in key order. A frame that no journal
+    // refers to has no run.
     let sql = "SELECT frame.seq, run.id, first, count, chain, mac, frame.body, beside.body
                FROM frame CROSS JOIN run ON run.num = frame.run
                LEFT JOIN beside ON beside.seq = frame.seq

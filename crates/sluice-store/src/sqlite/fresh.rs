@@ -1,15 +1,14 @@
-//! The heads of runs that this process wrote lately, for whoever seals them: read
-//! from here, nobody looks them up again.
+//! Cache of recently written run heads, so that sealing need not query them.
 //!
-//! INVARIANT: what is kept is one stretch of the order of appends without a gap.
-//! Another process that writes makes a gap, and the stretch begins anew behind it.
+//! INVARIANT: the cache holds one gapless range of the append order. A write by another
+//! process makes a gap, and the cache starts again after it.
 
 use crate::limits::FRESH_HEADS_MAX;
 use sluice_core::port::store::Hash;
 use sluice_core::run::id::RunId;
 use std::collections::{HashMap, VecDeque};
 
-/// A frame that was written: its place, its run, and where that stands with it.
+/// A written frame, with the head of its run after it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Written {
     pub(super) seq: i64,
@@ -21,14 +20,14 @@ pub(super) struct Written {
 /// Runs with their versions and the hashes of their last events.
 pub(super) type Heads = Vec<(RunId, u64, Hash)>;
 
-/// One stretch of frames, oldest first.
+/// A gapless range of frames, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Fresh {
     frames: VecDeque<Written>,
 }
 
 impl Fresh {
-    /// Adds what a transaction wrote, now that it is durable.
+    /// Adds the frames of a committed transaction.
     pub(super) fn add(&mut self, written: &[Written]) {
         for one in written {
             if self.frames.back().is_some_and(|last| last.seq + 1 != one.seq) {
@@ -41,9 +40,10 @@ impl Fresh {
         }
     }
 
-    /// The newest heads of all frames after one place and up to another, by run,
-    /// and how far that goes: not further than so many runs. None if some of these
-    /// frames are not known here. What is before them is forgotten: it is sealed.
+    /// The newest heads of all frames in the range (`after`, `upto`], sorted by run,
+    /// and the last frame included, which depends on `limit`, the largest number of
+    /// runs. `None` if the cache misses one of these frames. Drops older frames, which
+    /// are already sealed.
     pub(super) fn heads(&mut self, after: i64, upto: i64, limit: usize) -> Option<(Heads, i64)> {
         while self.frames.front().is_some_and(|first| first.seq <= after) {
             self.frames.pop_front();

@@ -1,9 +1,9 @@
-//! Whether the files that are open are still those of the data directory.
+//! Checks that the open files are still those of the data directory.
 //!
-//! A directory that was removed or swapped leaves this process with open files that
-//! no other process can see: what it writes to them is lost at its end. The writer
-//! compares the open database with the path, and makes sure of the node's lock,
-//! before it begins a transaction.
+//! If the directory is removed or replaced, this process keeps open files that no other
+//! process can see, and everything it writes to them is lost when it exits. So before a
+//! transaction the writer compares the open database with its path, and checks the
+//! node's lock.
 
 use super::fault::Fault;
 use super::node::Locks;
@@ -14,7 +14,7 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The database file as it was opened, and when it was last compared with its path.
+/// The open database file, and when it was last compared with its path.
 #[derive(Debug)]
 pub(super) struct Home {
     file: PathBuf,
@@ -39,8 +39,8 @@ impl Home {
         Ok(Home { file: file.to_owned(), opened: FileId::read(file)?, looked: None })
     }
 
-    /// Refuses where the directory does not hold the open files any more. Looks at
-    /// most every `HOME_LOOK_MS`; after a refusal, every time.
+    /// Fails if the directory no longer contains the open files. Checks at most every
+    /// `HOME_LOOK_MS`; after a failure, every time.
     pub(super) fn check(&mut self, locks: &Locks) -> Result<(), Fault> {
         let recent = |at: Instant| at.elapsed() < Duration::from_millis(HOME_LOOK_MS);
         if self.looked.is_some_and(recent) {
@@ -60,7 +60,7 @@ impl Home {
     }
 }
 
-/// Whether `ROOM_BYTES` can be written to a new file in `dir`, which is removed again.
+/// Checks that `ROOM_BYTES` can be written to a temporary file in `dir`.
 pub(super) fn room(dir: &Path) -> Result<(), Fault> {
     let path = dir.join(format!("room-{}", std::process::id()));
     let write = || -> io::Result<()> {
@@ -69,7 +69,7 @@ pub(super) fn room(dir: &Path) -> Result<(), Fault> {
         file.write_all(&[0; ROOM_BYTES])
     };
     let written = write();
-    // One that stays behind is removed by the next process that opens the store.
+    // On failure the next process that opens the store removes it.
     let _ = std::fs::remove_file(&path);
     written.map_err(|error| match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::FileTooLarge => {
@@ -103,7 +103,7 @@ mod tests {
         let mut home = Home::new(&file).unwrap();
         assert_eq!(fresh(&mut home, &locks), Ok(()));
 
-        // A lock file that is gone is made again.
+        // A removed lock file is created again.
         std::fs::remove_dir_all(&nodes).unwrap();
         std::fs::create_dir(&nodes).unwrap();
         assert_eq!(fresh(&mut home, &locks), Ok(()));

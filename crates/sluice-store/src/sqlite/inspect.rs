@@ -1,4 +1,4 @@
-//! A look at a database from outside, and copies of it. Neither changes it.
+//! Read-only checks of a database file, and copies of it.
 
 use super::connect::OpenError;
 use super::read_only::ReadSource;
@@ -6,22 +6,22 @@ use super::{FILE, migrate};
 use rusqlite::params;
 use std::path::Path;
 
-/// Most faults that a look names.
+/// Largest number of faults in an inspection.
 const FAULTS_MAX: usize = 10;
 
-/// What a look at a database found.
+/// The result of an inspection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inspection {
-    /// The schema it has.
+    /// The schema of the database.
     pub schema: usize,
-    /// The newest schema known here.
+    /// The newest schema that this version supports.
     pub known: usize,
-    /// What SQLite finds wrong with its pages.
+    /// Faults that SQLite finds in its pages.
     pub faults: Vec<String>,
 }
 
-/// Looks at the database of a directory: its schema, and whether its pages hang
-/// together. Nothing is written, and no schema is brought up to date.
+/// Checks the schema and the page structure of a directory's database. Writes and
+/// migrates nothing.
 pub fn inspect(dir: &Path) -> Result<Inspection, OpenError> {
     let file = dir.join(FILE);
     let look = || -> Result<Inspection, OpenError> {
@@ -37,13 +37,13 @@ pub fn inspect(dir: &Path) -> Result<Inspection, OpenError> {
     look().map_err(|error| error.of(&file))
 }
 
-/// How large the database of a directory is, in bytes, without its log.
+/// Size of a directory's database in bytes, without its log.
 pub fn size(dir: &Path) -> std::io::Result<u64> {
     Ok(std::fs::metadata(dir.join(FILE))?.len())
 }
 
-/// Copies the database of a directory to a new file, whole and of one moment,
-/// whoever works on it meanwhile. The file must not be there, or be empty.
+/// Copies the database of a directory to a new file, complete and of one moment, while
+/// other processes may use it. The target must be missing or empty.
 pub fn copy(dir: &Path, to: &Path) -> Result<(), OpenError> {
     let file = dir.join(FILE);
     let copy = || -> Result<(), OpenError> {

@@ -1,4 +1,4 @@
-//! The ledger's side of the port.
+//! The `Ledger` port: counters, registry, entries, seals, remembered outputs, erasure.
 
 use super::reader::Desk;
 use super::{SqliteStore, count, entry, erase, memo, registry, seal};

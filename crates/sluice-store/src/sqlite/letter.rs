@@ -1,4 +1,4 @@
-//! Inboxes.
+//! Mailboxes of runs.
 
 use super::column::{int, node_bytes, run_bytes, run_id, uint};
 use super::fault::Fault;
@@ -9,7 +9,7 @@ use crate::limits::LETTERS_MAX;
 use rusqlite::{Row, params};
 use sluice_core::port::store::{Inbox, Letter, Posted, Received};
 
-/// Puts a letter into an inbox, once.
+/// Puts a message into the mailbox of a run, once per key.
 pub(super) fn post(work: &mut Work<'_>, letter: &Letter, mac: &[u8]) -> Result<Posted, Fault> {
     let Some(known) = work.memory.find(work.connection, letter.run)? else {
         return Ok(Posted::NoRun);
@@ -25,22 +25,22 @@ pub(super) fn post(work: &mut Work<'_>, letter: &Letter, mac: &[u8]) -> Result<P
     Ok(Posted::Done)
 }
 
-/// Makes a run that nobody owns due at once.
+/// Makes a run without an owner due at once.
 pub(super) fn wake(work: &Work<'_>, num: i64) -> Result<(), Fault> {
     let sql = "UPDATE run SET due_at = ?1 WHERE num = ?2 AND (due_at IS NULL OR due_at > ?1)";
     work.connection.prepare_cached(sql)?.execute([int(work.now_ms), num])?;
     Ok(())
 }
 
-/// Whether a run has letters that nobody has read.
+/// Whether a run has unread messages.
 pub(super) fn is_waiting(work: &Work<'_>, num: i64) -> Result<bool, Fault> {
     let sql = "SELECT 1 FROM letter WHERE run = ?1 AND body IS NOT NULL";
     Ok(work.connection.prepare_cached(sql)?.exists([num])?)
 }
 
-/// Unread letters, oldest first.
+/// Unread messages, oldest first.
 pub(super) fn unread(desk: &Desk, of: Inbox) -> Result<Vec<Received>, Fault> {
-    // Few letters are unread at any time, so both ways begin with them.
+    // Few messages are unread at any time, so both queries start with them.
     let (sql, whose) = match of {
         Inbox::Run(run) => (
             "SELECT letter.id, run.id, key, body, mac FROM run JOIN letter ON letter.run = run.num

@@ -1,4 +1,4 @@
-//! Which runs took values from which.
+//! Provenance edges between runs.
 
 use super::SqliteStore;
 use super::column::{int, run_bytes, run_id, uint};
@@ -43,7 +43,7 @@ fn takers(
     Ok(found)
 }
 
-/// Keeps what the run of an append has taken by now.
+/// Stores how many values the run of an append has consumed so far from each source.
 pub(super) fn keep(work: &Work<'_>, append: &Append) -> Result<(), Fault> {
     for taking in &append.takings {
         let (from, taker) = (run_bytes(taking.from), run_bytes(append.run));

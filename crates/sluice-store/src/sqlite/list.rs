@@ -1,4 +1,4 @@
-//! What is known of runs without reading their journals.
+//! Lists runs without reading their journals.
 
 use super::claim::is_live;
 use super::column::{int, node_id, run_bytes, run_id, status, uint};
@@ -12,7 +12,7 @@ use sluice_core::run::id::RunId;
 use sluice_core::run::status::RunStatus;
 use std::collections::BTreeSet;
 
-/// The newest runs that pass the filter.
+/// The newest runs that match the filter.
 pub(super) fn list(desk: &Desk, filter: &Filter) -> Result<Vec<RunRow>, Fault> {
     let moment = desk.connection.unchecked_transaction()?;
     let limit = crate::page(filter.limit);
@@ -20,8 +20,8 @@ pub(super) fn list(desk: &Desk, filter: &Filter) -> Result<Vec<RunRow>, Fault> {
     if filter.statuses.is_empty() {
         rows = query(&moment, filter, None, limit)?;
     }
-    // One query per status: each reads its own stretch of the index in order, where
-    // all at once would have to sort every run there is.
+    // One query per status: each reads its own range of the index in order. A single
+    // query would have to sort all runs.
     let mut statuses = filter.statuses.clone();
     statuses.sort_unstable();
     statuses.dedup();
@@ -61,11 +61,11 @@ fn query(
     wanted(" AND status = ?", only.map(|status| Value::Text(status.as_str().to_owned())));
     wanted(" AND asks = ?", filter.asking.then_some(Value::Integer(1)));
     if let Some(text) = &filter.text {
-        // Not LIKE: here a text has no letters that stand for others, and no bound.
+        // Not LIKE: the text has no wildcards and no length limit.
         let lower = Value::Text(text.to_ascii_lowercase());
         wanted(" AND (instr(lower(workflow), ?)", Some(lower.clone()));
         wanted(" OR instr(lower(initiator), ?)", Some(lower));
-        // The least id comes after the greatest where no id begins so.
+        // An empty range matches if no id begins with the text.
         let (least, most) = text::ids_beginning(text).unwrap_or((RunId(1), RunId(0)));
         wanted(" OR id BETWEEN ?", Some(id(least)));
         wanted(" AND ?)", Some(id(most)));
@@ -95,7 +95,7 @@ fn read(row: &Row<'_>) -> Result<RunRow, Fault> {
     })
 }
 
-/// Leaves out the owners that live no more. Each is looked at once.
+/// Hides owners that are no longer alive. Checks each owner once.
 fn show_owners(desk: &Desk, rows: &mut [RunRow]) -> Result<(), Fault> {
     let now_ms = desk.shared.clock.now_ms();
     let owners: BTreeSet<NodeId> = rows.iter().filter_map(|row| row.owner).collect();

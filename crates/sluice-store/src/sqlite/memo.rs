@@ -1,4 +1,4 @@
-//! What agents answered last.
+//! Remembered outputs of agents.
 
 use super::column::{int, run_id, uint};
 use super::fault::Fault;
@@ -9,7 +9,8 @@ use crate::limits::MEMOS_KEPT_MAX;
 use rusqlite::params;
 use sluice_core::port::memo::Memo;
 
-/// Keeps answers given in a run, and lets go of the oldest of the same agents.
+/// Stores the remembered outputs of a run and deletes each agent's oldest ones beyond
+/// the limit.
 pub(super) fn keep(
     work: &Work<'_>,
     num: i64,
@@ -28,8 +29,8 @@ pub(super) fn keep(
     Ok(())
 }
 
-/// Those of some agents: agent by agent as asked, the newest first. One that is not
-/// authentic is as if it were not there.
+/// The remembered outputs of some agents: in the given order of agents, newest first.
+/// Skips rows that are not authentic.
 pub(super) fn memos(desk: &Desk, agents: &[String]) -> Result<Vec<Memo>, Fault> {
     let sql = "SELECT run.id, memo.at, memo.body, memo.mac FROM memo JOIN run ON run.num = memo.run
                WHERE memo.agent = ?1 ORDER BY memo.place DESC";

@@ -1,8 +1,7 @@
-//! What the writer knows without asking the database.
+//! The writer's cache of runs, counters and chains.
 //!
-//! INVARIANT: everything here is what the database holds as of the transaction
-//! under way. All of it is forgotten when another process has written, and when
-//! a transaction is rolled back.
+//! INVARIANT: the cache equals the database as of the current transaction. The writer
+//! clears it when another process has written and when a transaction is rolled back.
 
 use super::column::{node_id, run_bytes, uint};
 use super::count::Counters;
@@ -14,45 +13,40 @@ use sluice_core::port::store::NodeId;
 use sluice_core::run::id::RunId;
 use std::collections::HashMap;
 
-/// Runs, counters and chains as they are.
+/// The cached runs, counters and chains.
 #[derive(Default)]
 pub(super) struct Memory {
     runs: HashMap<RunId, Known>,
     pub(super) counters: Counters,
-    /// Where each writer's chain of entries ends.
+    /// End of each writer's entry chain.
     chains: HashMap<NodeId, Tip>,
 }
 
-/// What an append is checked against.
+/// The row of a run that an append is checked against.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Known {
-    /// `run.num`.
     pub(super) num: i64,
     pub(super) owner: Option<NodeId>,
     pub(super) epoch: u64,
-    /// The id of the last event.
+    /// Id of the last event.
     pub(super) version: u64,
-    /// The last frame.
+    /// Number of the last frame in the `frame` table.
     pub(super) seq: i64,
-    /// How many frames there are.
     pub(super) frames: u64,
 }
 
 impl Memory {
-    /// Forgets everything.
     pub(super) fn forget(&mut self) {
         *self = Memory::default();
     }
 
-    /// Forgets one run.
     pub(super) fn forget_run(&mut self, run: RunId) {
         self.runs.remove(&run);
     }
 
-    /// Remembers how a run is now.
     pub(super) fn remember(&mut self, run: RunId, known: Known) {
-        // Full is rare: more runs at work than a machine has. Starting over then is
-        // simpler than keeping an order, and costs one read per run.
+        // A full cache is rare: it needs more active runs than one machine has.
+        // Starting over is simpler than tracking usage, and costs one read per run.
         if self.runs.len() >= REMEMBERED_MAX {
             self.runs.clear();
         }
@@ -78,12 +72,11 @@ impl Memory {
         Ok(found)
     }
 
-    /// Where the chain of a writer of entries ends, if that is known.
+    /// The cached end of a writer's chain.
     pub(super) fn chain(&self, writer: NodeId) -> Option<Tip> {
         self.chains.get(&writer).copied()
     }
 
-    /// Remembers where it ends now.
     pub(super) fn remember_chain(&mut self, writer: NodeId, tip: Tip) {
         if self.chains.len() >= REMEMBERED_MAX {
             self.chains.clear();

@@ -1,8 +1,8 @@
-//! Brings a database to the schema this program knows.
+//! Migrates a database to the current schema.
 //!
-//! Migrations are numbered files, applied in one transaction that holds the
-//! write lock, so that two processes starting at once do not race. What was
-//! applied is kept with its checksum: a released migration never changes.
+//! Migrations are numbered files, applied in one transaction that holds the write lock,
+//! so that two starting processes do not race. The checksum of each applied migration
+//! is stored: a released migration never changes.
 
 use super::connect::OpenError;
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -27,7 +27,7 @@ const CHECKSUMS: &str = "
         checksum BLOB NOT NULL        -- SHA-256 of the file that was applied
     )";
 
-/// Applies what is missing. Refuses what a newer program has written.
+/// Applies the missing migrations. Refuses a schema of a newer version.
 pub(super) fn migrate(connection: &Connection) -> Result<(), OpenError> {
     let found = version(connection)?;
     if found > MIGRATIONS.len() {
@@ -37,7 +37,7 @@ pub(super) fn migrate(connection: &Connection) -> Result<(), OpenError> {
         return verify(connection, found);
     }
     connection.execute_batch("BEGIN IMMEDIATE")?;
-    // A failure leaves the transaction open; it ends with the connection.
+    // On failure the transaction stays open; it ends with the connection.
     let found = version(connection)?;
     connection.execute_batch(CHECKSUMS)?;
     verify(connection, found.min(MIGRATIONS.len()))?;
@@ -52,7 +52,7 @@ pub(super) fn migrate(connection: &Connection) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Refuses a database that is not of the schema this program knows.
+/// Refuses a database with any other schema.
 pub(super) fn check(connection: &Connection) -> Result<(), OpenError> {
     let (found, known) = (version(connection)?, MIGRATIONS.len());
     match found.cmp(&known) {

@@ -1,10 +1,10 @@
-//! Which nodes live.
+//! Liveness of nodes.
 //!
-//! A lease says how long a node may be silent. A lock on a file beside the
-//! database says more: the system lets go of it the moment a process dies,
-//! however it dies, so its runs can be taken at once.
+//! A lease bounds how long a node may be silent. In addition each node locks a file
+//! next to the database: the operating system releases the lock the moment the process
+//! dies, so other nodes can claim its runs at once.
 //!
-//! A wrong "dead" is not dangerous: the run's epoch keeps the old owner out.
+//! Wrongly taking a node for dead is safe: the run's epoch rejects the old owner.
 
 use sluice_core::port::store::NodeId;
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub(super) struct Locks {
 }
 
 impl Locks {
-    /// Uses `dir`, and removes what dead processes left there.
+    /// Uses `dir`, and removes the lock files of dead processes.
     pub(super) fn open(dir: PathBuf) -> Locks {
         for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
             abandoned(&entry.path());
@@ -33,18 +33,18 @@ impl Locks {
         Locks::unused(dir)
     }
 
-    /// Uses `dir` and leaves what is there, for a store that is only read.
+    /// Uses `dir` without removing anything, for a read-only store.
     pub(super) fn unused(dir: PathBuf) -> Locks {
         Locks { dir, held: Mutex::default() }
     }
 
-    /// Locks the node's file until it leaves or this process ends.
+    /// Locks the node's file until the node leaves or this process ends.
     pub(super) fn hold(&self, node: NodeId) -> io::Result<()> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         self.lock(&mut held, node)
     }
 
-    /// Locks the files of this process's nodes again that another process removed.
+    /// Locks the files of this process's nodes again if another process removed them.
     pub(super) fn hold_again(&self) -> io::Result<()> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let nodes: Vec<NodeId> = held.keys().copied().collect();
@@ -53,7 +53,7 @@ impl Locks {
 
     fn lock(&self, held: &mut BTreeMap<NodeId, File>, node: NodeId) -> io::Result<()> {
         let path = self.path(node);
-        // A process that looked before the lock was taken may have removed the file.
+        // A process that checked the file before it was locked may have removed it.
         while !held.contains_key(&node) || !path.exists() {
             let file = private(&path)?;
             lock(&file)?;
@@ -62,21 +62,20 @@ impl Locks {
         Ok(())
     }
 
-    /// Where the files are.
     pub(super) fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Lets go of the node's file.
+    /// Releases the node's lock file.
     pub(super) fn release(&self, node: NodeId) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         if held.remove(&node).is_some() {
-            // One that stays behind is removed by the next process that looks.
+            // On failure the next process that checks the file removes it.
             let _ = std::fs::remove_file(self.path(node));
         }
     }
 
-    /// Whether the process of the node is still there, as far as can be seen.
+    /// Whether the process of the node is alive, as far as the lock shows.
     pub(super) fn is_held(&self, node: NodeId) -> bool {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         held.contains_key(&node) || !abandoned(&self.path(node))
@@ -87,24 +86,25 @@ impl Locks {
     }
 }
 
-/// Makes a file that only its owner can read.
+/// Creates a file that only its owner can read.
 fn private(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
-/// Locks a file. Whoever looks at it holds it for a moment; longer is an error.
+/// Locks a file. A process that checks the lock holds it for a moment; a longer wait is
+/// an error.
 fn lock(file: &File) -> io::Result<()> {
     for _ in 0..LOCK_TRIES_MAX {
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
-            // Where locks do not work, the lease alone counts.
+            // Where locks do not work, only the lease decides.
             Ok(()) | Err(TryLockError::Error(_)) => return Ok(()),
         }
     }
     Err(io::Error::new(io::ErrorKind::WouldBlock, "another process uses the same node id"))
 }
 
-/// Whether nobody holds this file. Removes it then.
+/// Whether no process holds this file. Removes it in that case.
 fn abandoned(path: &Path) -> bool {
     let file = match File::open(path) {
         Ok(file) => file,
@@ -115,7 +115,7 @@ fn abandoned(path: &Path) -> bool {
             let _ = std::fs::remove_file(path);
             true
         }
-        // Where locks cannot be tested, the lease alone counts.
+        // Where locks cannot be tested, only the lease decides.
         Err(TryLockError::WouldBlock | TryLockError::Error(_)) => false,
     }
 }

@@ -1,4 +1,4 @@
-//! Journals and blobs, read.
+//! Reads journals and blobs.
 
 use super::column::{int, run_bytes, uint};
 use super::fault::Fault;
@@ -9,8 +9,8 @@ use sluice_core::evidence::mac::{MacKey, last_hash};
 use sluice_core::port::store::{Examined, Frame, Hash, Loaded};
 use sluice_core::run::id::RunId;
 
-/// The newest snapshot and the tail after it, from one moment. A snapshot that is
-/// not authentic, or not of this journal, is left out: the journal has it all.
+/// The newest snapshot and the frames after it, from one moment. A snapshot that is not
+/// authentic, or does not belong to this journal, is ignored: the journal is complete.
 pub(super) fn load(desk: &Desk, run: RunId) -> Result<Option<Loaded>, Fault> {
     let moment = desk.connection.unchecked_transaction()?;
     let Some(num) = number(&moment, run)? else {
@@ -51,7 +51,7 @@ pub(super) fn frames(
     authentic(run, examine(desk, run, after, bytes_max)?).map_err(Fault::Corrupt)
 }
 
-/// A page of frames as they are stored.
+/// A page of frames as stored.
 pub(super) fn examine(
     desk: &Desk,
     run: RunId,
@@ -65,7 +65,7 @@ pub(super) fn examine(
     Ok(journal.tail(after, bytes_max)?.frames)
 }
 
-/// What lies under a hash. It is looked at: a blob is read rarely and believed fully.
+/// The blob with a hash. The hash is verified: blobs are read rarely and fully trusted.
 pub(super) fn blob(connection: &Connection, hash: Hash) -> Result<Option<Vec<u8>>, Fault> {
     let sql = "SELECT body FROM blob WHERE hash = ?1";
     let mut statement = connection.prepare_cached(sql)?;
@@ -78,13 +78,13 @@ pub(super) fn blob(connection: &Connection, hash: Hash) -> Result<Option<Vec<u8>
     }
 }
 
-/// A frame as the fold reads it.
+/// A frame without its stream deltas.
 const BARE: &str = "SELECT prev, first, count, chain, mac, body, NULL FROM frame WHERE seq = ?1";
-/// A frame with what stands beside it.
+/// A frame with its stream deltas.
 const WHOLE: &str = "SELECT prev, first, count, chain, mac, frame.body, beside.body
                      FROM frame LEFT JOIN beside ON beside.seq = frame.seq WHERE frame.seq = ?1";
 
-/// The frame, if something stands beside it.
+/// The frame, if it has stream deltas.
 pub(super) fn has_beside(connection: &Connection, seq: i64) -> Result<Option<i64>, Fault> {
     let sql = "SELECT seq FROM beside WHERE seq = ?1 AND length(body) > 0";
     Ok(connection.prepare_cached(sql)?.query_row([seq], |row| row.get(0)).optional()?)
@@ -96,27 +96,26 @@ fn number(connection: &Connection, run: RunId) -> Result<Option<i64>, Fault> {
     Ok(statement.query_row([run_bytes(run)], |row| row.get(0)).optional()?)
 }
 
-/// The journal of a run, as frames are read from it.
+/// Reads the frames of one run.
 struct JournalReader<'a> {
     connection: &'a Connection,
     keys: &'a Keys,
     run: RunId,
-    /// `run.num`.
     num: i64,
-    /// How a frame is read.
+    /// The query for one frame.
     sql: &'a str,
 }
 
-/// The end of a journal, or a part of it.
+/// A range of frames at the end of a journal.
 struct Tail {
     frames: Vec<Examined>,
-    /// The last event of the frame before them, and its hash, if both are authentic.
+    /// Last event of the frame before the range, and its hash, if both are authentic.
     before: Option<(u64, Hash)>,
 }
 
 impl JournalReader<'_> {
-    /// The frames with events after `after`, until they pass `bytes_max`. From mark
-    /// to mark, so that no walk along the chain is long.
+    /// The frames with events after `after`, up to `bytes_max`. Reads from one index
+    /// mark to the next, which bounds the length of each walk along the chain.
     fn tail(&self, mut after: u64, bytes_max: usize) -> Result<Tail, Fault> {
         let mut page = Tail { frames: Vec::new(), before: None };
         let mut bytes = 0usize;
@@ -145,7 +144,7 @@ impl JournalReader<'_> {
         let mut chain = Tail { frames: Vec::new(), before: None };
         while seq > 0 {
             let mut rows = statement.query([seq])?;
-            // Links only go back, so the walk ends whatever the file holds.
+            // Links only go back, so the walk ends even if the file is damaged.
             let row = rows.next()?.map(|row| Ok::<_, Fault>((row.get::<_, i64>(0)?, row)));
             let Some((prev, row)) = row.transpose()?.filter(|(prev, _)| *prev < seq) else {
                 return Err(Fault::Corrupt(format!("frame {seq} of a journal is missing")));
@@ -172,8 +171,8 @@ impl JournalReader<'_> {
     }
 }
 
-/// Where to enter the chain to find what comes after `after`: the next mark, or
-/// the tip.
+/// The frame at which to enter the chain for events after `after`: the next index mark,
+/// or the last frame.
 fn entry(connection: &Connection, num: i64, after: u64) -> Result<i64, Fault> {
     let sql = "SELECT seq FROM mark WHERE run = ?1 AND first > ?2 ORDER BY first LIMIT 1";
     let mut statement = connection.prepare_cached(sql)?;
@@ -185,7 +184,7 @@ fn entry(connection: &Connection, num: i64, after: u64) -> Result<i64, Fault> {
     Ok(connection.prepare_cached(sql)?.query_row([num], |row| row.get(0))?)
 }
 
-/// Where the frame with this first event lies, if there is one.
+/// The frame with this first event, if there is one.
 pub(super) fn place(connection: &Connection, num: i64, first: u64) -> Result<Option<i64>, Fault> {
     let mut seq = entry(connection, num, first.saturating_sub(1))?;
     let mut statement =
@@ -212,8 +211,8 @@ pub(super) struct NarrowFrame {
     pub(super) mac: Vec<u8>,
 }
 
-/// The frame that holds an event, or would end before it; none where the journal begins
-/// later.
+/// The frame that holds an event, or the last one before it; `None` if the journal
+/// begins later.
 pub(super) fn frame_at(
     connection: &Connection,
     num: i64,

@@ -1,12 +1,12 @@
-//! A database that is opened only to be read, also from a read-only file system.
+//! Opens a database read-only, also on a read-only file system.
 //!
-//! Readers of a write-ahead log share a `-shm` file with its writers. SQLite opens it,
-//! or makes it, where it can. Where it can do neither, there are two ways: a database
-//! without a log is opened as immutable, one with a log is copied with it to a private
-//! directory, since an immutable database is read without its log.
+//! Readers of a write-ahead log share a `-shm` file with its writers. SQLite opens or
+//! creates that file where it can. Where it cannot, a database without a log is opened
+//! as immutable. A database with a log is copied together with its log to a private
+//! directory, because SQLite ignores the log of an immutable database.
 //!
-//! INVARIANT: what is answered is the content of the database and of its log, at one
-//! moment. A process on another mount may begin to write; then reading fails.
+//! INVARIANT: reads return the content of the database and its log at one moment. If a
+//! process on another mount starts to write, reads fail.
 
 use super::connect::{self, OpenError};
 use super::fault::Fault;
@@ -19,21 +19,21 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Reads something of any database.
+/// A query that works on any database.
 const PROBE: &str = "SELECT count(*) FROM sqlite_schema";
 
-/// Where connections that read are opened.
+/// The way to open connections that read.
 #[derive(Debug)]
 pub(super) enum ReadSource {
     /// The database, with a log that is shared with writers.
     Shared(PathBuf),
-    /// A database without a log, and the file as it was when it was opened.
+    /// A database without a log, and the state of the file when it was opened.
     Immutable(PathBuf, Stamp),
     /// A copy of the database and its log.
     Copy(PrivateCopy),
 }
 
-/// What changes when a file is replaced or written to.
+/// File metadata that changes when the file is replaced or written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp {
     device: u64,
@@ -50,7 +50,7 @@ impl Stamp {
         Ok(Stamp { device: found.dev(), inode: found.ino(), bytes: found.len(), modified_ns })
     }
 
-    /// None where there is no such file.
+    /// `None` if the file does not exist.
     fn find(path: &Path) -> io::Result<Option<Stamp>> {
         match Stamp::read(path) {
             Ok(stamp) => Ok(Some(stamp)),
@@ -61,13 +61,13 @@ impl Stamp {
 }
 
 impl ReadSource {
-    /// Finds the way to read a database.
+    /// Chooses how to read a database.
     pub(super) fn find(file: &Path) -> Result<ReadSource, OpenError> {
         let shared = || Ok(ReadSource::Shared(file.to_owned()));
         // SQLite opens the log with the first read.
         let read = match connect::reader(file) {
             Ok(connection) => connection.query_row(PROBE, [], |_| Ok(())),
-            // Opening it again says what is wrong.
+            // Opening it again reports the damage.
             Err(OpenError::Damaged { .. }) => return shared(),
             Err(_) => return ReadSource::without_sharing(file),
         };
@@ -75,12 +75,12 @@ impl ReadSource {
             Err(Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly)) => {
                 ReadSource::without_sharing(file)
             }
-            // Another error comes again with the first read that is needed.
+            // Any other error will be reported by the first real read.
             Ok(()) | Err(_) => shared(),
         }
     }
 
-    /// The way to read where no `-shm` file can be opened or made.
+    /// For a directory in which the `-shm` file can be neither opened nor created.
     fn without_sharing(file: &Path) -> Result<ReadSource, OpenError> {
         let failed = |error: io::Error| OpenError::Failed(error.to_string());
         let look = || -> Result<(Stamp, Option<Stamp>), OpenError> {
@@ -111,8 +111,8 @@ impl ReadSource {
         }
     }
 
-    /// Refuses what was just read if another process has written to the database: it
-    /// may be half of one state and half of another.
+    /// Refuses a result if another process has written to the database meanwhile, since
+    /// it may mix two states.
     pub(super) fn check(&self) -> Result<(), Fault> {
         match self {
             ReadSource::Shared(_) | ReadSource::Copy(_) => Ok(()),
@@ -129,14 +129,13 @@ impl ReadSource {
     }
 }
 
-/// The write-ahead log of a database.
 fn log_of(file: &Path) -> PathBuf {
     let mut path = file.as_os_str().to_owned();
     path.push("-wal");
     path.into()
 }
 
-/// A URI under which SQLite reads a file without looking for its log or for locks.
+/// A URI under which SQLite reads a file without its log and without locks.
 pub(super) fn immutable_uri(file: &Path) -> String {
     let mut uri = "file:".to_owned();
     for byte in file.as_os_str().as_bytes() {
@@ -151,7 +150,7 @@ pub(super) fn immutable_uri(file: &Path) -> String {
     uri
 }
 
-/// A copy in a directory that only this process's user can read, removed when dropped.
+/// A copy in a directory that only this process's user can read; removed on drop.
 #[derive(Debug)]
 pub(super) struct PrivateCopy {
     dir: PathBuf,
@@ -188,7 +187,7 @@ impl PrivateCopy {
 
 impl Drop for PrivateCopy {
     fn drop(&mut self) {
-        // What stays behind can be read by its owner alone.
+        // On failure the copy stays, readable only by its owner.
         let _ = std::fs::remove_dir_all(&self.dir);
     }
 }
@@ -197,8 +196,8 @@ impl Drop for PrivateCopy {
 mod tests {
     use super::*;
 
-    /// A database with a row in its log that is not in its file, as a process leaves it
-    /// that is killed; without the `-shm` file.
+    /// A database with a row that is only in its log, as a killed process leaves it,
+    /// and without the `-shm` file.
     fn left_behind() -> (tempfile::TempDir, PathBuf) {
         let (alive, dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (from, to) = (alive.path().join(super::super::FILE), dir.path().join("odd %?#name.db"));
@@ -221,7 +220,7 @@ mod tests {
         assert!(matches!(source, ReadSource::Copy(_)), "{source:?}");
         assert_eq!(number(&source).unwrap(), 7);
         source.check().unwrap();
-        // Opened as immutable it would be missing, without a word.
+        // Opened as immutable, the row would be missing without an error.
         assert!(connect::immutable_reader(&file).unwrap().prepare("SELECT n FROM extra").is_err());
         let ReadSource::Copy(copy) = &source else { unreachable!() };
         let private = copy.dir.clone();
@@ -235,7 +234,7 @@ mod tests {
     #[test]
     fn a_database_without_a_log_is_read_in_place_until_it_changes() {
         let (dir, file) = left_behind();
-        // Closing the last connection that may write empties the log.
+        // Closing the last connection that may write checkpoints the log.
         drop(Connection::open(&file).unwrap().query_row("SELECT n FROM extra", [], |_| Ok(())));
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
         let source = ReadSource::without_sharing(&file).unwrap();
@@ -243,7 +242,7 @@ mod tests {
         assert_eq!(number(&source).unwrap(), 7);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is left next to it");
         source.check().unwrap();
-        // A process on another mount begins to write.
+        // A process on another mount starts to write.
         let writer = connect::writer(&file).unwrap();
         writer.execute_batch("INSERT INTO extra VALUES (8)").unwrap();
         assert!(matches!(source.check(), Err(Fault::World(_))));

@@ -1,4 +1,4 @@
-//! Threads that read, each with a connection of its own.
+//! Reader threads, each with its own connection.
 
 use super::Shared;
 use super::connect::OpenError;
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use tokio::sync::{Semaphore, oneshot};
 
-/// What a reader works with.
+/// The connection of a reader thread, with the state shared by all threads.
 pub(super) struct Desk {
     pub(super) connection: Connection,
     pub(super) shared: Arc<Shared>,
@@ -20,13 +20,13 @@ pub(super) struct Desk {
 
 type Job = Box<dyn FnOnce(&Desk) + Send>;
 
-/// The readers and the way to them.
+/// The reader threads and their queue.
 pub(super) struct Readers {
-    /// None once the store is being dropped.
+    /// `None` once the store is being dropped.
     jobs: Option<Sender<Job>>,
     places: Semaphore,
     threads: Vec<JoinHandle<()>>,
-    // Dropped after the threads have ended: a private copy is removed then.
+    // Dropped after the threads have ended, because a private copy is removed then.
     source: Arc<ReadSource>,
 }
 
@@ -46,7 +46,7 @@ impl Readers {
         Ok(Readers { jobs: Some(jobs), places, threads, source })
     }
 
-    /// Reads on one of the threads.
+    /// Runs a query on one of the threads.
     pub(super) async fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Desk) -> Result<T, Fault> + Send + 'static,

@@ -1,4 +1,4 @@
-//! What operators have set up, with its history.
+//! Registry rows with their history.
 
 use super::column::{int, uint};
 use super::fault::Fault;
@@ -11,14 +11,14 @@ use rusqlite::{OptionalExtension as _, params};
 use sluice_core::port::ledger::{Change, Changed, Rows};
 use sluice_govern::registry::{Kind, Row};
 
-/// How much there is to write, for the bounds of a transaction.
+/// Size of a change in bytes, for the limits of a transaction.
 pub(super) fn bytes(change: &Change) -> usize {
     let rows = change.put.iter().map(|row| row.name.len() + crate::json_bytes(&row.body));
     let names = change.remove.iter().map(|(_, name)| name.len());
     rows.chain(names).sum::<usize>() + crate::entries_bytes(&change.entries)
 }
 
-/// Puts rows, then removes some: of two about the same row the last one counts.
+/// Puts rows, then removes rows: the last change to a row wins.
 pub(super) fn change(work: &mut Work<'_>, change: &Change) -> Result<Changed, Fault> {
     let epoch = uint(work.memory.counters.count(work.connection, REGISTRY)?);
     if change.expect.is_some_and(|expected| expected != epoch) {
@@ -40,8 +40,8 @@ pub(super) fn change(work: &mut Work<'_>, change: &Change) -> Result<Changed, Fa
     Ok(Changed::Done { epoch })
 }
 
-/// The rows as of an epoch. One step into the table per name and one per row,
-/// however long the history is.
+/// The rows as of an epoch. Needs one index lookup per name and one per row, however
+/// long the history is.
 pub(super) fn rows(desk: &Desk, at: Option<u64>) -> Result<Rows, Fault> {
     let moment = desk.connection.unchecked_transaction()?;
     let newest = uint(count::plain(&moment, REGISTRY)?);

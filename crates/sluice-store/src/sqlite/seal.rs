@@ -1,4 +1,4 @@
-//! Seals, and what they have not covered yet.
+//! Seals, and what no seal covers yet.
 
 use super::column::{int, node_id, run_id, uint};
 use super::fault::Fault;
@@ -15,7 +15,7 @@ use sluice_core::run::id::RunId;
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
-/// Adds a seal, if it is the next.
+/// Adds a seal if it has the next number.
 pub(super) fn seal(work: &mut Work<'_>, seal: &Sealing) -> Result<Sealed, Fault> {
     let last = last(work.connection)?.map_or(0, |(number, _, _)| number);
     if seal.number != last + 1 {
@@ -34,7 +34,6 @@ pub(super) fn seal(work: &mut Work<'_>, seal: &Sealing) -> Result<Sealed, Fault>
     Ok(Sealed::Done)
 }
 
-/// A page of seals.
 pub(super) fn seals(
     connection: &Connection,
     from: u64,
@@ -50,7 +49,7 @@ pub(super) fn seals(
     Ok(rows.collect::<Result<Vec<_>, _>>()?)
 }
 
-/// What came after the newest seal, from one moment.
+/// Everything after the newest seal, from one moment.
 pub(super) fn unsealed(desk: &Desk, limit: usize) -> Result<Unsealed, Fault> {
     let moment = desk.connection.unchecked_transaction()?;
     let last = last(&moment)?;
@@ -73,7 +72,7 @@ fn last(connection: &Connection) -> Result<Option<(u64, Hash, SealMark)>, Fault>
     Ok(connection.prepare_cached(sql)?.query_row([], read).optional()?)
 }
 
-/// The same as this process remembers it, if it wrote all of that itself.
+/// The heads from the cache, if this process wrote all frames after the mark.
 fn known(
     desk: &Desk,
     connection: &Connection,
@@ -90,9 +89,8 @@ fn known(
     }))
 }
 
-/// The newest version of every run that has a frame after the mark. The mark
-/// goes on to the last frame that was looked at. A frame that is not authentic is
-/// passed and not sealed.
+/// The newest version of every run that has a frame after the mark. Moves the mark to
+/// the last frame examined. Skips frames that are not authentic.
 fn heads(
     connection: &Connection,
     keys: &Keys,
@@ -108,7 +106,7 @@ fn heads(
     while let Some(row) = rows.next()? {
         let blob = |at| row.get_ref(at)?.as_blob().map_err(rusqlite::Error::from);
         let (chain, mac) = (blob(4)?, blob(5)?);
-        // Frames from before there were hashes have nothing to seal.
+        // Frames from before the hash chain have nothing to seal.
         if let Some(hash) = chain.last_chunk::<32>() {
             let Some(run) = row.get::<_, Option<[u8; 16]>>(6)?.map(run_id) else {
                 let num: i64 = row.get(1)?;

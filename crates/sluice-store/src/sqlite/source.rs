@@ -1,7 +1,7 @@
-//! A store that is carried elsewhere: held still, and read table by table.
+//! The source of a transfer: locked, and read table by table.
 //!
-//! INVARIANT: the write lock is held from the first look to the last, so what is
-//! read is of one moment.
+//! INVARIANT: the write lock is held from the first read to the last, so all rows are
+//! of one moment.
 
 mod select;
 
@@ -19,18 +19,18 @@ use sluice_core::port::store::NodeId;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What the database's file is called once everything of it is elsewhere.
+/// New name of the database file after a completed transfer.
 const RETIRED: &str = "sluice.db.moved";
 
-/// The database of a directory, which nobody else writes to until this is dropped.
+/// The database of a directory. No other process can write to it until this is dropped.
 pub(crate) struct Source {
     connection: Connection,
     file: PathBuf,
 }
 
 impl Source {
-    /// Takes the write lock. Refused where a node still works on it, and where any
-    /// other process has it open: one that was stopped would go on some day.
+    /// Takes the write lock. Refuses if a node is alive, or if any other process has
+    /// the database open: a suspended process could resume later and write.
     pub(crate) fn hold(dir: &Path, now_ms: u64) -> Result<Source, TransferError> {
         let file = dir.join(FILE);
         if !file.exists() {
@@ -41,7 +41,8 @@ impl Source {
         connection.busy_timeout(Duration::from_millis(TRANSFER_HOLD_MS)).map_err(busy)?;
         let source = Source { connection, file };
         source.refuse_workers(dir, now_ms)?;
-        // Nobody changes this for a file that others have open.
+        // SQLite refuses to change the journal mode of a file that another process has
+        // open.
         source.set_mode("delete")?;
         source.set_mode("wal")?;
         source.lock("BEGIN IMMEDIATE")?;
@@ -80,7 +81,7 @@ impl Source {
         Ok(None)
     }
 
-    /// Hands every row of a table over, in the order of its key: those after `after`.
+    /// Calls `each` for every row of a table after `after`, in key order.
     pub(crate) fn each(
         &self,
         table: Table,
@@ -98,8 +99,8 @@ impl Source {
         Ok(())
     }
 
-    /// Gives the file another name, when nobody else has it open and nothing is left in
-    /// its log: that would be taken for the log of whatever comes in its place.
+    /// Renames the file, if no other process has it open and its log is empty. A
+    /// remaining log would be applied to the next database with that name.
     pub(crate) fn retire(self) -> Result<PathBuf, TransferError> {
         let failed = |error: rusqlite::Error| unreadable(error.into());
         let changes = |connection: &Connection| -> rusqlite::Result<i64> {
@@ -128,7 +129,7 @@ impl Source {
         Ok(cells)
     }
 
-    /// The slices of a window, as the target writes them.
+    /// The slices of a window, in the encoding of the target.
     fn slices(&self, row: &rusqlite::Row<'_>) -> Result<Vec<u8>, Fault> {
         let sql = "SELECT number, count FROM slice WHERE name = ?1 AND max(window, 1) = ?2
                    ORDER BY number";
@@ -145,17 +146,17 @@ impl Source {
     }
 }
 
-/// Rows of a table, in the order of its key: those after `after`.
+/// Selects the rows of a table after `after`, in key order.
 pub(super) fn rest(table: Table, after: Option<&[Cell]>) -> String {
     select::sql(table, after)
 }
 
-/// Rows of a table, in the order of its key: those after `after`, at most so many.
+/// Selects at most `limit` rows of a table after `after`, in key order.
 pub(super) fn page(table: Table, after: Option<&[Cell]>, limit: usize) -> String {
     format!("{} LIMIT {limit}", select::sql(table, after))
 }
 
-/// A row of a table.
+/// Converts a row of a table.
 pub(super) fn cells(table: Table, row: &rusqlite::Row<'_>) -> Result<Row, Fault> {
     let mut cells = Row::with_capacity(table.columns().len());
     for (at, (name, kind)) in table.columns().iter().enumerate() {
@@ -182,7 +183,7 @@ fn cell(value: ValueRef<'_>, kind: Kind) -> Option<Cell> {
     }
 }
 
-/// Cells of a key, as the source has them.
+/// Key cells as SQLite stores them.
 impl ToSql for Cell {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(match self {

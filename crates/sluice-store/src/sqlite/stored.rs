@@ -1,7 +1,7 @@
-//! Everything in the file at one moment, for a verification.
+//! Reads everything in the file at one moment, for a verification.
 //!
 //! INVARIANT: one read transaction lasts from the first row to the last, so that all
-//! rows are of one moment, also while other connections write.
+//! rows are of one moment, even while other connections write.
 
 mod structure;
 
@@ -38,7 +38,7 @@ impl Inspector<'_> {
     fn inspect(&mut self) -> Result<(), Fault> {
         for table in ORDER {
             match table {
-                // There are none: both follow from the other tables.
+                // SQLite does not store these: both follow from other tables.
                 Table::Chain | Table::Position => {}
                 Table::Run => {
                     structure::check(self.connection, self.each)?;
@@ -50,7 +50,7 @@ impl Inspector<'_> {
         Ok(())
     }
 
-    /// Reads a table, around the parts of it that cannot be read.
+    /// Reads a table, skipping the parts that cannot be read.
     fn table(&mut self, table: Table) -> Result<(), Fault> {
         let mut last = None;
         loop {
@@ -66,8 +66,8 @@ impl Inspector<'_> {
         }
     }
 
-    /// Reads the rows after a key, and keeps the key of the last one. A row that makes
-    /// no sense is reported and passed; an error that SQLite finds ends it.
+    /// Reads the rows after a key, and keeps the key of the last one. Reports and skips
+    /// an invalid row; stops at an error of SQLite.
     fn rows(&mut self, table: Table, last: &mut Option<Row>) -> Result<(), Fault> {
         let mut statement =
             self.connection.prepare(&select(table, last.as_deref())).map_err(fault)?;
@@ -94,8 +94,8 @@ impl Inspector<'_> {
         (self.each)(damaged(table.target(), last, unreadable(why)));
     }
 
-    /// The key after which a table can be read again; none where that is not tried, or
-    /// does not help.
+    /// The key after which a table can be read again; `None` if skipping is not
+    /// possible or does not help.
     fn beyond(&self, table: Table, last: Option<&[Cell]>) -> Result<Option<Row>, Fault> {
         if !is_numbered(table) {
             return Ok(None);
@@ -114,19 +114,19 @@ impl Inspector<'_> {
         Ok(skip.found())
     }
 
-    /// A row that has the columns of its table.
+    /// Reads a row that has the columns of its table.
     fn row(&self, table: Table, row: &rusqlite::Row<'_>) -> Result<Read, Fault> {
         let row = cells(table, row)?;
         let found = stored(self.keys, table, &row).map_err(|why| Fault::Corrupt(why.to_owned()))?;
         Ok((table.key_of(&row), found))
     }
 
-    /// A snapshot: its run's id and number, its version, its MAC and its body.
+    /// Reads a snapshot: id and number of its run, version, MAC and body.
     fn snapshot(&self, row: &rusqlite::Row<'_>) -> Result<Read, Fault> {
         let bytes = |at| row.get_ref(at)?.as_blob().map_err(rusqlite::Error::from);
         let (run, version) = (run_id(row.get(0)?), uint(row.get(2)?));
         let frame = match read::frame_at(self.connection, row.get(1)?, version) {
-            // The journal does not lead there.
+            // The journal has no such frame.
             Err(Fault::Corrupt(_)) => None,
             frame => frame?,
         };
@@ -142,10 +142,10 @@ impl Inspector<'_> {
     }
 }
 
-/// The key of a row, and what is reported of it.
+/// The key of a row, and the item to report for it.
 type Read = (Row, Option<Stored>);
 
-/// How a table is read: all of it, or what comes after a key. Bodies of frames are not.
+/// Selects all rows of a table, or those after a key, without the bodies of frames.
 fn select(table: Table, after: Option<&[Cell]>) -> String {
     let (from, beyond, order) = match table {
         Table::Frame => (
@@ -166,7 +166,7 @@ fn select(table: Table, after: Option<&[Cell]>) -> String {
     format!("{from} {beyond} {order}")
 }
 
-/// A frame: its place, its run's id, its first event and its count.
+/// Reads a frame: position, run id, first event and count.
 fn frame(row: &rusqlite::Row<'_>) -> Result<Read, Fault> {
     let place: i64 = row.get(0)?;
     let key = vec![Cell::Int(place)];
@@ -182,8 +182,8 @@ fn frame(row: &rusqlite::Row<'_>) -> Result<Read, Fault> {
     Ok((key, Some(found)))
 }
 
-/// What an error says of the file. A table or a column that is missing is damage too:
-/// the schema was up to date when the store was opened.
+/// Classifies an error. A missing table or column is damage too: the schema was current
+/// when the store was opened.
 fn fault(error: rusqlite::Error) -> Fault {
     match error.sqlite_error_code() {
         Some(ErrorCode::Unknown | ErrorCode::TooBig | ErrorCode::TypeMismatch) => {

@@ -1,10 +1,10 @@
-//! The thread that writes.
+//! The writer thread.
 //!
-//! It takes everything that waits, performs it in one transaction, commits, and
-//! then answers each. While it waits for the disk the next writes gather.
+//! It takes everything in its queue, performs it in one transaction, commits, and then
+//! answers each caller. New writes queue up while it waits for the disk.
 //!
-//! INVARIANT: a write is answered with success only after the commit that holds
-//! it; a refused write leaves nothing in the transaction it shares.
+//! INVARIANT: a write is answered with success only after its commit; a refused write
+//! leaves nothing in the transaction it shares.
 
 mod log;
 mod turn;
@@ -26,17 +26,17 @@ use std::thread::JoinHandle;
 use tokio::sync::{Semaphore, oneshot};
 use turn::Turns;
 
-/// The writer and the way to it.
+/// The writer thread and its queue.
 pub(super) struct Writer {
-    /// None once the store is being dropped.
+    /// `None` once the store is being dropped.
     messages: Option<Sender<Message>>,
     places: Arc<Semaphore>,
     thread: Option<JoinHandle<()>>,
-    /// Why nothing is written where there is no thread.
+    /// The error for writes when there is no thread.
     stopped: &'static str,
 }
 
-/// What a write works with, inside a transaction.
+/// The context of a write inside a transaction.
 pub(super) struct Work<'a> {
     pub(super) connection: &'a Connection,
     pub(super) memory: &'a mut Memory,
@@ -45,27 +45,27 @@ pub(super) struct Work<'a> {
     pub(super) now_ms: u64,
     /// Appends performed in this transaction.
     pub(super) appends: u64,
-    /// Frames written in it.
+    /// Frames written in this transaction.
     pub(super) written: Vec<Written>,
-    /// Whether payloads were erased in it.
+    /// Whether this transaction erased payloads.
     pub(super) erased: bool,
 }
 
-/// What is sent to the thread.
+/// A message to the writer thread.
 enum Message {
     Write {
         job: Box<dyn Job>,
         bytes: usize,
     },
-    /// Someone waits for changes by other processes.
+    /// A caller waits for changes by other processes.
     Look,
-    /// Pretends that the disk has only so many pages.
+    /// Simulates a disk with this many pages.
     #[cfg(test)]
     Pages(i64),
 }
 
-/// A write with its answer. May be performed again where a transaction was rolled
-/// back because of another write in it.
+/// A write and its reply channel. The writer performs it again if another write made it
+/// roll back their transaction.
 trait Job: Send {
     fn perform(&mut self, work: &mut Work<'_>) -> Result<(), Fault>;
     fn answer(self: Box<Self>, outcome: Result<(), StoreError>);
@@ -74,8 +74,8 @@ trait Job: Send {
 struct Asked<T, F> {
     perform: F,
     result: Option<T>,
-    /// The write goes back with its answer: what it holds is freed by the caller,
-    /// not by the thread that everyone waits for.
+    /// The closure goes back with the result, so that the caller frees its data and not
+    /// the thread that all callers wait for.
     answer: oneshot::Sender<(Result<T, StoreError>, F)>,
 }
 
@@ -92,7 +92,7 @@ where
     fn answer(self: Box<Self>, outcome: Result<(), StoreError>) {
         let result = self.result;
         let result = outcome.map(|()| result.expect("a committed write was performed"));
-        // A caller that has gone wants no answer.
+        // The caller may have dropped the receiver.
         let _ = self.answer.send((result, self.perform));
     }
 }
@@ -113,14 +113,14 @@ impl Writer {
         Ok(Writer { messages: Some(messages), places, thread: Some(thread), stopped })
     }
 
-    /// The writer of a store that is only read: every write is refused.
+    /// The writer of a read-only store: refuses every write.
     pub(super) fn refusing() -> Writer {
         let places = Arc::new(Semaphore::new(WRITES_WAITING_MAX));
         Writer { messages: None, places, thread: None, stopped: "the database is read-only" }
     }
 
-    /// Performs a write on the thread. Waits for a place in the queue first. Once it
-    /// is in the queue it is performed, whether or not the answer is awaited.
+    /// Performs a write on the thread, after waiting for capacity in the queue. A
+    /// queued write is performed even if the caller stops waiting.
     pub(super) async fn write<T: Send + 'static>(
         &self,
         bytes: usize,
@@ -134,7 +134,7 @@ impl Writer {
             let why = format!("{bytes} bytes at once are more than {WRITE_BYTES_MAX}");
             return Err(StoreError::Unavailable(why));
         }
-        // The thread gives the place back when it takes the write.
+        // The thread returns the permit when it takes the write.
         self.places.acquire().await.map_err(|_| stopped())?.forget();
         let (answer, answered) = oneshot::channel();
         let job = Box::new(Asked { perform, result: None, answer });
@@ -145,17 +145,17 @@ impl Writer {
         result
     }
 
-    /// Writes that the thread has not taken yet.
+    /// Writes in the queue.
     pub(super) fn waiting(&self) -> usize {
         WRITES_WAITING_MAX.saturating_sub(self.places.available_permits())
     }
 
-    /// Makes the thread look for changes by other processes.
+    /// Makes the thread check for changes by other processes.
     pub(super) fn look(&self) {
         self.send(Message::Look);
     }
 
-    /// Pretends that the disk has only so many pages.
+    /// Simulates a disk with this many pages.
     #[cfg(test)]
     pub(super) fn pages(&self, pages: i64) {
         self.send(Message::Pages(pages));
@@ -163,7 +163,7 @@ impl Writer {
 
     fn send(&self, message: Message) {
         if let Some(messages) = &self.messages {
-            // A writer that has stopped says so to whoever writes.
+            // If the writer has stopped, the next write reports it.
             let _ = messages.send(message);
         }
     }
@@ -173,7 +173,7 @@ impl Drop for Writer {
     fn drop(&mut self) {
         self.messages = None;
         if let Some(thread) = self.thread.take() {
-            // A panic has been reported where it happened.
+            // The panic has already been reported.
             let _ = thread.join();
         }
     }

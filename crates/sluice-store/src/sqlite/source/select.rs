@@ -1,16 +1,16 @@
-//! How each table of the target is read from the source: its columns in their
-//! order, by its key.
+//! SQL that reads each table of a transfer from the source: its columns in their order,
+//! sorted by key.
 
 use crate::transfer::table::{Cell, Table};
 
-/// What is read of a table: all of it, or what comes after a key.
+/// Selects all rows of a table, or the rows after a key.
 pub(super) fn sql(table: Table, after: Option<&[Cell]>) -> String {
     let (from, beyond, order) = parts(table);
     let beyond = if after.is_some() { format!("WHERE {beyond}") } else { String::new() };
     format!("{from} {beyond} {order}")
 }
 
-/// The columns and where they are from; what comes after a key; the order.
+/// Columns with tables, the condition for rows after a key, and the order.
 fn parts(table: Table) -> (&'static str, &'static str, &'static str) {
     match table {
         Table::Run => (
@@ -20,7 +20,7 @@ fn parts(table: Table) -> (&'static str, &'static str, &'static str) {
             "id > ?1",
             "ORDER BY id",
         ),
-        // A frame that no journal leads to has no run, and nobody ever reads it.
+        // A frame that no journal refers to has no run, and no reader ever sees it.
         Table::Frame => (
             "SELECT run.id, first, count, frame.seq, chain, frame.body, beside.body, mac
              FROM frame CROSS JOIN run ON run.num = frame.run
@@ -62,7 +62,7 @@ fn parts(table: Table) -> (&'static str, &'static str, &'static str) {
             "place > ?1",
             "ORDER BY place",
         ),
-        // The other columns are those of the row that has the greatest number.
+        // SQLite takes the other columns from the row with the greatest number.
         Table::Chain => (
             "SELECT writer, max(seq), hash FROM entry",
             "writer > ?1",
@@ -110,7 +110,7 @@ fn beside(table: Table) -> (&'static str, &'static str, &'static str) {
             "ORDER BY webhook, number",
         ),
         Table::Authentic => ("SELECT one, mark FROM authentic", "one > ?1", "ORDER BY one"),
-        // Numbers go on after the greatest there is.
+        // Numbering continues after the greatest number in use.
         _ => (
             "SELECT 1, (SELECT coalesce(max(seq), 0) FROM frame),
                  (SELECT coalesce(max(place), 0) FROM entry),

@@ -1,5 +1,5 @@
-//! Whether the tables that lead through the journals fit together: what only this store
-//! has, and no reader of rows sees.
+//! Checks the tables that index the journals. Only SQLite has them, and reading rows
+//! does not reveal whether they are consistent.
 
 use super::fault;
 use crate::inspect::NO_RUN;
@@ -8,10 +8,10 @@ use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 use sluice_core::port::inspect::{Each, Stored};
 
-/// A part of the structure.
+/// A consistency check of one table.
 struct Check {
     table: &'static str,
-    /// The keys of the rows that do not fit. Linear in the rows, but for sorting them.
+    /// Selects the keys of inconsistent rows. Linear in the rows, except for sorting.
     sql: &'static str,
     detail: &'static str,
 }
@@ -51,7 +51,7 @@ const CHECKS: &[Check] = &[
               WHERE frame.seq IS NULL",
         detail: "its frame has no row",
     },
-    // A walk along a journal goes from a frame to the one before it.
+    // Readers follow the links from a frame to the previous one.
     Check {
         table: "frame",
         sql: "SELECT seq FROM (SELECT seq, prev,
@@ -88,7 +88,7 @@ const CHECKS: &[Check] = &[
     },
 ];
 
-/// Reports every row that does not fit.
+/// Reports every inconsistent row.
 pub(super) fn check(connection: &Connection, each: &mut Each) -> Result<(), Fault> {
     for check in CHECKS {
         match broken(connection, check, each) {

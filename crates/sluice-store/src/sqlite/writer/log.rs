@@ -1,36 +1,34 @@
-//! The write-ahead log, folded into the database when there is time.
+//! Checkpoints of the write-ahead log.
 //!
-//! Whoever writes folds: after a fold that catches everything, the next
-//! transaction begins at the front of the log, so its file is written over and
-//! seldom grows. That makes commits cheaper too: the file's size need not be
-//! synced with every one.
+//! The writer runs them. After a complete checkpoint the next transaction starts at the
+//! front of the log, so its file is overwritten and seldom grows. That also makes
+//! commits cheaper: the file size need not be synced each time.
 
 use crate::limits::{BUSY_MS, EMPTY_LOG_MS, IDLE_MS, LOG_PAGES_MAX};
 use rusqlite::Connection;
 use std::time::{Duration, Instant};
 
-/// Commits and bytes between two looks at the size of the log.
+/// Commits and bytes between two checks of the log's size.
 const COMMITS_PER_LOOK: u32 = 32;
 const BYTES_PER_LOOK: usize = 1024 * 1024;
 
-/// What is known of the log.
 #[derive(Default)]
 pub(super) struct Log {
-    /// When something was last written that no fold has seen.
+    /// Time of the last write since the last checkpoint.
     written: Option<Instant>,
     commits: u32,
     bytes: usize,
-    /// Whether the file may hold payloads that were erased.
+    /// Whether the file may hold erased payloads.
     erased: bool,
 }
 
 impl Log {
-    /// Whether there is something to fold.
+    /// Whether there is something to checkpoint.
     pub(super) fn is_open(&self) -> bool {
         self.written.is_some() || self.erased
     }
 
-    /// Counts a transaction. Folds where the log has become long.
+    /// Records a transaction. Checkpoints if the log has become long.
     pub(super) fn grown(&mut self, connection: &Connection, bytes: usize) {
         self.written = Some(Instant::now());
         self.commits += 1;
@@ -45,14 +43,14 @@ impl Log {
         }
     }
 
-    /// Payloads were erased: what the file held of them must go.
+    /// Records that payloads were erased, so the log must be truncated.
     pub(super) fn holds_erased(&mut self) {
         self.erased = true;
     }
 
-    /// Folds everything and cuts the file to nothing, if it holds erased payloads. A
-    /// reader may be in the way for longer than `EMPTY_LOG_MS`; then it is tried again
-    /// when the log has grown, or is idle.
+    /// Checkpoints and truncates the file if it holds erased payloads. If a reader
+    /// blocks that for longer than `EMPTY_LOG_MS`, it is retried when the log has grown
+    /// or is idle.
     pub(super) fn empty(&mut self, connection: &Connection) {
         if !self.erased {
             return;
@@ -65,7 +63,7 @@ impl Log {
         self.erased = emptied != Ok(0);
     }
 
-    /// Folds if nothing was written for a while.
+    /// Checkpoints if nothing was written for a while.
     pub(super) fn idle(&mut self, connection: &Connection) {
         self.empty(connection);
         let idle = |written: Instant| written.elapsed() >= Duration::from_millis(IDLE_MS);
@@ -74,10 +72,10 @@ impl Log {
         }
     }
 
-    /// Copies what readers allow into the database. Waits for nobody.
+    /// Checkpoints as much as readers allow, without waiting for them.
     fn fold(&mut self, connection: &Connection) {
         self.written = None;
-        // A fold that fails loses nothing: the log is still there for the next one.
+        // A failed checkpoint loses nothing: the log remains for the next one.
         let _ = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
     }
 }

@@ -1,4 +1,4 @@
-//! One transaction after the other.
+//! The loop of the writer thread: one transaction after the other.
 
 use super::log::Log;
 use super::{Job, Message, Work};
@@ -45,7 +45,7 @@ impl Turns {
         Ok(Turns { connection, home, queue, places, shared, memory, log, data_version })
     }
 
-    /// Works until the store is dropped.
+    /// Runs until the store is dropped.
     pub(super) fn serve(mut self) {
         loop {
             match self.next() {
@@ -59,7 +59,7 @@ impl Turns {
         }
     }
 
-    /// The next message. Waits no longer than there is nothing else to do.
+    /// Waits for the next message, or until the next poll or checkpoint is due.
     fn next(&self) -> Result<Message, RecvTimeoutError> {
         if self.is_watched() {
             self.queue.recv_timeout(Duration::from_millis(LOOK_MS))
@@ -70,7 +70,7 @@ impl Turns {
         }
     }
 
-    /// Takes a message and everything that waits behind it.
+    /// Takes a message and everything that is queued behind it.
     fn take(&mut self, message: Message) {
         let mut batch = Batch::new();
         let mut bytes_held = 0;
@@ -102,7 +102,8 @@ impl Turns {
             Err(Failed::Before(fault)) if fault.hits_everyone() || batch.len() == 1 => {
                 answer(batch, || Err(fault.rolled_back()));
             }
-            // One of them is at fault; the others shall not suffer for it.
+            // One write is at fault. Performing each alone keeps the other writes
+            // unaffected.
             Err(Failed::Before(_)) => batch.into_iter().for_each(|job| self.perform(vec![job])),
         }
     }
@@ -112,7 +113,7 @@ impl Turns {
             self.work(batch).map_err(|fault| self.undo(Failed::Before(fault)))?;
         let commit = self.connection.prepare_cached("COMMIT").and_then(|mut sql| sql.execute([]));
         commit.map_err(|error| self.undo(Failed::Commit(error.into())))?;
-        // Before an erasure is answered.
+        // Must happen before an erasure is answered.
         self.log.empty(&self.connection);
         self.shared.fresh.lock().unwrap_or_else(PoisonError::into_inner).add(&written);
         self.shared.commits.fetch_add(1, Ordering::Relaxed);
@@ -123,16 +124,16 @@ impl Turns {
         Ok(())
     }
 
-    /// Everything up to the commit. Answers how many appends there were, and which
-    /// frames they wrote.
+    /// Everything up to the commit. Returns the number of appends and the written
+    /// frames.
     fn work(&mut self, batch: &mut Batch) -> Result<(u64, Vec<Written>), Fault> {
         self.home.check(&self.shared.locks)?;
-        // A rollback that failed is made up for before anything else.
+        // A rollback that failed earlier must succeed first.
         if !self.connection.is_autocommit() {
             self.connection.execute_batch("ROLLBACK")?;
         }
         self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-        // Inside the transaction nobody else can write any more.
+        // Inside the transaction no other process can write.
         self.notice()?;
         let mut work = Work {
             connection: &self.connection,
@@ -155,12 +156,12 @@ impl Turns {
         Ok((appends, written))
     }
 
-    /// Leaves the transaction that failed, and what was learned in it.
+    /// Rolls back the failed transaction and clears the cache.
     fn undo(&mut self, failed: Failed) -> Failed {
         self.memory.forget();
         // Some errors end the transaction by themselves.
         if !self.connection.is_autocommit() {
-            // Tried again before the next transaction.
+            // On failure it is retried before the next transaction.
             let _ = self.connection.execute_batch("ROLLBACK");
         }
         failed
@@ -170,13 +171,13 @@ impl Turns {
         self.shared.waiting.load(Ordering::SeqCst) > 0
     }
 
-    /// Looks for changes by other processes, outside of a transaction.
+    /// Checks for changes by other processes, outside of a transaction.
     fn look(&mut self) {
-        // What fails here fails again where someone is told of it.
+        // An error will recur in the next transaction, which reports it to a caller.
         let _ = self.notice();
     }
 
-    /// Notices that another process has written.
+    /// Clears the cache and notifies callers if another process has written.
     fn notice(&mut self) -> Result<(), Fault> {
         let data_version = data_version(&self.connection)?;
         if data_version != self.data_version {
@@ -188,11 +189,11 @@ impl Turns {
     }
 }
 
-/// Where a transaction failed.
+/// The point at which a transaction failed.
 enum Failed {
     /// Nothing was written.
     Before(Fault),
-    /// It depends.
+    /// The writes may be durable or not, depending on the error.
     Commit(Fault),
 }
 
@@ -202,7 +203,7 @@ fn answer(batch: Batch, outcome: impl Fn() -> Result<(), StoreError>) {
     }
 }
 
-/// Differs from the last time if another connection has written in between.
+/// Differs from the last result if another connection has written in between.
 fn data_version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))
 }
