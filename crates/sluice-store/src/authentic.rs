@@ -52,25 +52,25 @@ pub enum Mark {
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
     key: OnceLock<MacKey>,
-    found: OnceLock<Condition>,
+    found: OnceLock<FoundMark>,
 }
 
 /// The mark of a store as it was found on opening.
 #[derive(Debug)]
-pub(crate) enum Condition {
+pub(crate) enum FoundMark {
     Empty,
     Unmarked,
     Marked(Vec<u8>),
 }
 
-impl Condition {
+impl FoundMark {
     /// From the rows of the `authentic` table.
-    pub(crate) fn of(marks: Vec<(i64, Vec<u8>)>, unmarked: Condition) -> Condition {
+    pub(crate) fn from_rows(marks: Vec<(i64, Vec<u8>)>, unmarked: FoundMark) -> FoundMark {
         match <[(i64, Vec<u8>); 1]>::try_from(marks) {
-            Ok([(1, mark)]) => Condition::Marked(mark),
+            Ok([(1, mark)]) => FoundMark::Marked(mark),
             Err(none) if none.is_empty() => unmarked,
             // Processes write only row 1; any other content matches no key.
-            _ => Condition::Marked(Vec::new()),
+            _ => FoundMark::Marked(Vec::new()),
         }
     }
 }
@@ -86,21 +86,21 @@ impl Keys {
     }
 
     /// Records the mark found on opening.
-    pub(crate) fn found(&self, found: Condition) {
+    pub(crate) fn set_found_mark(&self, found: FoundMark) {
         // A store is opened once.
         let _ = self.found.set(found);
     }
 
     pub(crate) fn is_marked(&self) -> bool {
-        matches!(self.found.get(), Some(Condition::Marked(_)))
+        matches!(self.found.get(), Some(FoundMark::Marked(_)))
     }
 
     pub(crate) fn mark(&self, key: &MacKey) -> Mark {
         match self.found.get() {
-            Some(Condition::Empty) | None => Mark::Empty,
-            Some(Condition::Unmarked) => Mark::Missing,
-            Some(Condition::Marked(mark)) if key.mark().is(mark) => Mark::Own,
-            Some(Condition::Marked(_)) => Mark::Foreign,
+            Some(FoundMark::Empty) | None => Mark::Empty,
+            Some(FoundMark::Unmarked) => Mark::Missing,
+            Some(FoundMark::Marked(mark)) if key.mark().is(mark) => Mark::Own,
+            Some(FoundMark::Marked(_)) => Mark::Foreign,
         }
     }
 
@@ -115,11 +115,11 @@ impl Keys {
         Ok(key)
     }
 
-    pub(crate) fn is_letter(&self, letter: &Letter, mac: &[u8]) -> bool {
-        self.get().is_none_or(|key| key.letter(letter).is(mac))
+    pub(crate) fn is_message(&self, message: &Letter, mac: &[u8]) -> bool {
+        self.get().is_none_or(|key| key.letter(message).is(mac))
     }
 
-    pub(crate) fn is_memo(&self, memo: &Memo, mac: &[u8]) -> bool {
+    pub(crate) fn is_remembered_output(&self, memo: &Memo, mac: &[u8]) -> bool {
         self.get().is_none_or(|key| key.memo(memo).is(mac))
     }
 
@@ -146,19 +146,19 @@ impl Keys {
 
     /// Verifies a frame as it was read, before any of it is decoded.
     pub(crate) fn examined(&self, run: RunId, frame: Frame, mac: &[u8]) -> Examined {
-        let place = place_of(run, &frame);
+        let place = frame_place(run, &frame);
         let is_authentic = self.get().is_none_or(|key| key.is_frame(place, &frame.body, mac));
         Examined { frame, is_authentic }
     }
 }
 
 /// The position of a frame in its journal, which its MAC covers.
-pub(crate) fn place_of(run: RunId, frame: &Frame) -> FramePlace<'_> {
+pub(crate) fn frame_place(run: RunId, frame: &Frame) -> FramePlace<'_> {
     FramePlace { run, first: frame.first, count: frame.count, chain: &frame.chain }
 }
 
 /// The MAC of a frame whose body is replaced: the half over its position stays.
-pub(crate) fn renewed(
+pub(crate) fn mac_with_body(
     keys: &Keys,
     place: FramePlace<'_>,
     body: &[u8],
@@ -170,20 +170,24 @@ pub(crate) fn renewed(
     mac
 }
 
-pub(crate) fn foreign_frame(run: RunId, first: u64) -> String {
+pub(crate) fn frame_not_authentic(run: RunId, first: u64) -> String {
     format!(
-        "event {first} of {run} is not authentic: no process with the key of this store wrote it there"
+        "event {first} of {run} is not authentic: no process with the key of this store wrote it"
     )
 }
 
-pub(crate) fn foreign_slot(schedule: &str, slot_ms: u64) -> String {
+pub(crate) fn slot_not_authentic(schedule: &str, slot_ms: u64) -> String {
     format!("the slot {slot_ms} of the schedule {schedule:?} is not authentic")
 }
 
 /// The frames if all of them are authentic, else an error text.
 pub(crate) fn authentic(run: RunId, found: Vec<Examined>) -> Result<Vec<Frame>, String> {
     let frame = |one: Examined| {
-        if one.is_authentic { Ok(one.frame) } else { Err(foreign_frame(run, one.frame.first)) }
+        if one.is_authentic {
+            Ok(one.frame)
+        } else {
+            Err(frame_not_authentic(run, one.frame.first))
+        }
     };
     found.into_iter().map(frame).collect()
 }
@@ -195,9 +199,9 @@ pub(crate) struct AppendMacs {
     frame: Option<FrameMac>,
     snapshot: Option<Mac>,
     key: Option<Mac>,
-    letters: Vec<Mac>,
+    messages: Vec<Mac>,
     read: Vec<Mac>,
-    memos: Vec<Mac>,
+    outputs: Vec<Mac>,
 }
 
 impl AppendMacs {
@@ -211,9 +215,9 @@ impl AppendMacs {
             frame: (append.count > 0).then(|| key.frame(place, &append.body)),
             snapshot: key.snapshot_of(append),
             key: callers.map(|callers| key.key_of(append.run, callers)),
-            letters: append.letters.iter().map(|letter| key.letter(letter)).collect(),
+            messages: append.letters.iter().map(|message| key.letter(message)).collect(),
             read: append.read.iter().map(|id| key.read_letter(append.run, *id)).collect(),
-            memos: append.memos.iter().map(|memo| key.memo(memo)).collect(),
+            outputs: append.memos.iter().map(|memo| key.memo(memo)).collect(),
         })
     }
 
@@ -229,17 +233,17 @@ impl AppendMacs {
         bytes(self.key.as_ref())
     }
 
-    pub(crate) fn letter(&self, at: usize) -> &[u8] {
-        bytes(self.letters.get(at))
+    pub(crate) fn message(&self, at: usize) -> &[u8] {
+        bytes(self.messages.get(at))
     }
 
     /// The MAC of a message that the append marks as read.
-    pub(crate) fn read(&self, at: usize) -> &[u8] {
+    pub(crate) fn read_message(&self, at: usize) -> &[u8] {
         bytes(self.read.get(at))
     }
 
-    pub(crate) fn memo(&self, at: usize) -> &[u8] {
-        bytes(self.memos.get(at))
+    pub(crate) fn output(&self, at: usize) -> &[u8] {
+        bytes(self.outputs.get(at))
     }
 }
 
@@ -252,17 +256,17 @@ pub(crate) fn bytes(mac: Option<&Mac>) -> &[u8] {
 /// are made again from the journal.
 pub(crate) const TABLES: [Table; 7] = [
     Table::Frame,
-    Table::Letter,
+    Table::Message,
     Table::Key,
     Table::Registry,
     Table::Entry,
     Table::Slot,
-    Table::Memo,
+    Table::RememberedOutput,
 ];
 
 /// The MAC that a row should have, or `None` if rows of this table, or rows in doubt,
 /// get none.
-pub(crate) fn adopted(
+pub(crate) fn row_mac(
     key: &MacKey,
     doubts: &Doubts,
     table: Table,
@@ -279,7 +283,7 @@ pub(crate) fn adopted(
             let whole = || key.frame(place, row.bytes("body").unwrap_or_default()).0.to_vec();
             return (!is_in_doubt).then(whole);
         }
-        Table::Letter => {
+        Table::Message => {
             let (run, name) = (RunId(row.id("run")?), row.text("key")?.to_owned());
             match row.bytes("body") {
                 Some(body) => key.letter(&Letter { run, key: name, body: body.to_vec() }),
@@ -312,7 +316,7 @@ pub(crate) fn adopted(
             run: row.id("run").map(RunId),
             at_ms: row.number("noted_at")?,
         }),
-        Table::Memo => key.memo(&Memo {
+        Table::RememberedOutput => key.memo(&Memo {
             agent: row.text("agent")?.to_owned(),
             run: RunId(row.id("run")?),
             at_ms: row.number("at")?,

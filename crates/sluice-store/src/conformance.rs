@@ -1,7 +1,7 @@
-//! What every store must do.
+//! The conformance suite that every store must pass.
 //!
-//! `suite` is a list of cases; each gets a fresh store and a clock that it sets.
-//! `script` plays random commands, whose transcript must be the same on every
+//! `suite` is a list of cases; each gets a fresh store and a clock that it controls.
+//! `script` runs random commands, whose transcript must be the same on every
 //! store. Both are public, so that a store in another crate runs them unchanged.
 //!
 //! ```
@@ -27,12 +27,12 @@ mod erase;
 mod feed;
 mod guard;
 pub mod inspect;
-mod letter;
 mod list;
-mod memo;
+mod mailbox;
 mod own;
 mod read;
 mod registry;
+mod remembered_output;
 pub mod script;
 mod seal;
 mod trigger;
@@ -77,20 +77,20 @@ impl Clock for SetClock {
     }
 }
 
-/// An empty store and the clock it was made with.
+/// An empty store and its clock.
 pub struct Bench {
     /// The store.
     pub store: Arc<dyn Store>,
-    /// Its clock.
+    /// The store's clock.
     pub clock: Arc<SetClock>,
 }
 
-/// One thing that must hold.
+/// One property of every store.
 #[derive(Clone, Copy)]
 pub struct Case {
     /// A sentence, with underscores.
     pub name: &'static str,
-    /// Panics if it does not hold.
+    /// Panics if the property does not hold.
     pub check: fn(&Bench),
 }
 
@@ -111,7 +111,7 @@ pub fn suite() -> Vec<Case> {
         guard::CASES,
         window::CASES,
         own::CASES,
-        letter::CASES,
+        mailbox::CASES,
         read::CASES,
         list::CASES,
         registry::CASES,
@@ -122,15 +122,14 @@ pub fn suite() -> Vec<Case> {
         feed::CASES,
         trigger::CASES,
         deliver::CASES,
-        memo::CASES,
+        remembered_output::CASES,
         inspect::CASES,
         crowd::CASES,
     ]
     .concat()
 }
 
-/// Runs every case, each on a fresh bench, and panics with the names of all that
-/// do not hold.
+/// Runs every case, each on a fresh bench, and panics with the names of all that fail.
 pub fn check(mut fresh: impl FnMut() -> Bench) {
     let mut failed = Vec::new();
     for case in suite() {
@@ -142,7 +141,7 @@ pub fn check(mut fresh: impl FnMut() -> Bench) {
     assert!(failed.is_empty(), "these do not hold:\n{}", failed.join("\n"));
 }
 
-/// Waits for an answer on this thread. Needs no runtime.
+/// Waits for a result on this thread. Needs no runtime.
 pub fn wait<T>(answer: impl Future<Output = T>) -> T {
     struct Unpark(Thread);
     impl Wake for Unpark {
@@ -160,7 +159,7 @@ pub fn wait<T>(answer: impl Future<Output = T>) -> T {
     }
 }
 
-/// Waits for several answers, all asked for before any is there.
+/// Waits for several results, all requested before the first one is ready.
 pub fn wait_all<T>(mut answers: Vec<Answer<'_, T>>) -> Vec<Result<T, StoreError>> {
     let mut results: Vec<Option<Result<T, StoreError>>> = answers.iter().map(|_| None).collect();
     wait(poll_fn(|context| {
@@ -179,17 +178,17 @@ pub fn wait_all<T>(mut answers: Vec<Answer<'_, T>>) -> Vec<Result<T, StoreError>
     results.into_iter().flatten().collect()
 }
 
-/// What a run is loaded from where all of it is authentic.
+/// A loaded run that is completely authentic.
 fn loaded(snapshot: Option<(u64, Vec<u8>)>, frames: Vec<Frame>) -> Loaded {
     Loaded { snapshot, frames, has_foreign_snapshot: false }
 }
 
-/// A run.
+/// A run id.
 pub fn run(number: u128) -> RunId {
     RunId(number)
 }
 
-/// A node.
+/// A node id.
 pub fn node(number: u128) -> NodeId {
     NodeId(number)
 }
@@ -231,7 +230,7 @@ pub fn first(run: RunId) -> Append {
     Append { create: Some(create), ..plain(run, 0) }
 }
 
-/// What an append without guards is answered once it is durable.
+/// The result of a successful append without guards.
 pub const DONE: Appended = Appended::Done { counts: Vec::new() };
 
 /// The append with a hash for each of its events.
@@ -251,12 +250,12 @@ pub fn guard(counter: &str, delta: i64, max: Option<i64>) -> Guard {
     Guard { counter: counter.into(), delta, max, window_ms: None }
 }
 
-/// What an append is answered that a counter refuses, with what that is.
+/// The result of an append that a counter refuses, with the counter's value.
 pub fn refused(counter: &str, count: i64) -> Appended {
     Appended::Refused { counter: counter.to_owned(), count }
 }
 
-/// An entry that says so much.
+/// An audit entry.
 pub fn entry(what: &str) -> Entry {
     Entry {
         at_ms: 900,
@@ -270,7 +269,7 @@ pub fn entry(what: &str) -> Entry {
     }
 }
 
-/// A head that gives the run up until `due_at_ms`.
+/// A head that releases the run until `due_at_ms`.
 pub fn released(due_at_ms: Option<u64>) -> Head {
     Head {
         status: RunStatus::Paused,
@@ -281,22 +280,22 @@ pub fn released(due_at_ms: Option<u64>) -> Head {
     }
 }
 
-/// A letter whose body is its key.
+/// A message whose body is its key.
 pub fn letter(run: RunId, key: &str) -> Letter {
     Letter { run, key: key.to_owned(), body: key.as_bytes().to_vec() }
 }
 
-/// The port, waited for, where the store is expected to work.
+/// Blocking access to the port, for a store that is expected to work.
 impl Bench {
-    fn told<T>(&self, answer: impl Future<Output = Result<T, StoreError>>) -> T {
+    fn wait_ok<T>(&self, answer: impl Future<Output = Result<T, StoreError>>) -> T {
         wait(answer).expect("the store works")
     }
 
     fn append(&self, append: Append) -> Appended {
-        self.told(self.store.append(Arc::new(append)))
+        self.wait_ok(self.store.append(Arc::new(append)))
     }
 
-    /// An append that must be done.
+    /// An append that must succeed.
     fn done(&self, append: Append) {
         let appended = self.append(append);
         assert!(matches!(appended, Appended::Done { .. }), "{appended:?}");
@@ -307,44 +306,44 @@ impl Bench {
         self.done(first(run));
     }
 
-    /// Creates a run that nobody owns.
+    /// Creates a run without an owner.
     fn park(&self, run: RunId, due_at_ms: Option<u64>) {
         self.done(Append { head: Some(released(due_at_ms)), ..first(run) });
     }
 
     fn load(&self, run: RunId) -> Option<Loaded> {
-        self.told(self.store.load(run))
+        self.wait_ok(self.store.load(run))
     }
 
     /// First id and count of every frame.
     fn journal(&self, run: RunId) -> Vec<(u64, u32)> {
-        let frames = self.told(self.store.frames(run, 0, usize::MAX));
+        let frames = self.wait_ok(self.store.frames(run, 0, usize::MAX));
         frames.iter().map(|frame| (frame.first, frame.count)).collect()
     }
 
     fn post(&self, letter: Letter) -> Posted {
-        self.told(self.store.post(letter))
+        self.wait_ok(self.store.post(letter))
     }
 
     fn letters(&self, of: Inbox) -> Vec<Received> {
-        self.told(self.store.letters(of))
+        self.wait_ok(self.store.letters(of))
     }
 
-    /// The keys of unread letters.
+    /// The keys of unread messages.
     fn keys(&self, of: Inbox) -> Vec<String> {
         self.letters(of).into_iter().map(|received| received.letter.key).collect()
     }
 
     fn renew(&self, node: NodeId, ttl_ms: u64) {
-        self.told(self.store.renew(node, ttl_ms));
+        self.wait_ok(self.store.renew(node, ttl_ms));
     }
 
     fn leave(&self, node: NodeId) {
-        self.told(self.store.leave(node));
+        self.wait_ok(self.store.leave(node));
     }
 
     fn claim(&self, node: NodeId, due_by_ms: u64, limit: usize) -> Vec<Claim> {
-        self.told(self.store.claim(node, due_by_ms, limit))
+        self.wait_ok(self.store.claim(node, due_by_ms, limit))
     }
 
     /// The runs of a claim.
@@ -353,11 +352,11 @@ impl Bench {
     }
 
     fn take(&self, run: RunId, node: NodeId) -> Taken {
-        self.told(self.store.take(run, node))
+        self.wait_ok(self.store.take(run, node))
     }
 
     fn list(&self, filter: Filter) -> Vec<RunRow> {
-        self.told(self.store.list(filter))
+        self.wait_ok(self.store.list(filter))
     }
 
     fn row(&self, run: RunId) -> RunRow {
@@ -367,15 +366,15 @@ impl Bench {
 
     /// A plain counter.
     fn count(&self, counter: &str) -> i64 {
-        self.told(self.store.counts(vec![Counter::plain(counter)]))[0]
+        self.wait_ok(self.store.counts(vec![Counter::plain(counter)]))[0]
     }
 
-    /// The entries, all of them.
+    /// All entries.
     fn entries(&self) -> Vec<Recorded> {
-        self.told(self.store.entries(0, usize::MAX))
+        self.wait_ok(self.store.entries(0, usize::MAX))
     }
 
     fn unsealed(&self) -> Unsealed {
-        self.told(self.store.unsealed(usize::MAX))
+        self.wait_ok(self.store.unsealed(usize::MAX))
     }
 }

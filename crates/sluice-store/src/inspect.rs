@@ -4,7 +4,7 @@
 //! into a [`Stored`] item and checks the MAC of the store's key. Without a key every
 //! row is accepted as authentic.
 
-use crate::authentic::{Keys, NamedRow, adopted};
+use crate::authentic::{Keys, NamedRow, row_mac};
 use crate::transfer::table::{Cell, Table};
 use sluice_core::evidence::mac::{Doubts, FramePlace, Mac, last_hash};
 use sluice_core::port::inspect::{RowVersion, Stored, StoredRun};
@@ -21,10 +21,10 @@ pub(crate) const ORDER: [Table; 15] = [
     Table::Chain,
     Table::Key,
     Table::Slot,
-    Table::Memo,
-    Table::Letter,
+    Table::RememberedOutput,
+    Table::Message,
     Table::Counter,
-    Table::Taking,
+    Table::ProvenanceEdge,
     Table::Blob,
     Table::Snapshot,
     Table::Frame,
@@ -52,10 +52,10 @@ pub(crate) fn stored(
         Table::Chain => chain_end(&row).map(Some),
         Table::Key => key(keys, &row).map(Some),
         Table::Slot => slot(keys, &row).map(Some),
-        Table::Memo => memo(keys, &row).map(Some),
-        Table::Letter => message(keys, &row).map(Some),
+        Table::RememberedOutput => remembered_output(keys, &row).map(Some),
+        Table::Message => message(keys, &row).map(Some),
         Table::Counter => count(&row).map(Some),
-        Table::Taking => taking(&row).map(Some),
+        Table::ProvenanceEdge => provenance_edge(&row).map(Some),
         Table::Blob => blob(&row),
         Table::Position => positions(&row).map(Some),
         Table::Run => run(&row).map(Some),
@@ -75,7 +75,7 @@ pub(crate) fn stored(
 fn is_authentic(keys: &Keys, row: &NamedRow<'_>) -> bool {
     let Some(key) = keys.get() else { return true };
     let Some(Cell::Bytes(mac)) = row.row.last() else { return false };
-    let own = adopted(key, &Doubts::default(), row.table, row.row);
+    let own = row_mac(key, &Doubts::default(), row.table, row.row);
     own.and_then(|own| own.try_into().ok()).is_some_and(|own| Mac(own).is(mac))
 }
 
@@ -147,7 +147,7 @@ fn slot(keys: &Keys, row: &NamedRow<'_>) -> Option<Stored> {
     Some(Stored::Slot { slot, is_authentic: is_authentic(keys, row) })
 }
 
-fn memo(keys: &Keys, row: &NamedRow<'_>) -> Option<Stored> {
+fn remembered_output(keys: &Keys, row: &NamedRow<'_>) -> Option<Stored> {
     Some(Stored::Memo {
         agent: text(row, "agent")?,
         place: row.number("place")?,
@@ -175,7 +175,7 @@ fn count(row: &NamedRow<'_>) -> Option<Stored> {
     Some(Stored::Count { name: text(row, "name")?, count: *count })
 }
 
-fn taking(row: &NamedRow<'_>) -> Option<Stored> {
+fn provenance_edge(row: &NamedRow<'_>) -> Option<Stored> {
     let (source, taker) = (RunId(row.id("source")?), RunId(row.id("taker")?));
     Some(Stored::Taking { source, taker, count: row.number("count")? })
 }
@@ -239,12 +239,12 @@ impl SnapshotRow<'_> {
 
 /// Reports an unreadable part of a table: the row, or the last readable row before it.
 pub(crate) fn damaged(table: &'static str, key: Option<&[Cell]>, detail: String) -> Stored {
-    let key = key.unwrap_or_default().iter().map(Cell::shown).collect::<Vec<_>>().join(", ");
+    let key = key.unwrap_or_default().iter().map(Cell::short_text).collect::<Vec<_>>().join(", ");
     Stored::Damaged { table, key, detail }
 }
 
 pub(crate) fn unreadable(why: &str) -> String {
-    format!("what comes after it cannot be read: {why}")
+    format!("the rows after it cannot be read: {why}")
 }
 
 /// Whether the key of a table is a number that grows by one, so that a reader can skip
@@ -282,7 +282,7 @@ impl Skip {
         }
     }
 
-    pub(crate) fn learn(&mut self, key: i64, is_readable: bool) {
+    pub(crate) fn record(&mut self, key: i64, is_readable: bool) {
         if is_readable {
             self.readable = Some(key);
         } else {
@@ -292,7 +292,7 @@ impl Skip {
     }
 
     /// The key to continue after.
-    pub(crate) fn found(&self) -> Option<Vec<Cell>> {
+    pub(crate) fn resume_key(&self) -> Option<Vec<Cell>> {
         self.readable.map(|key| vec![Cell::Int(key)])
     }
 }
@@ -307,7 +307,7 @@ mod tests {
         let mut tries = 0;
         while let Some(key) = skip.next() {
             tries += 1;
-            skip.learn(key, !damaged.contains(&(key + 1)));
+            skip.record(key, !damaged.contains(&(key + 1)));
         }
         (skip.readable, tries)
     }

@@ -21,6 +21,7 @@ mod window;
 use serde_json::Value;
 use sluice_core::port::ledger::{Entry, Erasure};
 use sluice_core::port::store::{Append, Guard};
+use sluice_govern::registry::{Kind, Row};
 
 /// Counter of registry changes: the registry's epoch.
 const REGISTRY: &str = "registry";
@@ -35,6 +36,16 @@ fn guarded(guard: &Guard, count: i64) -> Option<i64> {
     (!refused).then_some(changed)
 }
 
+/// Parses a stored registry row, or says why it cannot be parsed.
+fn registry_row(kind: &str, name: &str, body: &str) -> Result<Row, String> {
+    let unreadable = |what: &str| format!("the {kind} {name:?} {what}");
+    Ok(Row {
+        kind: Kind::parse(kind).ok_or_else(|| unreadable("is of an unknown kind"))?,
+        name: name.to_owned(),
+        body: serde_json::from_str(body).map_err(|_| unreadable("is not valid JSON"))?,
+    })
+}
+
 /// Page size for a list; a limit of 0 means the default.
 fn page(limit: usize) -> usize {
     if limit == 0 { limits::LIST_DEFAULT } else { limit.min(limits::LIST_MAX) }
@@ -44,13 +55,13 @@ fn page(limit: usize) -> usize {
 fn assert_sound(append: &Append) {
     let hashed = append.chain.len() as u64 == u64::from(append.count) * 32;
     assert!(append.chain.is_empty() || hashed, "each event of a frame has a hash of 32 bytes");
-    assert!(append.beside.is_empty() || append.count > 0, "nothing is beside no frame");
+    assert!(append.beside.is_empty() || append.count > 0, "stream deltas need a frame");
     assert!(append.snapshot.is_none() || append.count > 0, "a snapshot comes with its last event");
 }
 
 /// Whether an erasure can affect snapshots and remembered outputs. They never contain
 /// stream deltas, which are stored next to a frame.
-fn takes_out_payloads(erasure: &Erasure) -> bool {
+fn erases_payloads(erasure: &Erasure) -> bool {
     erasure.besides.is_empty() || !erasure.bodies.is_empty()
 }
 
@@ -62,7 +73,7 @@ fn append_bytes(append: &Append) -> usize {
         + entries_bytes(&append.entries)
         + append.snapshot.as_ref().map_or(0, Vec::len)
         + append.blobs.iter().map(|blob| blob.body.len()).sum::<usize>()
-        + append.letters.iter().map(|letter| letter.body.len()).sum::<usize>()
+        + append.letters.iter().map(|message| message.body.len()).sum::<usize>()
         + append.memos.iter().map(|memo| memo.body.len()).sum::<usize>()
 }
 

@@ -7,7 +7,7 @@ pub const LIST_MAX: usize = 1000;
 /// Largest number of runs in one claim.
 pub const CLAIM_MAX: usize = 1000;
 /// Largest number of messages in one read; the next read returns the rest.
-pub const LETTERS_MAX: usize = 1000;
+pub const MESSAGES_MAX: usize = 1000;
 /// Largest number of audit entries in one read.
 pub const ENTRIES_MAX: usize = 10_000;
 /// Largest number of counters in one read.
@@ -21,7 +21,7 @@ pub const SEALS_MAX: usize = 1000;
 pub const SEAL_ROWS_MAX: usize = 1_000_000;
 
 /// Remembered outputs per agent; older ones are deleted.
-pub const MEMOS_KEPT_MAX: usize = 32;
+pub const REMEMBERED_OUTPUTS_MAX: usize = 32;
 
 /// Capacity of the write queue of a SQLite store; further callers wait.
 pub const WRITES_WAITING_MAX: usize = 2048;
@@ -36,27 +36,27 @@ pub const READS_WAITING_MAX: usize = 256;
 /// Number of reader connections.
 pub const READERS: usize = 2;
 /// Number of runs and counters that the writer caches between transactions.
-pub const REMEMBERED_MAX: usize = 16_384;
+pub const CACHED_MAX: usize = 16_384;
 /// How long a connection waits for the transaction of another process, in milliseconds.
 pub const BUSY_MS: u64 = 5_000;
 /// How often the writer checks for changes by other processes while a caller waits for
 /// them, in milliseconds. It is also the shortest patience.
-pub const LOOK_MS: u64 = 25;
+pub const POLL_MS: u64 = 25;
 /// How often the writer checks that its open files are still those of the data
 /// directory, in milliseconds.
-pub const HOME_LOOK_MS: u64 = 100;
+pub const DIRECTORY_CHECK_MS: u64 = 100;
 /// Free disk space that a store needs to be ready, in bytes.
-pub const ROOM_BYTES: usize = 256 * 1024;
+pub const FREE_BYTES_MIN: usize = 256 * 1024;
 /// How long the writer waits for readers before it truncates the write-ahead log after
 /// an erasure, in milliseconds; it retries later.
-pub const EMPTY_LOG_MS: u64 = 250;
+pub const TRUNCATE_LOG_MS: u64 = 250;
 /// Idle time after which the writer checkpoints the write-ahead log, in milliseconds.
 pub const IDLE_MS: u64 = 200;
 /// The writer checkpoints the write-ahead log once it has this many pages, even under
 /// load.
 pub const LOG_PAGES_MAX: i64 = 4_096;
 /// SQLite truncates a larger write-ahead log to this size, in bytes.
-pub const LOG_BYTES_KEPT: u64 = 64 * 1024 * 1024;
+pub const LOG_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// How often a database on a read-only file system is copied again because another
 /// process wrote to it during the copy.
 pub const COPY_TRIES_MAX: usize = 3;
@@ -67,10 +67,10 @@ pub const FRAMES_PER_MARK: u64 = 64;
 pub const DELIVERIES_KEPT: usize = 1000;
 
 /// Number of frames whose run heads the writer caches for sealing.
-pub const FRESH_HEADS_MAX: usize = 65_536;
+pub const RECENT_HEADS_MAX: usize = 65_536;
 
 /// How long a transfer waits for other processes to close its source, in milliseconds.
-pub const TRANSFER_HOLD_MS: u64 = 1_000;
+pub const TRANSFER_LOCK_MS: u64 = 1_000;
 /// A transfer batch accepts no further row once it holds this many bytes.
 pub const TRANSFER_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Largest number of rows in a transfer batch.
@@ -95,19 +95,19 @@ pub const POOL: usize = 4;
 /// Connect timeout in milliseconds, unless the database URL sets one.
 pub const CONNECT_MS_MAX: u64 = 5_000;
 /// Response timeout of a database in milliseconds. After it the connection is closed.
-pub const ANSWER_MS_MAX: u64 = 30_000;
+pub const RESPONSE_MS_MAX: u64 = 30_000;
 /// Shortest timeout for a lease renewal in milliseconds; otherwise a third of the
 /// lease.
 pub const RENEW_MS_MIN: u64 = 1_000;
 /// Idle timeout of a transaction in milliseconds: a stalled node loses its transaction
 /// and the row locks.
-pub const STANDSTILL_MS_MAX: u64 = 2_000;
+pub const IDLE_TRANSACTION_MS_MAX: u64 = 2_000;
 /// How long a statement waits for a row lock, in milliseconds.
 pub const LOCK_MS_MAX: u64 = 15_000;
 /// Idle time before the first TCP keepalive probe, in seconds.
 pub const KEEPALIVE_S: u64 = 10;
 /// How often a transaction is retried after a conflict.
-pub const AGAIN_MAX: usize = 16;
+pub const RETRIES_MAX: usize = 16;
 /// Prepared statements cached per connection.
 pub const PREPARED_MAX: usize = 256;
 /// Capacity of the queue of notifications from other nodes. Further ones are dropped: a
@@ -116,9 +116,9 @@ pub const NOTICES_MAX: usize = 64;
 /// Delay before the listener reconnects, in milliseconds.
 pub const RECONNECT_MS: u64 = 500;
 /// Expired leases and keys deleted in one pass.
-pub const FORGOTTEN_MAX: usize = 1000;
+pub const PURGED_MAX: usize = 1000;
 /// Interval between two such passes, in milliseconds.
-pub const FORGET_MS: u64 = 10_000;
+pub const PURGE_MS: u64 = 10_000;
 /// Frames of a run fetched per query.
 pub const FRAMES_AT_ONCE: usize = 256;
 /// Frames and entries fetched per query when sealing.

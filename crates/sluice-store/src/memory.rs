@@ -59,20 +59,20 @@ pub struct MemoryStore {
     /// Changes made through this handle.
     own: AtomicU64,
     /// Changes by other handles that `changed` has already reported.
-    told: AtomicU64,
+    reported: AtomicU64,
 }
 
 struct Shared {
     clock: Arc<dyn Clock>,
     checks: Checks,
-    state: Mutex<State>,
+    state: Mutex<MemoryState>,
     /// Changes made through all handles.
     changes: watch::Sender<u64>,
 }
 
 /// Everything that is stored.
 #[derive(Default)]
-struct State {
+struct MemoryState {
     runs: BTreeMap<RunId, Record>,
     blobs: BTreeMap<Hash, Vec<u8>>,
     /// Unread messages.
@@ -95,9 +95,9 @@ struct State {
     /// Schedule slots, by schedule and time.
     slots: BTreeMap<(String, u64), Slot>,
     /// Deliveries, by webhook.
-    webhooks: BTreeMap<String, deliver::Posted>,
+    webhooks: BTreeMap<String, deliver::WebhookState>,
     /// Provenance edges: number of values by source run, then consumer run.
-    takings: BTreeMap<(RunId, RunId), u64>,
+    edges: BTreeMap<(RunId, RunId), u64>,
     /// Remembered outputs by agent, newest first, each with its number across all
     /// agents.
     memos: BTreeMap<String, VecDeque<(u64, Memo)>>,
@@ -149,29 +149,29 @@ impl MemoryStore {
 
     /// An empty store with some of the safeguards.
     pub fn with_checks(clock: Arc<dyn Clock>, checks: Checks) -> MemoryStore {
-        let state = Mutex::new(State::default());
+        let state = Mutex::new(MemoryState::default());
         let changes = watch::Sender::new(0);
-        MemoryStore::on(Arc::new(Shared { clock, checks, state, changes }))
+        MemoryStore::handle(Arc::new(Shared { clock, checks, state, changes }))
     }
 
     /// Another handle on the same journals, as another process would have: a write
     /// through one handle completes `changed` on the others.
     pub fn beside(&self) -> MemoryStore {
-        MemoryStore::on(Arc::clone(&self.shared))
+        MemoryStore::handle(Arc::clone(&self.shared))
     }
 
-    fn on(shared: Arc<Shared>) -> MemoryStore {
+    fn handle(shared: Arc<Shared>) -> MemoryStore {
         let made = *shared.changes.borrow();
-        MemoryStore { shared, own: AtomicU64::new(0), told: AtomicU64::new(made) }
+        MemoryStore { shared, own: AtomicU64::new(0), reported: AtomicU64::new(made) }
     }
 
-    fn read<T>(&self, read: impl FnOnce(&State, u64) -> T) -> T {
+    fn read<T>(&self, read: impl FnOnce(&MemoryState, u64) -> T) -> T {
         let now_ms = self.shared.clock.now_ms();
         let state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
         read(&state, now_ms)
     }
 
-    fn write<T>(&self, write: impl FnOnce(&mut State, u64) -> T) -> T {
+    fn write<T>(&self, write: impl FnOnce(&mut MemoryState, u64) -> T) -> T {
         let now_ms = self.shared.clock.now_ms();
         let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = write(&mut state, now_ms);
@@ -181,7 +181,7 @@ impl MemoryStore {
     }
 }
 
-impl State {
+impl MemoryState {
     fn is_live(&self, node: NodeId, now_ms: u64) -> bool {
         self.leases.get(&node).is_some_and(|ends_at_ms| *ends_at_ms > now_ms)
     }
@@ -209,9 +209,9 @@ impl Store for MemoryStore {
         Box::pin(async move { Ok(self.read(|state, _| state.blobs.get(&hash).cloned())) })
     }
 
-    fn post(&self, letter: Letter) -> Answer<'_, Posted> {
+    fn post(&self, message: Letter) -> Answer<'_, Posted> {
         let checks = self.shared.checks;
-        Box::pin(async move { Ok(self.write(|state, now_ms| state.post(checks, letter, now_ms))) })
+        Box::pin(async move { Ok(self.write(|state, now_ms| state.post(checks, message, now_ms))) })
     }
 
     fn letters(&self, of: Inbox) -> Answer<'_, Vec<Received>> {
@@ -250,15 +250,15 @@ impl Store for MemoryStore {
     /// because this store cannot miss a change.
     fn changed(&self, _patience_ms: u64) -> Later<'_, ()> {
         Box::pin(async move {
-            let told = self.told.load(Ordering::SeqCst);
+            let reported = self.reported.load(Ordering::SeqCst);
             let mut changes = self.shared.changes.subscribe();
             loop {
                 let made = *changes.borrow_and_update();
                 // The handle counts its own change before the shared counter does, so
                 // the difference is never too large.
                 let by_others = made.saturating_sub(self.own.load(Ordering::SeqCst));
-                if by_others > told {
-                    self.told.fetch_max(by_others, Ordering::SeqCst);
+                if by_others > reported {
+                    self.reported.fetch_max(by_others, Ordering::SeqCst);
                     return;
                 }
                 changes.changed().await.expect("the store holds the sender");

@@ -1,31 +1,28 @@
 //! A store in a PostgreSQL database, for any number of nodes.
 //!
-//! Every node has its own store on the same database. A thread of the store's own
-//! speaks with it, so that callers need no runtime. Appends of many runs are
-//! committed together (`writer`); whatever else is asked takes a connection of a
-//! small pool. A connection that is lost is an error for whoever was using it,
-//! and the next call connects again; a URL may name several hosts (`address`), and
-//! ask for TLS (`tls`).
+//! Every node has its own store on the same database. A dedicated thread of the store
+//! talks to the database, so that callers need no runtime. Appends of many runs are
+//! committed together (`writer`); everything else uses a connection of a small pool
+//! (`pool`). When a connection is lost, its user gets an error and the next call
+//! connects again. A URL may name several hosts (`address`) and request TLS (`tls`).
 //!
-//! Leases and windows are measured by one clock: the database's, unless one is
-//! given. Nodes tell each other of changes by notices (`notice`), which are a
-//! hint: everything is found without them too.
+//! Leases and windows use one clock: the database's, unless the caller provides one.
+//! Nodes notify each other of changes (`notice`). Notifications are a hint: nodes also
+//! find every change by polling.
 //!
-//! What is used of SQL is what databases compatible with PostgreSQL have as well:
-//! tables with primary keys, partial indexes, `uuid`, `bytea`, `COLLATE "C"`;
-//! `INSERT … ON CONFLICT`, `RETURNING`, `UPDATE … FROM`, `DELETE … USING`,
-//! `unnest` over arrays, `DISTINCT ON`, window functions, a recursive query;
-//! `FOR UPDATE`, `FOR SHARE` and `SKIP LOCKED` on rows. There are no triggers, no
-//! procedures, no sequences, no advisory or table locks, no temporary tables, and
-//! nothing depends on `LISTEN`. Keys of large tables begin with the run, so that
-//! they can be partitioned by it.
+//! The SQL is limited to what databases compatible with PostgreSQL support as well:
+//! tables with primary keys, partial indexes, `uuid`, `bytea`, `COLLATE "C"`; `INSERT …
+//! ON CONFLICT`, `RETURNING`, `UPDATE … FROM`, `DELETE … USING`, `unnest` over arrays,
+//! `DISTINCT ON`, window functions, a recursive query; `FOR UPDATE`, `FOR SHARE` and
+//! `SKIP LOCKED` on rows. There are no triggers, procedures, sequences, advisory or
+//! table locks or temporary tables, and nothing depends on `LISTEN`. Keys of large
+//! tables begin with the run, so that they can be partitioned by it.
 //!
-//! INVARIANT: an answer to a write is given after its commit, and a commit is on
-//! the disk.
+//! INVARIANT: a write is acknowledged after its commit, and a commit is on disk.
 //!
-//! INVARIANT: places of frames and entries are handed out by one row that is held
-//! until the commit. So they have no gap, and become visible in their order,
-//! whichever node writes them.
+//! INVARIANT: one row assigns the positions of frames and entries, and is locked until
+//! the commit. So positions have no gaps and become visible in order, whichever node
+//! writes.
 
 mod address;
 mod adopt;
@@ -34,21 +31,21 @@ mod claim;
 mod column;
 mod count;
 mod deliver;
-mod desk;
 mod entry;
 mod erase;
 mod fault;
 mod feed;
 mod ledger;
-mod letter;
 mod lineage;
 mod list;
-mod memo;
+mod mailbox;
 mod migrate;
 mod notice;
 pub mod outside;
+mod pool;
 mod read;
 mod registry;
+mod remembered_output;
 mod seal;
 pub mod server;
 mod session;
@@ -59,14 +56,14 @@ mod thread;
 mod tls;
 mod writer;
 
-pub use desk::Time;
 pub use migrate::OpenError;
+pub use pool::Time;
 
 use crate::authentic::{AppendMacs, Keys};
-use crate::limits::LOOK_MS;
-use address::Address;
-use desk::Desk;
+use crate::limits::POLL_MS;
+use address::DatabaseAddress;
 use migrate::Unfinished;
+use pool::ConnectionPool;
 use session::Session;
 use sluice_core::port::store::{
     Answer, Append, Appended, BATCH_SIZES, Claim, Examined, Filter, Frame, Gauges, Hash, Inbox,
@@ -80,42 +77,41 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use thread::Thread;
 use tokio::sync::{Notify, watch};
-use writer::{Outcome, Write, Writer};
+use writer::{Write, WriteOutcome, WriterQueue};
 
-/// Journals in a PostgreSQL database. Dropping it waits for its thread.
+/// Journals in a PostgreSQL database. Dropping the store waits for its thread.
 pub struct PostgresStore {
-    // Declared before the thread, which ends when the writer has gone.
-    writer: Writer,
+    // Declared before the thread, which ends when the writer is dropped.
+    writer: WriterQueue,
     thread: Thread,
     shared: Arc<Shared>,
-    /// Changes by others that a caller of `changed` was told of.
-    told: AtomicU64,
-    /// When that was. Neighbours that write without rest are looked at as often as
-    /// one of them.
-    told_at: Mutex<Option<Instant>>,
+    /// Changes by other nodes that `changed` has already reported.
+    reported: AtomicU64,
+    /// Time of the last report, which limits how often `changed` completes while other
+    /// nodes write continuously.
+    reported_at: Mutex<Option<Instant>>,
 }
 
-/// What the thread and its callers share.
+/// State shared by the thread and its callers.
 struct Shared {
     time: Time,
-    /// How this store signs its notices.
+    /// Sender name in this store's notifications.
     name: String,
-    /// Says that there is something to notify.
+    /// Signals that there is a change to notify.
     changed: Notify,
-    /// Changes by other nodes, as far as they were heard of.
+    /// Changes by other nodes that this store has noticed.
     foreign: watch::Sender<u64>,
     commits: AtomicU64,
     appends: AtomicU64,
     writes: AtomicU64,
-    /// Transactions by how many writes they held.
+    /// Transactions by number of writes.
     batches: [AtomicU64; BATCH_SIZES],
-    /// What is authenticated with.
     keys: Keys,
 }
 
 impl Shared {
-    /// Counts a transaction of so many writes, and has it told.
-    fn counted(&self, writes: usize, appends: usize) {
+    /// Counts a transaction, and signals that there is a change to notify.
+    fn record_commit(&self, writes: usize, appends: usize) {
         self.commits.fetch_add(1, Ordering::Relaxed);
         self.appends.fetch_add(appends as u64, Ordering::Relaxed);
         self.writes.fetch_add(writes as u64, Ordering::Relaxed);
@@ -124,7 +120,7 @@ impl Shared {
         self.changed.notify_one();
     }
 
-    /// The time that is given; none where the database's own counts.
+    /// The time of the provided clock; `None` if the database's clock is used.
     fn now(&self) -> Option<i64> {
         match &self.time {
             Time::Given(clock) => Some(column::int(clock.now_ms())),
@@ -134,19 +130,19 @@ impl Shared {
 }
 
 impl PostgresStore {
-    /// Opens the database of a URL, and brings its schema up to date. Leases and
-    /// windows are measured by the clock that is given.
+    /// Opens the database of a URL and migrates its schema. Leases and windows use the
+    /// given clock.
     pub fn open(url: &str, clock: Arc<dyn Clock>) -> Result<PostgresStore, OpenError> {
         PostgresStore::open_by(url, Time::Given(clock))
     }
 
-    /// The same, by any clock: by the database's where several nodes use it.
+    /// Opens the database with any clock. Several nodes must use the database's.
     pub fn open_by(url: &str, time: Time) -> Result<PostgresStore, OpenError> {
         PostgresStore::open_in(url, None, time)
     }
 
-    /// The same in a schema of its own, which is made where it is missing. Without
-    /// one it is whichever the database gives to those who name none.
+    /// Opens a store in a schema of its own, which is created if it is missing. Without
+    /// a name, the database's default schema is used.
     pub fn open_in(
         url: &str,
         schema: Option<&str>,
@@ -155,7 +151,7 @@ impl PostgresStore {
         PostgresStore::open_at(outside::config(url, schema)?, time)
     }
 
-    /// The same where a transfer has not ended, for whoever ends it.
+    /// Opens a schema whose transfer has not ended, for the transfer itself.
     pub(crate) fn open_unfinished(
         url: &str,
         schema: Option<&str>,
@@ -164,12 +160,12 @@ impl PostgresStore {
         PostgresStore::open_as(outside::config(url, schema)?, time, Unfinished::Allowed)
     }
 
-    fn open_at(address: Address, time: Time) -> Result<PostgresStore, OpenError> {
+    fn open_at(address: DatabaseAddress, time: Time) -> Result<PostgresStore, OpenError> {
         PostgresStore::open_as(address, time, Unfinished::Refused)
     }
 
     fn open_as(
-        address: Address,
+        address: DatabaseAddress,
         time: Time,
         unfinished: Unfinished,
     ) -> Result<PostgresStore, OpenError> {
@@ -184,63 +180,66 @@ impl PostgresStore {
             batches: Default::default(),
             keys: Keys::default(),
         });
-        let (writer, turns) = Writer::new();
+        let (writer, turns) = WriterQueue::new();
         let thread = Thread::start(Arc::new(address), turns, Arc::clone(&shared), unfinished)?;
         Ok(PostgresStore {
             writer,
             thread,
             shared,
-            told: AtomicU64::new(0),
-            told_at: Mutex::default(),
+            reported: AtomicU64::new(0),
+            reported_at: Mutex::default(),
         })
     }
 
-    /// What all nodes go by under this name: what was said first. Answers `value` to
-    /// whoever says it first.
+    /// The value that all nodes use under this name: the first one proposed. Proposes
+    /// `value`.
     pub fn agree(&self, name: &str, value: &str) -> Answer<'_, String> {
         let (name, value) = (name.to_owned(), value.to_owned());
         self.write(async move |session, _| agree::agree(session, &name, &value).await)
     }
 
-    /// What all nodes go by under this name; none where nobody has said anything yet.
+    /// The value that all nodes use under this name; `None` if no node has proposed
+    /// one.
     pub fn agreed(&self, name: &str) -> Answer<'_, Option<String>> {
         let name = name.to_owned();
-        self.ask(async move |session| agree::agreed(session, &name).await)
+        self.read(async move |session| agree::agreed(session, &name).await)
     }
 
-    /// Hands something to the thread and waits for its answer.
-    fn hand<T: Send + 'static>(
+    /// Runs a task on the thread and waits for its result.
+    fn run_task<T: Send + 'static>(
         &self,
-        work: impl AsyncFnOnce(Rc<Desk>) -> Result<T, StoreError> + Send + 'static,
+        work: impl AsyncFnOnce(Rc<ConnectionPool>) -> Result<T, StoreError> + Send + 'static,
     ) -> Answer<'_, T> {
-        Box::pin(self.thread.hand(work))
+        Box::pin(self.thread.run(work))
     }
 
-    /// Statements that only read.
-    fn ask<T: Send + 'static>(
+    /// Runs statements that only read.
+    fn read<T: Send + 'static>(
         &self,
         work: impl AsyncFnOnce(&Session) -> Result<T, fault::Fault> + Send + 'static,
     ) -> Answer<'_, T> {
-        self.hand(async move |desk| desk.ask(work).await)
+        self.run_task(async move |pool| pool.read(work).await)
     }
 
-    /// A statement that writes by itself, given the time.
+    /// Runs a single statement that writes. It gets the time of the provided clock.
     fn write<T: Send + 'static>(
         &self,
         work: impl AsyncFn(&Session, Option<i64>) -> Result<T, fault::Fault> + Send + 'static,
     ) -> Answer<'_, T> {
-        self.hand(async move |desk| {
-            let now = desk.shared.now();
-            desk.write(async |session| work(session, now).await).await
+        self.run_task(async move |pool| {
+            let now = pool.shared.now();
+            pool.write(async |session| work(session, now).await).await
         })
     }
 
-    /// A transaction, given the desk.
+    /// Runs a transaction.
     fn transact<T: Send + 'static>(
         &self,
-        work: impl AsyncFn(&Session, &Desk) -> Result<T, fault::Fault> + Send + 'static,
+        work: impl AsyncFn(&Session, &ConnectionPool) -> Result<T, fault::Fault> + Send + 'static,
     ) -> Answer<'_, T> {
-        self.hand(async move |desk| desk.transact(async |session| work(session, &desk).await).await)
+        self.run_task(async move |pool| {
+            pool.transact(async |session| work(session, &pool).await).await
+        })
     }
 }
 
@@ -250,20 +249,22 @@ impl Store for PostgresStore {
         let macs = AppendMacs::new(&self.shared.keys, &append);
         Box::pin(async move {
             match self.writer.write(Write::Append(append, macs?)).await? {
-                Outcome::Appended(appended) => Ok(appended),
-                Outcome::Posted(_) | Outcome::Recorded => unreachable!("an append was sent"),
+                WriteOutcome::Appended(appended) => Ok(appended),
+                WriteOutcome::Posted(_) | WriteOutcome::Recorded => {
+                    unreachable!("an append was sent")
+                }
             }
         })
     }
 
     fn load(&self, run: RunId) -> Answer<'_, Option<Loaded>> {
         let shared = Arc::clone(&self.shared);
-        self.ask(async move |session| read::load(session, &shared.keys, run).await)
+        self.read(async move |session| read::load(session, &shared.keys, run).await)
     }
 
     fn frames(&self, run: RunId, after: u64, bytes_max: usize) -> Answer<'_, Vec<Frame>> {
         let shared = Arc::clone(&self.shared);
-        self.ask(async move |session| {
+        self.read(async move |session| {
             let frames = read::examine(session, &shared.keys, run, after, bytes_max).await?;
             crate::authentic::authentic(run, frames).map_err(fault::Fault::Corrupt)
         })
@@ -271,39 +272,41 @@ impl Store for PostgresStore {
 
     fn examine(&self, run: RunId, after: u64, bytes_max: usize) -> Answer<'_, Vec<Examined>> {
         let shared = Arc::clone(&self.shared);
-        self.ask(async move |session| {
+        self.read(async move |session| {
             read::examine(session, &shared.keys, run, after, bytes_max).await
         })
     }
 
     fn blob(&self, hash: Hash) -> Answer<'_, Option<Vec<u8>>> {
-        self.ask(async move |session| read::blob(session, hash).await)
+        self.read(async move |session| read::blob(session, hash).await)
     }
 
-    fn post(&self, letter: Letter) -> Answer<'_, Posted> {
+    fn post(&self, message: Letter) -> Answer<'_, Posted> {
         let key = self.shared.keys.for_writing();
-        let mac = key.map(|key| key.map(|key| key.letter(&letter)));
+        let mac = key.map(|key| key.map(|key| key.letter(&message)));
         Box::pin(async move {
-            match self.writer.write(Write::Post(letter, mac?)).await? {
-                Outcome::Posted(posted) => Ok(posted),
-                Outcome::Appended(_) | Outcome::Recorded => unreachable!("a letter was sent"),
+            match self.writer.write(Write::Post(message, mac?)).await? {
+                WriteOutcome::Posted(posted) => Ok(posted),
+                WriteOutcome::Appended(_) | WriteOutcome::Recorded => {
+                    unreachable!("a message was sent")
+                }
             }
         })
     }
 
     fn letters(&self, of: Inbox) -> Answer<'_, Vec<Received>> {
         let shared = Arc::clone(&self.shared);
-        self.ask(async move |session| letter::unread(session, &shared.keys, of).await)
+        self.read(async move |session| mailbox::unread(session, &shared.keys, of).await)
     }
 
     fn renew(&self, node: NodeId, ttl_ms: u64) -> Answer<'_, ()> {
-        self.hand(async move |desk| {
-            // Nobody needs to be told that a node still lives.
-            let now = desk.shared.now();
+        self.run_task(async move |pool| {
+            // Other nodes need no notification of a renewed lease.
+            let now = pool.shared.now();
             let renew = async |session: &Session| claim::renew(session, node, ttl_ms, now).await;
-            desk.renew(ttl_ms, renew).await?;
-            // Whoever waits for the lease does not wait for this.
-            tokio::task::spawn_local(desk.forget());
+            pool.renew(ttl_ms, renew).await?;
+            // The caller of `renew` need not wait for this.
+            tokio::task::spawn_local(pool.purge_expired());
             Ok(())
         })
     }
@@ -313,25 +316,25 @@ impl Store for PostgresStore {
     }
 
     fn claim(&self, node: NodeId, due_by_ms: u64, limit: usize) -> Answer<'_, Vec<Claim>> {
-        self.hand(async move |desk| {
-            let now = desk.shared.now();
+        self.run_task(async move |pool| {
+            let now = pool.shared.now();
             let claim =
                 async |session: &Session| claim::claim(session, node, due_by_ms, limit, now).await;
-            desk.claim(claim).await
+            pool.claim(claim).await
         })
     }
 
     fn take(&self, run: RunId, node: NodeId) -> Answer<'_, Taken> {
-        self.transact(async move |session, desk| {
-            let now_ms = desk.now_ms(session).await?;
+        self.transact(async move |session, pool| {
+            let now_ms = pool.now_ms(session).await?;
             claim::take(session, run, node, now_ms).await
         })
     }
 
     fn list(&self, filter: Filter) -> Answer<'_, Vec<RunRow>> {
-        self.hand(async move |desk| {
-            let now = desk.shared.now();
-            desk.ask(async |session| list::list(session, &filter, now).await).await
+        self.run_task(async move |pool| {
+            let now = pool.shared.now();
+            pool.read(async |session| list::list(session, &filter, now).await).await
         })
     }
 
@@ -348,23 +351,24 @@ impl Store for PostgresStore {
 
     fn changed(&self, patience_ms: u64) -> Later<'_, ()> {
         Box::pin(async move {
-            let told = self.told.load(Ordering::SeqCst);
+            let reported = self.reported.load(Ordering::SeqCst);
             let mut foreign = self.shared.foreign.subscribe();
             let patience = Duration::from_millis(patience_ms);
-            let last = *self.told_at.lock().expect("nobody panics while holding it");
-            let rest = Duration::from_millis(LOOK_MS);
+            let last = *self.reported_at.lock().expect("no thread panics while it holds the lock");
+            let rest = Duration::from_millis(POLL_MS);
             let rest = last.map_or(Duration::ZERO, |last| rest.saturating_sub(last.elapsed()));
-            let noticed = self.hand(async move |_| {
+            let noticed = self.run_task(async move |_| {
                 tokio::time::sleep(rest).await;
-                let news = foreign.wait_for(|noticed| *noticed > told);
+                let news = foreign.wait_for(|noticed| *noticed > reported);
                 let noticed = tokio::time::timeout(patience, news).await;
-                Ok(noticed.ok().and_then(|seen| seen.ok().map(|seen| *seen)).unwrap_or(told))
+                Ok(noticed.ok().and_then(|seen| seen.ok().map(|seen| *seen)).unwrap_or(reported))
             });
-            // A store that has stopped has no news; who asks it is told so.
-            let noticed = noticed.await.unwrap_or(told);
-            if self.told.fetch_max(noticed, Ordering::SeqCst) < noticed {
-                let mut told_at = self.told_at.lock().expect("nobody panics while holding it");
-                *told_at = Some(Instant::now());
+            // A stopped store has no changes; the next call reports that it stopped.
+            let noticed = noticed.await.unwrap_or(reported);
+            if self.reported.fetch_max(noticed, Ordering::SeqCst) < noticed {
+                let mut reported_at =
+                    self.reported_at.lock().expect("no thread panics while it holds the lock");
+                *reported_at = Some(Instant::now());
             }
         })
     }

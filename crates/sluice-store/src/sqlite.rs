@@ -9,30 +9,30 @@
 
 mod adopt;
 mod append;
+mod cache;
 mod claim;
 mod column;
 mod connect;
 mod count;
 mod deliver;
+mod directory_check;
 mod entry;
 mod erase;
 mod fault;
 mod feed;
-mod fresh;
-mod home;
 mod inspect;
 mod ledger;
-mod letter;
 mod lineage;
 mod list;
-mod memo;
-mod memory;
+mod mailbox;
 mod migrate;
-mod node;
+mod node_locks;
 mod read;
 mod read_only;
 mod reader;
+mod recent_heads;
 mod registry;
+mod remembered_output;
 mod seal;
 mod slot;
 pub(crate) mod source;
@@ -43,11 +43,11 @@ pub use connect::OpenError;
 pub use inspect::{Inspection, copy, inspect, size};
 
 use crate::authentic::{self, AppendMacs, Keys};
-use fresh::Fresh;
-use home::Home;
-use node::Locks;
+use directory_check::DirectoryCheck;
+use node_locks::NodeLocks;
 use read_only::ReadSource;
-use reader::{Desk, Readers};
+use reader::{ReadConnection, Readers};
+use recent_heads::RecentHeads;
 use sluice_core::port::store::{
     Answer, Append, Appended, BATCH_SIZES, Claim, Examined, Filter, Frame, Gauges, Hash, Inbox,
     Letter, Loaded, NodeId, Posted, Received, RunRow, Store, Taken,
@@ -58,7 +58,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
-use writer::{Work, Writer};
+use writer::{Work, WriterThread};
 
 const FILE: &str = "sluice.db";
 
@@ -67,16 +67,16 @@ pub struct SqliteStore {
     // Declared before the writer, so dropped before it: the last connection to close
     // checkpoints the log, and a read-only connection cannot.
     readers: Readers,
-    writer: Writer,
+    writer: WriterThread,
     shared: Arc<Shared>,
     /// Changes by other processes that `changed` has already reported.
-    told: AtomicU64,
+    reported: AtomicU64,
 }
 
 /// State shared by the threads of one store.
 struct Shared {
     clock: Arc<dyn Clock>,
-    locks: Locks,
+    locks: NodeLocks,
     commits: AtomicU64,
     appends: AtomicU64,
     writes: AtomicU64,
@@ -87,7 +87,7 @@ struct Shared {
     /// Callers that wait for such a change.
     waiting: AtomicUsize,
     /// Recently written run heads.
-    fresh: Mutex<Fresh>,
+    recent_heads: Mutex<RecentHeads>,
     keys: Keys,
 }
 
@@ -98,15 +98,16 @@ impl SqliteStore {
         connect::directory(dir)?;
         connect::directory(&dir.join("nodes"))?;
         connect::private(&file);
-        let connection = connect::writer(&file).map_err(|error| error.of(&file))?;
-        let home = Home::new(&file);
-        let home = home.map_err(|source| OpenError::Directory { path: dir.to_owned(), source })?;
-        let shared = Arc::new(Shared::new(clock, Locks::open(dir.join("nodes"))));
-        shared.keys.found(adopt::find(&connection)?);
+        let connection = connect::writer(&file).map_err(|error| error.with_path(&file))?;
+        let directory = DirectoryCheck::new(&file);
+        let directory =
+            directory.map_err(|source| OpenError::Directory { path: dir.to_owned(), source })?;
+        let shared = Arc::new(Shared::new(clock, NodeLocks::open(dir.join("nodes"))));
+        shared.keys.set_found_mark(adopt::find(&connection)?);
         let source = ReadSource::Shared(file.clone());
-        let readers = Readers::start(source, &shared).map_err(|error| error.of(&file))?;
-        let writer = Writer::start(connection, home, &shared)?;
-        Ok(SqliteStore { readers, writer, shared, told: AtomicU64::new(0) })
+        let readers = Readers::start(source, &shared).map_err(|error| error.with_path(&file))?;
+        let writer = WriterThread::start(connection, directory, &shared)?;
+        Ok(SqliteStore { readers, writer, shared, reported: AtomicU64::new(0) })
     }
 
     /// Opens `sluice.db` in `dir` read-only, also on a read-only file system. Creates
@@ -117,17 +118,22 @@ impl SqliteStore {
             let source = ReadSource::find(&file)?;
             let connection = source.connect()?;
             migrate::check(&connection)?;
-            let shared = Arc::new(Shared::new(clock, Locks::unused(dir.join("nodes"))));
-            shared.keys.found(adopt::find(&connection)?);
+            let shared = Arc::new(Shared::new(clock, NodeLocks::unused(dir.join("nodes"))));
+            shared.keys.set_found_mark(adopt::find(&connection)?);
             let readers = Readers::start(source, &shared)?;
-            Ok(SqliteStore { readers, writer: Writer::refusing(), shared, told: AtomicU64::new(0) })
+            Ok(SqliteStore {
+                readers,
+                writer: WriterThread::refusing(),
+                shared,
+                reported: AtomicU64::new(0),
+            })
         };
-        open().map_err(|error| error.of(&file))
+        open().map_err(|error| error.with_path(&file))
     }
 }
 
 impl Shared {
-    fn new(clock: Arc<dyn Clock>, locks: Locks) -> Shared {
+    fn new(clock: Arc<dyn Clock>, locks: NodeLocks) -> Shared {
         Shared {
             clock,
             locks,
@@ -137,7 +143,7 @@ impl Shared {
             batches: Default::default(),
             foreign: watch::Sender::new(0),
             waiting: AtomicUsize::new(0),
-            fresh: Mutex::default(),
+            recent_heads: Mutex::default(),
             keys: Keys::default(),
         }
     }
@@ -155,38 +161,38 @@ impl Store for SqliteStore {
     }
 
     fn load(&self, run: RunId) -> Answer<'_, Option<Loaded>> {
-        Box::pin(self.readers.read(move |desk| read::load(desk, run)))
+        Box::pin(self.readers.read(move |reader| read::load(reader, run)))
     }
 
     fn frames(&self, run: RunId, after: u64, bytes_max: usize) -> Answer<'_, Vec<Frame>> {
-        let frames = move |desk: &Desk| read::frames(desk, run, after, bytes_max);
+        let frames = move |reader: &ReadConnection| read::frames(reader, run, after, bytes_max);
         Box::pin(self.readers.read(frames))
     }
 
     fn examine(&self, run: RunId, after: u64, bytes_max: usize) -> Answer<'_, Vec<Examined>> {
-        let examine = move |desk: &Desk| read::examine(desk, run, after, bytes_max);
+        let examine = move |reader: &ReadConnection| read::examine(reader, run, after, bytes_max);
         Box::pin(self.readers.read(examine))
     }
 
     fn blob(&self, hash: Hash) -> Answer<'_, Option<Vec<u8>>> {
-        Box::pin(self.readers.read(move |desk| read::blob(&desk.connection, hash)))
+        Box::pin(self.readers.read(move |reader| read::blob(&reader.connection, hash)))
     }
 
-    fn post(&self, letter: Letter) -> Answer<'_, Posted> {
-        let bytes = letter.body.len();
+    fn post(&self, message: Letter) -> Answer<'_, Posted> {
+        let bytes = message.body.len();
         let key = self.shared.keys.for_writing();
-        let mac = key.map(|key| key.map(|key| key.letter(&letter)));
+        let mac = key.map(|key| key.map(|key| key.letter(&message)));
         Box::pin(async move {
             let mac = mac?;
             let post = move |work: &mut Work<'_>| {
-                letter::post(work, &letter, authentic::bytes(mac.as_ref()))
+                mailbox::post(work, &message, authentic::bytes(mac.as_ref()))
             };
             self.writer.write(bytes, post).await
         })
     }
 
     fn letters(&self, of: Inbox) -> Answer<'_, Vec<Received>> {
-        Box::pin(self.readers.read(move |desk| letter::unread(desk, of)))
+        Box::pin(self.readers.read(move |reader| mailbox::unread(reader, of)))
     }
 
     fn renew(&self, node: NodeId, ttl_ms: u64) -> Answer<'_, ()> {
@@ -206,11 +212,14 @@ impl Store for SqliteStore {
     }
 
     fn list(&self, filter: Filter) -> Answer<'_, Vec<RunRow>> {
-        Box::pin(self.readers.read(move |desk| list::list(desk, &filter)))
+        Box::pin(self.readers.read(move |reader| list::list(reader, &filter)))
     }
 
     fn room(&self) -> Answer<'_, ()> {
-        Box::pin(self.readers.read(move |desk| home::room(desk.shared.locks.dir())))
+        Box::pin(
+            self.readers
+                .read(move |reader| directory_check::check_free_space(reader.shared.locks.dir())),
+        )
     }
 
     fn gauges(&self) -> Gauges {
@@ -224,16 +233,16 @@ impl Store for SqliteStore {
         }
     }
 
-    /// Uses `limits::LOOK_MS` instead of a shorter patience.
+    /// Uses `limits::POLL_MS` instead of a shorter patience.
     fn changed(&self, _patience_ms: u64) -> Later<'_, ()> {
         Box::pin(async move {
-            let told = self.told.load(Ordering::SeqCst);
+            let reported = self.reported.load(Ordering::SeqCst);
             let mut foreign = self.shared.foreign.subscribe();
             let _waiting = Waiting::begin(self);
             loop {
                 let noticed = *foreign.borrow_and_update();
-                if noticed > told {
-                    self.told.fetch_max(noticed, Ordering::SeqCst);
+                if noticed > reported {
+                    self.reported.fetch_max(noticed, Ordering::SeqCst);
                     return;
                 }
                 foreign.changed().await.expect("the store holds the sender");
@@ -249,7 +258,7 @@ impl Waiting<'_> {
     fn begin(store: &SqliteStore) -> Waiting<'_> {
         // The writer polls while a caller waits; only the first caller must wake it.
         if store.shared.waiting.fetch_add(1, Ordering::SeqCst) == 0 {
-            store.writer.look();
+            store.writer.poll();
         }
         Waiting(&store.shared)
     }

@@ -1,70 +1,68 @@
-//! Carries everything of a SQLite store into a schema of a PostgreSQL database.
+//! Transfers a SQLite store into a schema of a PostgreSQL database.
 //!
-//! The source is held still meanwhile. What tells it apart is a digest over all
-//! its rows, kept with the progress in the target: a transfer that was cut off is
-//! gone on with from the same rows or not at all. Rows go in batches of bounded
-//! size, in the order of their keys; in the end both sides are read again and
-//! compared, row by row.
+//! The source is locked meanwhile. A digest over all its rows identifies it and is
+//! stored with the progress in the target: an interrupted transfer resumes only from
+//! the same rows. Rows are copied in bounded batches, in key order. At the end both
+//! sides are read again and compared row by row.
 //!
-//! INVARIANT: a schema whose transfer has not ended is no store. Nobody opens it
-//! but whoever carries things into it.
+//! INVARIANT: a schema whose transfer has not ended is not a store. Only the transfer
+//! can open it.
 
 pub(crate) mod table;
 
 use crate::limits::{TRANSFER_BYTES_MAX, TRANSFER_ROWS_MAX};
-use crate::postgres::target::{State, Target};
+use crate::postgres::target::{Target, TransferState};
 use crate::postgres::{self, PostgresStore, Time};
 use crate::sqlite;
 use crate::sqlite::source::Source;
 use sluice_core::port::store::{Hash, NodeId};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use table::{Cell, Row, Table};
+use table::{Cell, Cells, Table};
 
-/// A transfer that did not end. Begun again it goes on, unless it is refused.
+/// A transfer that did not complete. Starting it again resumes it, unless it is
+/// refused.
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
-    /// There is nothing to carry over.
+    /// The directory has no store.
     #[error("there is no store in {}", dir.display())]
     NoSource {
-        /// Where one was looked for.
+        /// The directory.
         dir: PathBuf,
     },
     /// The source cannot be opened.
     #[error(transparent)]
     Source(sqlite::OpenError),
-    /// Somebody else has the source open.
+    /// Another process has the source open.
     #[error("another process has the store open")]
     Busy,
-    /// A node works on the source.
-    #[error("a node still works on the store: {:032x}", node.0)]
+    /// A node is working on the source.
+    #[error("a node is still running on the store: {:032x}", node.0)]
     InUse {
-        /// Which.
+        /// The node.
         node: NodeId,
     },
     /// The target cannot be opened.
     #[error(transparent)]
     Target(postgres::OpenError),
-    /// The target has things in it that are not from a transfer.
+    /// The target has rows that no transfer wrote.
     #[error("the target is not empty: it has rows in `{table}`")]
     NotEmpty {
         /// A table that has rows.
         table: &'static str,
     },
-    /// The target has a part of another store, or of this one as it was before.
-    #[error(
-        "the target holds what was transferred from another store, or from this one before it changed"
-    )]
+    /// The target has a part of a different store, or of an earlier state of this one.
+    #[error("the target holds data of another store, or of an earlier state of this one")]
     Foreign,
-    /// Another transfer into the same target was begun since.
+    /// A newer transfer into the same target has started.
     #[error("another transfer into the same target has taken over")]
     TakenOver,
-    /// What arrived is not what was there.
+    /// A row of the target differs from the source.
     #[error("the two sides differ: the row {key} of `{table}`")]
     Differs {
         /// The table.
         table: &'static str,
-        /// What tells the row apart.
+        /// Key of the row.
         key: String,
     },
     /// The source cannot be read.
@@ -73,59 +71,58 @@ pub enum TransferError {
     /// The target failed.
     #[error("the target failed: {0}")]
     Write(String),
-    /// Whoever was told of the progress wanted no more of it.
+    /// The progress callback stopped the transfer.
     #[error("the transfer was stopped")]
     Stopped,
 }
 
-/// What is under way.
+/// The phase of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doing {
-    /// Rows are copied.
+    /// Copying rows.
     Copying,
-    /// Rows of both sides are compared.
+    /// Comparing the rows of both sides.
     Comparing,
 }
 
-/// How far a transfer has come.
+/// Progress of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// What is under way.
+    /// The current phase.
     pub doing: Doing,
-    /// The table under way.
+    /// The current table.
     pub table: &'static str,
-    /// How many of its rows are done.
+    /// Rows of the table done so far.
     pub rows: u64,
-    /// How many it has.
+    /// Rows of the table in total.
     pub of: u64,
 }
 
-/// A table, as it is on both sides.
+/// A table with its content, the same on both sides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Carried {
-    /// Its name.
+    /// Name of the table.
     pub table: &'static str,
-    /// How many rows it has.
+    /// Number of rows.
     pub rows: u64,
-    /// A digest over all of them, in the order of their keys.
+    /// Digest over all rows, in key order.
     pub digest: Hash,
 }
 
-/// Who is told of the progress. Its answer may end the transfer, which goes on
-/// when it is begun again.
-pub type Told<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
+/// Progress callback. It can stop the transfer, which resumes when it is started again.
+pub type ProgressCallback<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
 
-/// A transfer. The source is held as long as this is.
+/// A transfer. It locks the source until it is dropped.
 pub struct Transfer {
     source: Source,
     url: String,
     schema: Option<String>,
     carried: Vec<Carried>,
-    state: State,
+    state: TransferState,
     bytes_max: usize,
 }
 
-/// How many rows there were, and the digest over them.
+/// Number of rows, and the digest over them.
 struct Digest {
     rows: u64,
     hash: Hash,
@@ -146,22 +143,22 @@ impl Digest {
         self.rows += 1;
     }
 
-    fn of(self, table: Table) -> Carried {
+    fn summary(self, table: Table) -> Carried {
         Carried { table: table.name(), rows: self.rows, digest: self.hash }
     }
 }
 
 impl Transfer {
-    /// Holds the store of a directory, and begins to carry it into a schema of a
-    /// database, or goes on with that. Without a name it is the database's own.
-    /// Like whatever waits here, it may not be called within a runtime.
+    /// Locks the store of a directory, and starts or resumes its transfer into a schema
+    /// of a database. Without a name, the database's default schema is used. Like every
+    /// blocking method here, it must not be called within a runtime.
     pub fn begin(
         dir: &Path,
         url: &str,
         schema: Option<&str>,
         now_ms: u64,
     ) -> Result<Transfer, TransferError> {
-        let source = Source::hold(dir, now_ms)?;
+        let source = Source::lock(dir, now_ms)?;
         let mut carried = Vec::with_capacity(Table::ALL.len());
         for table in Table::ALL {
             let mut digest = Digest::new(table);
@@ -169,7 +166,7 @@ impl Transfer {
                 digest.add(&row);
                 Ok(())
             })?;
-            carried.push(digest.of(table));
+            carried.push(digest.summary(table));
         }
         let target = Target::open(url, schema).map_err(TransferError::Target)?;
         let state = target.begin(identity(&carried))?;
@@ -178,39 +175,40 @@ impl Transfer {
         Ok(Transfer { source, url, schema, carried, state, bytes_max })
     }
 
-    /// Whether it has ended before: there is nothing left to do.
+    /// Whether an earlier attempt has completed the transfer.
     pub fn has_ended(&self) -> bool {
         self.state.has_ended
     }
 
-    /// What the source holds, table by table.
+    /// The tables of the source.
     pub fn carried(&self) -> &[Carried] {
         &self.carried
     }
 
-    /// Copies what is missing, then compares everything.
-    pub fn carry(&mut self, told: Told<'_>) -> Result<(), TransferError> {
-        let target = self.reach()?;
-        let under_way = Table::ALL.iter().position(|table| table.name() == self.state.at);
+    /// Copies the missing rows, then compares everything.
+    pub fn carry(&mut self, on_progress: ProgressCallback<'_>) -> Result<(), TransferError> {
+        let target = self.open_target()?;
+        let current = Table::ALL.iter().position(|table| table.name() == self.state.at);
         for (number, table) in Table::ALL.into_iter().enumerate() {
-            if under_way.is_none_or(|under_way| number >= under_way) {
-                self.copy(&target, table, told)?;
+            if current.is_none_or(|current| number >= current) {
+                self.copy(&target, table, on_progress)?;
             }
         }
         for (number, table) in Table::ALL.into_iter().enumerate() {
-            self.compare(&target, table, self.carried[number].rows, told)?;
+            self.compare(&target, table, self.carried[number].rows, on_progress)?;
         }
         Ok(())
     }
 
-    /// The target as a store, before it is one for others.
+    /// Opens the target as a store before the transfer ends.
     pub fn target(&self, time: Time) -> Result<PostgresStore, postgres::OpenError> {
         PostgresStore::open_unfinished(&self.url, self.schema.as_deref(), time)
     }
 
-    /// Says that the target is a store from now on. The source is held on.
+    /// Marks the transfer as complete, which makes the target a store. The source stays
+    /// locked.
     pub fn end(&mut self) -> Result<(), TransferError> {
-        let target = self.reach()?;
+        let target = self.open_target()?;
         if !target.end(self.state.turn)? {
             return Err(TransferError::TakenOver);
         }
@@ -218,24 +216,30 @@ impl Transfer {
         Ok(())
     }
 
-    /// Gives the source's file another name, so that nobody works on it a second time.
-    /// Answers that name. Refused where somebody has written to it since.
+    /// Renames the source's file, so that no process uses it again, and returns the new
+    /// path. Fails if another process has written to it.
     pub fn retire(self) -> Result<PathBuf, TransferError> {
         self.source.retire()
     }
 
-    fn reach(&self) -> Result<Target, TransferError> {
+    fn open_target(&self) -> Result<Target, TransferError> {
         Target::open(&self.url, self.schema.as_deref()).map_err(TransferError::Target)
     }
 
-    fn copy(&mut self, target: &Target, table: Table, told: Told<'_>) -> Result<(), TransferError> {
+    fn copy(
+        &mut self,
+        target: &Target,
+        table: Table,
+        on_progress: ProgressCallback<'_>,
+    ) -> Result<(), TransferError> {
         let of = self.rows_of(table);
         let is_begun = self.state.at == table.name();
         let mut copied = if is_begun { u64::try_from(self.state.copied).unwrap_or(0) } else { 0 };
-        // The row of positions is there from the beginning, and says nothing.
+        // The row of positions exists from the beginning, so it says nothing about the
+        // progress.
         let after = if table == Table::Position { None } else { target.last(table)? };
         let (mut batch, mut bytes) = (Vec::new(), 0);
-        let mut put = |batch: &mut Vec<Row>| -> Result<(), TransferError> {
+        let mut put = |batch: &mut Vec<Cells>| -> Result<(), TransferError> {
             copied += batch.len() as u64;
             let rows = i64::try_from(copied).unwrap_or(i64::MAX);
             if !target.put(self.state.turn, table, batch, rows)? {
@@ -243,7 +247,7 @@ impl Transfer {
             }
             batch.clear();
             let doing = Doing::Copying;
-            tell(told, Progress { doing, table: table.name(), rows: copied, of })
+            report(on_progress, Progress { doing, table: table.name(), rows: copied, of })
         };
         self.source.each(table, after.as_deref(), &mut |row| {
             bytes += row.iter().map(Cell::bytes).sum::<usize>();
@@ -267,41 +271,44 @@ impl Transfer {
         target: &Target,
         table: Table,
         of: u64,
-        told: Told<'_>,
+        on_progress: ProgressCallback<'_>,
     ) -> Result<(), TransferError> {
         let doing = Doing::Comparing;
-        let (mut there, mut digest) = (target.rows(table), Digest::new(table));
+        let (mut target_rows, mut digest) = (target.rows(table), Digest::new(table));
         self.source.each(table, None, &mut |row| {
-            let arrived = there.next()?;
+            let arrived = target_rows.next()?;
             if arrived.as_ref() != Some(&row) {
                 return Err(differs(table, &row));
             }
             digest.add(&row);
             if digest.rows.is_multiple_of(TRANSFER_ROWS_MAX as u64) {
-                tell(told, Progress { doing, table: table.name(), rows: digest.rows, of })?;
+                report(
+                    on_progress,
+                    Progress { doing, table: table.name(), rows: digest.rows, of },
+                )?;
             }
             Ok(())
         })?;
-        if let Some(row) = there.next()? {
+        if let Some(row) = target_rows.next()? {
             return Err(differs(table, &row));
         }
-        tell(told, Progress { doing, table: table.name(), rows: digest.rows, of })
+        report(on_progress, Progress { doing, table: table.name(), rows: digest.rows, of })
     }
 }
 
-/// What tells a store apart: everything that is in it.
+/// Digest that identifies a store by its content.
 fn identity(carried: &[Carried]) -> Hash {
     let digests = carried.iter().flat_map(|carried| carried.digest.0);
     Hash::of(&digests.collect::<Vec<u8>>())
 }
 
 fn differs(table: Table, row: &[Cell]) -> TransferError {
-    let key: Vec<String> = table.key_of(row).iter().map(Cell::shown).collect();
+    let key: Vec<String> = table.key_of(row).iter().map(Cell::short_text).collect();
     TransferError::Differs { table: table.name(), key: key.join(" ") }
 }
 
-fn tell(told: Told<'_>, progress: Progress) -> Result<(), TransferError> {
-    match told(progress) {
+fn report(on_progress: ProgressCallback<'_>, progress: Progress) -> Result<(), TransferError> {
+    match on_progress(progress) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(TransferError::Stopped),
     }

@@ -16,7 +16,7 @@ cases![
     a_version_ahead_is_a_conflict,
     another_node_does_not_append,
     an_old_epoch_does_not_append,
-    a_released_run_is_nobodys,
+    a_released_run_has_no_owner,
     a_head_changes_what_lists_show,
     an_append_without_head_leaves_the_lists,
     a_refused_append_leaves_nothing,
@@ -44,7 +44,7 @@ fn frames_keep_the_hashes_of_their_events(bench: &Bench) {
     let chains = |frames: Vec<Frame>| frames.into_iter().map(|frame| frame.chain);
     let loaded = bench.load(run(1)).expect("it exists");
     assert!(chains(loaded.frames).eq(sent.clone()));
-    assert!(chains(bench.told(bench.store.frames(run(1), 0, usize::MAX))).eq(sent));
+    assert!(chains(bench.wait_ok(bench.store.frames(run(1), 0, usize::MAX))).eq(sent));
 }
 
 fn an_append_without_a_frame_changes_what_stands_beside_it(bench: &Bench) {
@@ -82,7 +82,7 @@ fn another_node_does_not_append(bench: &Bench) {
     bench.create(run(1));
     let other = Append { node: node(2), ..plain(run(1), 1) };
     assert_eq!(bench.append(other), Appended::NotOwner);
-    // Whoever does not own it is told so, also at a wrong version.
+    // A node that is not the owner gets `NotOwner`, even at a wrong version.
     let other = Append { node: node(2), ..plain(run(1), 0) };
     assert_eq!(bench.append(other), Appended::NotOwner);
     assert_eq!(bench.journal(run(1)), [(1, 1)]);
@@ -101,7 +101,7 @@ fn an_old_epoch_does_not_append(bench: &Bench) {
     bench.done(Append { epoch: 3, ..plain(run(1), 2) });
 }
 
-fn a_released_run_is_nobodys(bench: &Bench) {
+fn a_released_run_has_no_owner(bench: &Bench) {
     bench.park(run(1), None);
     assert_eq!(bench.append(plain(run(1), 1)), Appended::NotOwner);
     assert_eq!(bench.row(run(1)).owner, None);
@@ -166,12 +166,12 @@ fn a_refused_append_leaves_nothing(bench: &Bench) {
 
     assert_eq!(bench.row(run(1)).status, RunStatus::Queued);
     assert_eq!(bench.load(run(1)).expect("it exists").snapshot, None);
-    assert_eq!(bench.told(bench.store.blob(Hash::of(&body))), None);
+    assert_eq!(bench.wait_ok(bench.store.blob(Hash::of(&body))), None);
     assert_eq!(bench.keys(Inbox::Run(run(1))), ["mine"]);
     assert_eq!(bench.keys(Inbox::Run(run(2))), Vec::<String>::new());
     assert_eq!(bench.entries(), []);
     assert_eq!(bench.unsealed().upto.frames, 2);
-    // The counter was left at zero too, so this one passes.
+    // The refused append left the counter at zero, so this one passes.
     bench.done(Append { after: 1, ..full });
     assert_eq!(bench.keys(Inbox::Run(run(2))), ["theirs"]);
     assert_eq!(bench.entries().len(), 1);

@@ -1,7 +1,7 @@
-//! What another hand writes into a store with a key is told apart and not used.
+//! Rows that another process writes into a store with a key are detected and not used.
 //!
-//! `check_authentic` runs on every store that keeps something at rest: each case gets
-//! a store with one of everything in it, changes that with plain SQL, and looks.
+//! `check_authentic` runs on every persistent store: each case gets a store with one
+//! row of everything, changes it with plain SQL, and checks the result.
 
 use super::{Bench, SetClock, entry, first, hashed, letter, node, plain, run};
 use crate::authentic::Keyed;
@@ -15,13 +15,13 @@ use sluice_core::run::id::RunId;
 use sluice_govern::registry::{Kind, Row};
 use std::sync::Arc;
 
-/// A store, and a way to change what it holds behind its back.
+/// A store, and access to its tables behind its back.
 pub struct Exposed {
     /// The store, empty and without a key.
     pub store: Arc<dyn Keyed>,
-    /// Its clock.
+    /// The store's clock.
     pub clock: Arc<SetClock>,
-    /// Performs statements that both dialects know.
+    /// Runs statements that both SQL dialects support.
     pub sql: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
@@ -30,10 +30,10 @@ pub fn key() -> MacKey {
     MacKey::derive(&[7; 32])
 }
 
-/// Statements, and what must hold after them.
+/// Statements, and the check to run after them.
 type Attack = (&'static str, fn(&Bench));
 
-/// The newest version of the registry is read anew only after a change.
+/// Changes the registry, because a store rereads it only after a change.
 const NEWER: &str = "UPDATE counter SET count = count + 1 WHERE name = 'registry'";
 
 const ATTACKS: &[Attack] = &[
@@ -74,14 +74,14 @@ pub fn check_authentic(mut fresh: impl FnMut() -> Exposed) {
         perform(sql);
         perform(NEWER);
         holds(&bench);
-        // Of two runs the other is as it was.
+        // The other run is unchanged.
         assert_eq!(bench.journal(run(2)), [(1, 1)]);
     }
     copied(fresh());
     erased(fresh());
 }
 
-/// One of everything.
+/// One row of everything.
 fn fill(bench: &Bench) {
     let mut create = first(run(1));
     let name = Key {
@@ -97,12 +97,12 @@ fn fill(bench: &Bench) {
     bench.done(hashed(Append { count: 2, snapshot, memos, ..plain(run(1), 1) }));
     bench.done(hashed(plain(run(1), 3)));
     bench.done(hashed(Append { letters: vec![letter(run(1), "a")], ..first(run(2)) }));
-    assert_eq!(bench.told(bench.store.mark(vec![mark("started", &[])])), [true]);
-    bench.told(bench.store.record(node(4), vec![entry("said")]));
+    assert_eq!(bench.wait_ok(bench.store.mark(vec![mark("started", &[])])), [true]);
+    bench.wait_ok(bench.store.record(node(4), vec![entry("said")]));
     let row = Row { kind: Kind::Agent, name: "a".to_owned(), body: json!({"trust_level": 1}) };
     let (expect, remove, entries) = (None, Vec::new(), Vec::new());
     let change = Change { expect, put: vec![row], remove, node: node(4), entries };
-    bench.told(bench.store.change(change));
+    bench.wait_ok(bench.store.change(change));
 }
 
 fn memo() -> Memo {
@@ -122,21 +122,21 @@ fn mark(fate: &str, from: &[&str]) -> Mark {
     Mark { slot, from: from.iter().map(|one| (*one).to_owned()).collect() }
 }
 
-/// Everything is there and used.
+/// Everything is present and used.
 fn intact(bench: &Bench) {
     let loaded = bench.load(run(1)).expect("it is there");
     assert_eq!(loaded.snapshot, Some((3, b"state".to_vec())));
     assert!(!loaded.has_foreign_snapshot);
     assert_eq!(loaded.frames.iter().map(|frame| frame.first).collect::<Vec<_>>(), [4]);
     assert!(bench.letters(Inbox::Run(run(1))).iter().all(|one| one.is_authentic));
-    assert_eq!(bench.told(bench.store.slots("s".to_owned(), None, 9)).len(), 1);
-    assert_eq!(bench.told(bench.store.memos(vec!["m".to_owned()])), [memo()]);
+    assert_eq!(bench.wait_ok(bench.store.slots("s".to_owned(), None, 9)).len(), 1);
+    assert_eq!(bench.wait_ok(bench.store.memos(vec!["m".to_owned()])), [memo()]);
     assert!(bench.entries().iter().all(|one| one.is_authentic));
-    let rows = bench.told(bench.store.registry(None));
+    let rows = bench.wait_ok(bench.store.registry(None));
     assert_eq!((rows.rows.len(), rows.foreign), (1, Vec::new()));
-    let examined = bench.told(bench.store.examine(run(1), 0, usize::MAX));
+    let examined = bench.wait_ok(bench.store.examine(run(1), 0, usize::MAX));
     assert!(examined.len() == 3 && examined.iter().all(|one| one.is_authentic));
-    let fed = bench.told(bench.store.feed(0, usize::MAX));
+    let fed = bench.wait_ok(bench.store.feed(0, usize::MAX));
     assert!(fed.len() == 4 && fed.iter().all(|one| one.is_authentic));
 }
 
@@ -144,16 +144,16 @@ fn is_corrupt<T>(answer: &Result<T, StoreError>) -> bool {
     matches!(answer, Err(StoreError::Corrupt(_)))
 }
 
-/// The run is left alone; who looks for what was changed sees it.
+/// The run is not loaded, and an examination reports the change.
 fn unreadable(bench: &Bench) {
     let store = &bench.store;
     assert!(is_corrupt(&super::wait(store.frames(run(1), 0, usize::MAX))));
-    let examined = bench.told(store.examine(run(1), 0, usize::MAX));
+    let examined = bench.wait_ok(store.examine(run(1), 0, usize::MAX));
     assert_eq!(examined.iter().filter(|one| !one.is_authentic).count(), 1);
-    let fed = bench.told(store.feed(0, usize::MAX));
+    let fed = bench.wait_ok(store.feed(0, usize::MAX));
     assert_eq!(fed.iter().filter(|one| !one.is_authentic).count(), 1);
     match super::wait(store.load(run(1))) {
-        // What lies before a snapshot is not read, if the snapshot is of what is there.
+        // Frames before an authentic snapshot are not read.
         Ok(Some(loaded)) => assert_eq!(loaded.snapshot, Some((3, b"state".to_vec()))),
         other => assert!(is_corrupt(&other)),
     }
@@ -168,7 +168,7 @@ fn without_snapshot(bench: &Bench) {
 fn without_letter(bench: &Bench) {
     let letters = bench.letters(Inbox::Run(run(1)));
     assert!(letters.len() == 1 && !letters[0].is_authentic, "{letters:?}");
-    // It can be put away.
+    // The message can be marked as read.
     bench.done(hashed(Append { read: vec![letters[0].id], ..plain(run(1), 4) }));
     assert_eq!(bench.letters(Inbox::Run(run(1))), []);
 }
@@ -193,7 +193,7 @@ fn without_slot(bench: &Bench) {
 }
 
 fn without_memo(bench: &Bench) {
-    assert_eq!(bench.told(bench.store.memos(vec!["m".to_owned()])), []);
+    assert_eq!(bench.wait_ok(bench.store.memos(vec!["m".to_owned()])), []);
 }
 
 fn without_entry(bench: &Bench) {
@@ -202,13 +202,13 @@ fn without_entry(bench: &Bench) {
 }
 
 fn without_row(bench: &Bench) {
-    let rows = bench.told(bench.store.registry(None));
+    let rows = bench.wait_ok(bench.store.registry(None));
     assert_eq!(rows.rows, []);
     assert_eq!(rows.foreign.len(), 1);
     assert_eq!(rows.foreign[0].0, "agent");
 }
 
-/// A frame of another run is not one of this run, with its MAC or without.
+/// A frame of a different run is rejected, with its MAC or without.
 fn copied(exposed: Exposed) {
     let Exposed { store, clock, sql } = exposed;
     super::wait(store.adopt(key(), Doubts::default())).expect("an empty store is adopted");
@@ -222,11 +222,12 @@ fn copied(exposed: Exposed) {
              WHERE other.run <> frame.run)"
         ));
     }
-    // Statements see their own changes in one dialect: the second may be as it was.
+    // In one dialect a statement sees its own changes, so the second row may be
+    // unchanged.
     assert!(is_corrupt(&super::wait(bench.store.load(run(1)))));
 }
 
-/// Erasure replaces bodies, and their MACs with them.
+/// Erasure replaces bodies and their MACs.
 fn erased(exposed: Exposed) {
     let Exposed { store, clock, .. } = exposed;
     super::wait(store.adopt(key(), Doubts::default())).expect("an empty store is adopted");
@@ -240,11 +241,11 @@ fn erased(exposed: Exposed) {
         node: node(1),
         entries: Vec::new(),
     };
-    assert_eq!(bench.told(bench.store.erase(erasure)), Erased::Done);
+    assert_eq!(bench.wait_ok(bench.store.erase(erasure)), Erased::Done);
     assert_eq!(bodies(&*bench.store, run(1)), ["nothing", "", "less"]);
 }
 
-/// The bodies of a run, but for the one that stays as it was.
+/// The bodies of a run, except the one that was not replaced.
 fn bodies(store: &dyn Store, run: RunId) -> Vec<String> {
     let frames = super::wait(store.frames(run, 0, usize::MAX)).expect("all are authentic");
     let text = |body: &[u8]| String::from_utf8_lossy(body).into_owned();

@@ -1,4 +1,4 @@
-//! What stands beside frames: stored with them, read apart from them.
+//! Stream deltas: stored with a frame, read separately.
 
 use super::{Bench, cases, entry, event_hash, first, hashed, node, plain, refused, run};
 use sluice_core::port::ledger::{Erased, Erasure};
@@ -14,7 +14,7 @@ cases![
 ];
 
 fn frames(bench: &Bench) -> Vec<Frame> {
-    bench.told(bench.store.frames(run(1), 0, usize::MAX))
+    bench.wait_ok(bench.store.frames(run(1), 0, usize::MAX))
 }
 
 fn besides(bench: &Bench) -> Vec<String> {
@@ -22,7 +22,7 @@ fn besides(bench: &Bench) -> Vec<String> {
     frames(bench).into_iter().map(text).collect()
 }
 
-/// A run of four frames, two of them with something beside.
+/// A run of four frames, two of them with stream deltas.
 fn streamed(bench: &Bench) {
     bench.done(hashed(first(run(1))));
     bench.done(hashed(Append { beside: b"one".to_vec(), ..plain(run(1), 1) }));
@@ -44,7 +44,7 @@ fn erasure(besides: &[(u64, &str)]) -> Erasure {
 fn what_is_beside_frames_comes_with_them_and_not_with_a_load(bench: &Bench) {
     streamed(bench);
     assert_eq!(besides(bench), ["", "one", "", "two"]);
-    let after: Vec<Frame> = bench.told(bench.store.frames(run(1), 4, usize::MAX));
+    let after: Vec<Frame> = bench.wait_ok(bench.store.frames(run(1), 4, usize::MAX));
     assert_eq!((after.len(), after[0].beside.as_slice()), (1, &b"two"[..]));
     let loaded = bench.load(run(1)).expect("it exists");
     assert!(loaded.frames.iter().all(|frame| frame.beside.is_empty()));
@@ -58,7 +58,7 @@ fn it_counts_for_the_length_of_a_page(bench: &Bench) {
     for after in 1..4 {
         bench.done(Append { beside: vec![b'x'; 1000], ..plain(run(1), after) });
     }
-    let page = |bytes_max| bench.told(bench.store.frames(run(1), 1, bytes_max)).len();
+    let page = |bytes_max| bench.wait_ok(bench.store.frames(run(1), 1, bytes_max)).len();
     assert_eq!((page(1), page(1500), page(2500), page(5000)), (1, 1, 2, 3));
 }
 
@@ -81,16 +81,16 @@ fn it_is_replaced_by_itself(bench: &Bench) {
     bench.done(hashed(Append { beside: b"two".to_vec(), ..plain(run(1), 2) }));
     let (mut expected, loaded) = (frames(bench), bench.load(run(1)));
     expected[1].beside = b"gone".to_vec();
-    assert_eq!(bench.told(bench.store.erase(erasure(&[(2, "gone")]))), Erased::Done);
+    assert_eq!(bench.wait_ok(bench.store.erase(erasure(&[(2, "gone")]))), Erased::Done);
     assert_eq!(frames(bench), expected);
-    // The fold has not changed, so neither has the snapshot.
+    // The folded state has not changed, so the snapshot stays.
     assert_eq!(bench.load(run(1)), loaded);
     assert_eq!(bench.entries().len(), 1);
     assert_eq!(bench.unsealed().heads, [(run(1), 3, event_hash(run(1), 3))]);
-    // Together with a body, it is an erasure as any other.
+    // Together with a body it is a normal erasure.
     let bodies = vec![(2, b"x".to_vec())];
     let both = Erasure { bodies, ..erasure(&[(3, "too")]) };
-    assert_eq!(bench.told(bench.store.erase(both)), Erased::Done);
+    assert_eq!(bench.wait_ok(bench.store.erase(both)), Erased::Done);
     assert_eq!(besides(bench), ["", "gone", "too"]);
     assert_eq!(bench.load(run(1)).expect("it exists").snapshot, None);
 }
@@ -100,7 +100,7 @@ fn where_nothing_is_beside_nothing_is_replaced(bench: &Bench) {
     let before = frames(bench);
     for missing in [0, 1, 3, 5, 6, u64::MAX] {
         let asked = erasure(&[(2, "x"), (missing, "x"), (4, "x")]);
-        assert_eq!(bench.told(bench.store.erase(asked)), Erased::NoFrame, "{missing}");
+        assert_eq!(bench.wait_ok(bench.store.erase(asked)), Erased::NoFrame, "{missing}");
     }
     assert_eq!(frames(bench), before);
     assert_eq!(bench.entries(), []);
@@ -109,6 +109,6 @@ fn where_nothing_is_beside_nothing_is_replaced(bench: &Bench) {
 fn what_is_left_beside_may_be_nothing(bench: &Bench) {
     streamed(bench);
     let asked = Erasure { entries: Vec::new(), ..erasure(&[(2, "")]) };
-    assert_eq!(bench.told(bench.store.erase(asked)), Erased::Done);
+    assert_eq!(bench.wait_ok(bench.store.erase(asked)), Erased::Done);
     assert_eq!(besides(bench), ["", "", "", "two"]);
 }

@@ -1,4 +1,4 @@
-//! Runs are created once.
+//! A run is created once.
 
 use super::{Bench, cases, first, node, plain, run};
 use sluice_core::port::store::{Append, Appended, Create, Hash, Key};
@@ -51,11 +51,11 @@ fn an_id_is_used_once(bench: &Bench) {
     assert_eq!(bench.append(keyed(1, "b", "y", 2000)), exists(1, false));
     assert_eq!(bench.append(first(run(1))), exists(1, false));
     assert_eq!(bench.append(keyed(2, "b", "y", 2000)), exists(2, false));
-    // The same answer when the key is long forgotten.
+    // The result is the same after the key has expired.
     bench.clock.set(9000);
     assert_eq!(bench.append(keyed(1, "a", "x", 9500)), exists(1, true));
     assert_eq!(bench.journal(run(1)), [(1, 1)]);
-    // Nothing of a refused creation stays: its key is free.
+    // A refused creation stores nothing, so its key is still free.
     bench.done(keyed(3, "b", "y", 9500));
 }
 
@@ -82,7 +82,8 @@ fn a_key_is_free_again_when_it_has_expired(bench: &Bench) {
     assert_eq!(bench.append(keyed(3, "k", "x", 3000)), exists);
 }
 
-/// As the engine sends it: within a workflow and version, and as it was before.
+/// As the engine sends it: scoped to a workflow and version, with the unscoped former
+/// key.
 fn scoped(number: u128, scope: (&str, Option<u64>), key: &str, inputs: &str) -> Append {
     let mut append = keyed(number, &Key::scoped(scope.0, scope.1, "ada", key), inputs, 2000);
     if let Some(key) = append.create.as_mut().and_then(|create| create.key.as_mut()) {
@@ -107,7 +108,8 @@ fn a_key_from_before_scopes_counts_for_the_same_inputs(bench: &Bench) {
     bench.done(keyed(1, "k", "x", 2000));
     let exists = |number, same| Appended::Exists { run: run(number), same };
     assert_eq!(bench.append(scoped(2, ("a", Some(1)), "k", "x")), exists(1, true));
-    // Whether other inputs are those of the same workflow is not known: it is a new key.
+    // The store cannot tell whether different inputs belong to the same workflow, so
+    // this is a new key.
     bench.done(scoped(3, ("a", Some(1)), "k", "y"));
     assert_eq!(bench.append(scoped(4, ("a", Some(1)), "k", "y")), exists(3, true));
     assert_eq!(bench.append(scoped(4, ("a", Some(1)), "k", "x")), exists(3, false));

@@ -1,4 +1,4 @@
-//! Many callers at once.
+//! Many concurrent callers.
 
 use super::{Bench, DONE, cases, entry, first, guard, node, plain, refused, run, wait_all};
 use sluice_core::evidence::entry::START;
@@ -19,7 +19,7 @@ cases![
 
 const CALLERS: u128 = 8;
 
-/// What each of many threads answers.
+/// The result of each thread.
 fn together<T: Send>(call: impl Fn(u128) -> T + Sync) -> Vec<T> {
     let call = &call;
     scope(|threads| {
@@ -134,7 +134,7 @@ fn entries_of_many_writers_do_not_mix(bench: &Bench) {
     together(|caller| {
         for number in 0..20 {
             let entries = vec![entry(&format!("{caller} says {number}"))];
-            bench.told(bench.store.record(node(1 + caller % 3), entries));
+            bench.wait_ok(bench.store.record(node(1 + caller % 3), entries));
         }
     });
     let entries = bench.entries();

@@ -1,4 +1,4 @@
-//! What is sent to webhooks.
+//! Webhook deliveries.
 
 use super::{Bench, cases, run};
 use crate::limits::DELIVERIES_KEPT;
@@ -35,21 +35,21 @@ fn numbered(number: u64, delivery: Delivery) -> Delivery {
 
 fn ahead(bench: &Bench, webhook: &str, from: Option<u64>, to: u64, events: &[u64]) -> bool {
     let put = events.iter().map(|event| delivery(webhook, *event, *event)).collect();
-    bench.told(bench.store.deliver(Ahead { webhook: webhook.to_owned(), from, to, put }))
+    bench.wait_ok(bench.store.deliver(Ahead { webhook: webhook.to_owned(), from, to, put }))
 }
 
 fn at(bench: &Bench, webhook: &str) -> Delivering {
-    bench.told(bench.store.delivering(webhook.to_owned()))
+    bench.wait_ok(bench.store.delivering(webhook.to_owned()))
 }
 
 fn take(bench: &Bench, by_ms: u64, until_ms: u64, limit: usize) -> Vec<u64> {
-    let taken = bench.told(bench.store.take_due("a".to_owned(), by_ms, until_ms, limit));
+    let taken = bench.wait_ok(bench.store.take_due("a".to_owned(), by_ms, until_ms, limit));
     assert!(taken.iter().all(|one| one.next_ms == Some(until_ms)), "{taken:?}");
     taken.into_iter().map(|one| one.event).collect()
 }
 
 fn all(bench: &Bench, webhook: &str) -> Vec<Delivery> {
-    bench.told(bench.store.deliveries(webhook.to_owned(), None, 0))
+    bench.wait_ok(bench.store.deliveries(webhook.to_owned(), None, 0))
 }
 
 fn a_webhook_moves_only_from_where_it_is(bench: &Bench) {
@@ -81,9 +81,9 @@ fn what_is_due_is_taken_by_one(bench: &Bench) {
     assert_eq!(take(bench, 30, 100, 2), [30]);
     assert!(take(bench, 30, 100, 2).is_empty());
     assert_eq!(at(bench, "a").due_ms, Some(40));
-    // Whoever took them may have died.
+    // The process that took them may have died.
     assert_eq!(take(bench, 100, 200, 10), [40, 30, 10, 20]);
-    let other = bench.told(bench.store.take_due("b".to_owned(), 100, 200, 10));
+    let other = bench.wait_ok(bench.store.take_due("b".to_owned(), 100, 200, 10));
     assert_eq!(other, []);
 }
 
@@ -100,12 +100,14 @@ fn what_became_of_a_delivery_is_kept(bench: &Bench) {
     };
     let done =
         Delivery { number: 2, tries: 1, status: Some(204), next_ms: None, ..delivery("a", 20, 0) };
-    bench.told(bench.store.delivered(vec![failed.clone(), done.clone()]));
+    bench.wait_ok(bench.store.delivered(vec![failed.clone(), done.clone()]));
     assert_eq!(all(bench, "a"), [done, failed]);
     assert_eq!(at(bench, "a"), Delivering { place: Some(1), waiting: 1, due_ms: Some(60) });
     assert_eq!(take(bench, 60, 70, 10), [10]);
-    // Of what is not there nothing is kept.
-    bench.told(bench.store.delivered(vec![numbered(9, delivery("a", 9, 9)), delivery("z", 1, 1)]));
+    // Unknown deliveries are ignored.
+    bench.wait_ok(
+        bench.store.delivered(vec![numbered(9, delivery("a", 9, 9)), delivery("z", 1, 1)]),
+    );
     assert_eq!((all(bench, "a").len(), all(bench, "z").len()), (2, 0));
 }
 
@@ -114,7 +116,7 @@ fn deliveries_come_newest_first_and_only_those_of_their_webhook(bench: &Bench) {
     ahead(bench, "ab", None, 1, &[9]);
     let numbers = |found: Vec<Delivery>| found.iter().map(|one| one.number).collect::<Vec<_>>();
     assert_eq!(numbers(all(bench, "a")), [3, 2, 1]);
-    let page = bench.told(bench.store.deliveries("a".to_owned(), Some(3), 1));
+    let page = bench.wait_ok(bench.store.deliveries("a".to_owned(), Some(3), 1));
     assert_eq!(numbers(page), [2]);
     assert_eq!(all(bench, "b"), []);
 }
@@ -123,17 +125,17 @@ fn of_very_many_that_are_over_the_oldest_go_and_none_that_waits(bench: &Bench) {
     let kept = DELIVERIES_KEPT as u64;
     let events: Vec<u64> = (1..=kept + 6).collect();
     ahead(bench, "a", None, 1, &events);
-    // All but the first are over.
+    // All but the first are finished.
     let done = (2..=kept + 6).map(|number| Delivery {
         number,
         next_ms: None,
         ..delivery("a", number, number)
     });
-    bench.told(bench.store.delivered(done.collect()));
-    let oldest = bench.told(bench.store.deliveries("a".to_owned(), Some(9), 0));
+    bench.wait_ok(bench.store.delivered(done.collect()));
+    let oldest = bench.wait_ok(bench.store.deliveries("a".to_owned(), Some(9), 0));
     assert_eq!(oldest.iter().map(|one| one.number).collect::<Vec<_>>(), [8, 7, 1]);
     assert_eq!(at(bench, "a").waiting, 1);
-    // What is gone is not noted under an old number.
+    // A deleted delivery's number is not reused.
     ahead(bench, "a", Some(1), 2, &[kept + 7]);
     assert_eq!(all(bench, "a")[0].number, kept + 7);
 }
@@ -141,7 +143,7 @@ fn of_very_many_that_are_over_the_oldest_go_and_none_that_waits(bench: &Bench) {
 fn a_forgotten_webhook_begins_anew(bench: &Bench) {
     ahead(bench, "a", None, 4, &[1]);
     ahead(bench, "b", None, 4, &[1]);
-    bench.told(bench.store.forget_deliveries("a".to_owned()));
+    bench.wait_ok(bench.store.forget_deliveries("a".to_owned()));
     assert_eq!((at(bench, "a"), all(bench, "a")), (Delivering::default(), vec![]));
     assert_eq!(at(bench, "b").waiting, 1);
     assert!(ahead(bench, "a", None, 6, &[1]));

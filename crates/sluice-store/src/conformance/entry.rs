@@ -1,4 +1,4 @@
-//! The audit: entries in chains.
+//! Audit entries in chains.
 
 use super::{Bench, cases, entry, event_hash, first, guard, node, plain, refused, run};
 use serde_json::Value;
@@ -15,7 +15,7 @@ cases![
     entries_come_in_pages,
 ];
 
-/// Checks that an entry comes after this one of its chain, and answers with it.
+/// Checks that an entry follows the given end of its chain, and returns the new end.
 pub(super) fn follows(one: &Recorded, (seq, prev): (u64, Hash)) -> (u64, Hash) {
     let text: Value = serde_json::from_str(&one.text).expect("it is JSON");
     assert_eq!(one.seq, seq + 1);
@@ -27,7 +27,7 @@ pub(super) fn follows(one: &Recorded, (seq, prev): (u64, Hash)) -> (u64, Hash) {
 }
 
 fn record(bench: &Bench, writer: u128, entries: Vec<Entry>) {
-    bench.told(bench.store.record(node(writer), entries));
+    bench.wait_ok(bench.store.record(node(writer), entries));
 }
 
 fn entries_are_chained_after_the_writers_last(bench: &Bench) {
@@ -88,7 +88,7 @@ fn nothing_is_recorded_for_nothing(bench: &Bench) {
 fn entries_come_in_pages(bench: &Bench) {
     record(bench, 1, (0..5).map(|number| entry(&number.to_string())).collect());
     let all = bench.entries();
-    let page = |after: u64, limit| bench.told(bench.store.entries(after, limit));
+    let page = |after: u64, limit| bench.wait_ok(bench.store.entries(after, limit));
     assert_eq!(page(0, 2), all[..2]);
     assert_eq!(page(all[1].place, 2), all[2..4]);
     assert_eq!(page(all[3].place, 2), all[4..]);

@@ -1,4 +1,4 @@
-//! Payloads that are erased, and what stays.
+//! Erased payloads, and what remains.
 
 use super::{Bench, cases, entry, first, hashed, loaded, node, plain, run};
 use sluice_core::port::ledger::{Erased, Erasure};
@@ -25,7 +25,7 @@ fn erasure(number: u128, bodies: &[(u64, &str)]) -> Erasure {
 }
 
 fn erase(bench: &Bench, erasure: Erasure) -> Erased {
-    bench.told(bench.store.erase(erasure))
+    bench.wait_ok(bench.store.erase(erasure))
 }
 
 /// A run with three frames of two events each.
@@ -36,7 +36,7 @@ fn with_frames(bench: &Bench, number: u128) {
 }
 
 fn frames(bench: &Bench, number: u128) -> Vec<Frame> {
-    bench.told(bench.store.frames(run(number), 0, usize::MAX))
+    bench.wait_ok(bench.store.frames(run(number), 0, usize::MAX))
 }
 
 fn bodies_are_replaced_and_hashes_stay(bench: &Bench) {
@@ -67,11 +67,11 @@ fn snapshots_and_blobs_go(bench: &Bench) {
     assert_eq!(bench.load(run(1)).expect("it exists").snapshot, None);
     assert_eq!(bench.load(run(1)).expect("it exists").frames.len(), 1);
     assert!(bench.load(run(2)).expect("it exists").snapshot.is_some());
-    assert_eq!(bench.told(bench.store.blob(blob("a").hash)), None);
-    assert_eq!(bench.told(bench.store.blob(blob("b").hash)), Some(b"b".to_vec()));
-    // What is sent again is stored again.
+    assert_eq!(bench.wait_ok(bench.store.blob(blob("a").hash)), None);
+    assert_eq!(bench.wait_ok(bench.store.blob(blob("b").hash)), Some(b"b".to_vec()));
+    // A blob that is sent again is stored again.
     bench.done(Append { blobs: vec![blob("a")], ..plain(run(1), 1) });
-    assert_eq!(bench.told(bench.store.blob(blob("a").hash)), Some(b"a".to_vec()));
+    assert_eq!(bench.wait_ok(bench.store.blob(blob("a").hash)), Some(b"a".to_vec()));
 }
 
 fn what_is_not_there_is_not_erased(bench: &Bench) {

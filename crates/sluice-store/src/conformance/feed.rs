@@ -1,4 +1,4 @@
-//! Every journal at once, in the order of appends.
+//! The feed over all journals, in append order.
 
 use super::{Bench, DONE, cases, first, guard, hashed, node, plain, refused, run};
 use sluice_core::port::feed::Placed;
@@ -18,19 +18,19 @@ cases![
 ];
 
 fn feed(bench: &Bench, after: u64, bytes_max: usize) -> Vec<Placed> {
-    bench.told(bench.store.feed(after, bytes_max))
+    bench.wait_ok(bench.store.feed(after, bytes_max))
 }
 
 fn end(bench: &Bench) -> u64 {
-    bench.told(bench.store.feed_end())
+    bench.wait_ok(bench.store.feed_end())
 }
 
-/// Whose frames there are and where they begin.
+/// Run and first event of each frame.
 fn order(frames: &[Placed]) -> Vec<(RunId, u64)> {
     frames.iter().map(|placed| (placed.run, placed.frame.first)).collect()
 }
 
-/// Three runs whose appends take turns, six frames in all.
+/// Three runs with interleaved appends, six frames in all.
 fn fill(bench: &Bench) -> Vec<(RunId, u64)> {
     bench.done(hashed(first(run(2))));
     bench.done(hashed(first(run(1))));
@@ -55,7 +55,7 @@ fn frames_of_all_runs_come_in_the_order_of_appends(bench: &Bench) {
     for number in 1..=3 {
         let of_run = all.iter().filter(|placed| placed.run == run(number));
         let frames: Vec<_> = of_run.map(|placed| placed.frame.clone()).collect();
-        assert_eq!(frames, bench.told(bench.store.frames(run(number), 0, usize::MAX)));
+        assert_eq!(frames, bench.wait_ok(bench.store.frames(run(number), 0, usize::MAX)));
     }
 }
 
@@ -134,6 +134,6 @@ fn an_erased_frame_keeps_its_place(bench: &Bench) {
         node: node(2),
         entries: Vec::new(),
     };
-    assert_eq!(bench.told(bench.store.erase(erasure)), Erased::Done);
+    assert_eq!(bench.wait_ok(bench.store.erase(erasure)), Erased::Done);
     assert_eq!(feed(bench, 0, usize::MAX), expected);
 }

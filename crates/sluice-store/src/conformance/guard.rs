@@ -1,4 +1,4 @@
-//! Counters that appends change, or are refused by.
+//! Counters that an append changes, or that refuse it.
 
 use super::{Bench, cases, first, guard, plain, refused, run};
 use sluice_core::port::ledger::Counter;
@@ -25,7 +25,7 @@ fn done<const N: usize>(counts: [i64; N]) -> Appended {
     Appended::Done { counts: counts.to_vec() }
 }
 
-/// Appends to run 1, one after the other, and answers with the last outcome.
+/// Appends to run 1 several times, and returns the last outcome.
 fn guarded(bench: &Bench, guards: &[Guard]) -> Appended {
     if bench.load(run(1)).is_none() {
         bench.create(run(1));
@@ -48,7 +48,7 @@ fn a_counter_is_its_name_whatever_number_stands_for_it(bench: &Bench) {
         ];
         assert_eq!(guarded(bench, &guards), done([count; 3]));
     }
-    // As they are read, and in another order.
+    // In the order of the query, and in a different order.
     let guards = [guard("held:b", 1, None), of(Figure::Held, "a", 7), guard("spent:a", 1, None)];
     assert_eq!(guarded(bench, &guards), done([7; 3]));
     let full = [of(Figure::Held, "b", 70), Guard { max: Some(7), ..of(Figure::Spent, "a", 7) }];
@@ -93,8 +93,8 @@ fn counts_are_answered_in_the_order_of_guards(bench: &Bench) {
         [guard("b", 2, None), guard("a", 1, None), guard("b", 0, None), guard("d", -3, None)];
     assert_eq!(guarded(bench, &guards), done([2, 1, 2, -3]));
     let counters = ["d", "never", "a", "b"].map(Counter::plain).to_vec();
-    assert_eq!(bench.told(bench.store.counts(counters)), [-3, 0, 1, 2]);
-    assert!(bench.told(bench.store.counts(Vec::new())).is_empty());
+    assert_eq!(bench.wait_ok(bench.store.counts(counters)), [-3, 0, 1, 2]);
+    assert!(bench.wait_ok(bench.store.counts(Vec::new())).is_empty());
 }
 
 fn the_first_counter_that_refuses_is_named(bench: &Bench) {
@@ -104,12 +104,12 @@ fn the_first_counter_that_refuses_is_named(bench: &Bench) {
 
 fn one_append_may_change_a_counter_twice(bench: &Bench) {
     let twice = [guard("c", 1, Some(2)), guard("c", 1, Some(2))];
-    // Both say what the counter is once all is written.
+    // Both results are the counter after the whole append.
     assert_eq!(guarded(bench, &twice), done([2, 2]));
     assert_eq!(guarded(bench, &[guard("c", 1, Some(2))]), refused("c", 2));
     let back = [guard("c", -2, None), guard("c", 2, Some(2))];
     assert_eq!(guarded(bench, &back), done([2, 2]));
-    // The second refuses because of the first; the counter is what it was.
+    // The second guard refuses because of the first; the counter is unchanged.
     assert_eq!(guarded(bench, &[guard("c", 3, None), guard("c", 1, Some(5))]), refused("c", 2));
     assert_eq!(bench.count("c"), 2);
 }
@@ -151,7 +151,7 @@ fn counters_are_read_by_name_in_pages(bench: &Bench) {
     bench.done(Append { guards: vec![guard("a|3", -6, None)], ..plain(run(1), 1) });
     let read = |after: &str, before: &str, limit| -> Vec<(String, i64)> {
         let read = bench.store.counters(after.to_owned(), before.to_owned(), limit);
-        bench.told(read).into_iter().map(|count| (count.name, count.count)).collect()
+        bench.wait_ok(read).into_iter().map(|count| (count.name, count.count)).collect()
     };
     let named = |counts: &[(&str, i64)]| -> Vec<(String, i64)> {
         counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()

@@ -1,13 +1,13 @@
-//! A store shows everything it holds, of one moment and in one order, and what another
-//! process changed there shows.
+//! An inspection reports everything in a store, of one moment and in one order,
+//! including changes by another process.
 //!
-//! The cases run on every store. `check_inspect` runs on every store that keeps something
-//! at rest: each attack gets a store with one of everything in it, changes that with plain
-//! SQL, and must show up in what the store reports.
+//! The cases run on every store. `check_inspect` runs on every persistent store: each
+//! attack gets a store with one row of everything, changes it with plain SQL, and must
+//! appear in the report.
 
 mod attacks;
 
-pub use attacks::{Attack, Shown, check_inspect, is_foreign};
+pub use attacks::{Attack, Detection, check_inspect, is_foreign};
 
 use super::{Bench, cases, entry, first, guard, hashed, letter, node, plain, released, run, wait};
 use serde_json::json;
@@ -29,12 +29,12 @@ cases![
     a_write_during_an_inspection_is_not_seen_in_part,
 ];
 
-/// Everything that a store shows.
+/// Everything that a store reports.
 pub fn everything(store: &dyn Store) -> Vec<Stored> {
     inspected(store, |_| {})
 }
 
-/// The same; `at` is called with the number of rows so far, before each row.
+/// The same; `at` is called before each row, with the number of rows so far.
 fn inspected(store: &dyn Store, mut at: impl FnMut(usize) + Send + 'static) -> Vec<Stored> {
     let rows: Arc<Mutex<Vec<Stored>>> = Arc::default();
     let kept = Arc::clone(&rows);
@@ -47,8 +47,8 @@ fn inspected(store: &dyn Store, mut at: impl FnMut(usize) + Send + 'static) -> V
     std::mem::take(&mut *rows.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// The rows but for those that only some stores keep: notes of their own, and counters
-/// that were looked at and never changed.
+/// The rows without those that only some stores have: their own bookkeeping, and
+/// counters that were read but never changed.
 pub fn common(rows: Vec<Stored>) -> Vec<Stored> {
     let is_common = |row: &Stored| {
         !matches!(
@@ -59,7 +59,7 @@ pub fn common(rows: Vec<Stored>) -> Vec<Stored> {
     rows.into_iter().filter(is_common).collect()
 }
 
-/// One of everything; run 3 has so many frames.
+/// One row of everything; run 3 has the given number of frames.
 fn furnish(bench: &Bench, frames: u64) {
     let mut create = first(run(1));
     let fingerprint = Hash::of(b"inputs");
@@ -91,15 +91,15 @@ fn furnish(bench: &Bench, frames: u64) {
         bench.done(hashed(plain(run(3), after)));
     }
     let marked = bench.store.mark(vec![Mark { slot: slot(), from: Vec::new() }]);
-    assert_eq!(bench.told(marked), [true]);
-    bench.told(bench.store.record(node(4), vec![entry("said")]));
+    assert_eq!(bench.wait_ok(marked), [true]);
+    bench.wait_ok(bench.store.record(node(4), vec![entry("said")]));
     for remove in [Vec::new(), vec![(Kind::Agent, "a".to_owned())]] {
         let row = Row { kind: Kind::Agent, name: "a".to_owned(), body: json!({"trust_level": 1}) };
         let put = if remove.is_empty() { vec![row] } else { Vec::new() };
         let (expect, entries) = (None, vec![entry("changed")]);
-        bench.told(bench.store.change(Change { expect, put, remove, node: node(4), entries }));
+        bench.wait_ok(bench.store.change(Change { expect, put, remove, node: node(4), entries }));
     }
-    assert_eq!(bench.told(bench.store.seal(sealing())), Sealed::Done);
+    assert_eq!(bench.wait_ok(bench.store.seal(sealing())), Sealed::Done);
 }
 
 fn memo(body: &str) -> Memo {
@@ -124,7 +124,7 @@ fn sealing() -> Sealing {
     Sealing { number: 1, text, leaves, hash, upto }
 }
 
-/// What `furnish` has put there, in its order.
+/// The rows that `furnish` has written, in order.
 fn furnished(bench: &Bench, frames: u64) -> Vec<Stored> {
     let Sealing { number, text, leaves, hash, upto } = sealing();
     let mut rows = vec![Stored::Seal { row: SealRow { number, text, leaves }, hash, upto }];
@@ -224,7 +224,7 @@ fn everything_is_shown_in_its_order(bench: &Bench) {
 }
 
 impl Bench {
-    /// Where each writer's chain of entries ends, by writer.
+    /// End of each writer's entry chain, by writer.
     fn unsealed_writers(&self) -> Vec<(sluice_core::port::store::NodeId, u64, Hash)> {
         let mut last = std::collections::BTreeMap::new();
         for one in self.entries() {
@@ -234,8 +234,7 @@ impl Bench {
     }
 }
 
-/// Waits until a write is done, but not for long: a store may make it wait until the
-/// inspection is over.
+/// Waits a short time for a write: a store may delay it until the inspection ends.
 fn a_moment(done: &Receiver<()>) {
     // Both outcomes are fine.
     let _ = done.recv_timeout(Duration::from_millis(200));

@@ -1,4 +1,4 @@
-//! Lists: newest first, filtered, in pages.
+//! Lists of runs: newest first, filtered, in pages.
 
 use super::{Bench, cases, first, node, run};
 use crate::limits::{LIST_DEFAULT, LIST_MAX};
@@ -20,7 +20,8 @@ cases![
 
 const STATUSES: [RunStatus; 3] = [RunStatus::Running, RunStatus::Paused, RunStatus::Failed];
 
-/// Twelve runs: status by thirds, workflow by halves, the last six are children of run 1.
+/// Twelve runs: status by thirds, workflow by halves; the last six are children of run
+/// 1.
 fn fill(bench: &Bench) {
     for number in [3, 1, 2, 12, 11, 4, 5, 6, 9, 8, 7, 10] {
         let place = usize::try_from(number).expect("it is small");
@@ -99,7 +100,7 @@ fn lists_filter_by_everything_at_once(bench: &Bench) {
     assert_eq!(numbers(bench, Filter { run: Some(run(8)), ..filter }), Vec::<u128>::new());
 }
 
-/// A run that somebody started at some time.
+/// A run with an initiator and a start time.
 fn by(bench: &Bench, number: u128, workflow: &str, initiator: &str, started_at_ms: u64) {
     let append = first(run(number));
     let create = append.create.clone().map(|create| Create {
@@ -131,7 +132,7 @@ fn lists_filter_by_initiator_and_time(bench: &Bench) {
     assert_eq!(bench.row(run(2)).initiator, "schedule:nightly");
 }
 
-/// Runs that have a text in them.
+/// Runs that match a text.
 fn with(bench: &Bench, text: &str) -> Vec<u128> {
     numbers(bench, Filter { text: Some(text.to_owned()), ..Filter::default() })
 }
@@ -151,7 +152,7 @@ fn lists_find_text_in_names_and_at_the_beginning_of_ids(bench: &Bench) {
     for none in ["run_", "b0", "xyz", "nightly review", "run_0a0\0"] {
         assert_eq!(with(bench, none), Vec::<u128>::new(), "{none}");
     }
-    // Together with the others, and page by page.
+    // Combined with the other filters, and page by page.
     let filter = Filter { text: Some("build".to_owned()), limit: 1, ..Filter::default() };
     assert_eq!(numbers(bench, filter.clone()), [b + 1]);
     assert_eq!(numbers(bench, Filter { before: Some(run(b + 1)), ..filter }), [b]);

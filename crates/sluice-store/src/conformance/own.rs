@@ -1,4 +1,4 @@
-//! Who owns which run, and until when.
+//! Ownership of runs and leases.
 
 use super::{Bench, cases, first, node, plain, released, run};
 use sluice_core::port::store::{Append, Appended, Claim, Taken};
@@ -75,7 +75,7 @@ fn a_lease_can_be_renewed(bench: &Bench) {
     assert_eq!(bench.claim(node(2), 0, 10), []);
     bench.clock.set(1190);
     assert_eq!(bench.claimed(node(2), 0, 10), [run(1)]);
-    // Also after it has ended, and also to a shorter one.
+    // Also after it has expired, and also with a shorter lease.
     bench.renew(node(2), 1000);
     bench.renew(node(2), 10);
     bench.clock.set(1200);
@@ -151,7 +151,7 @@ fn who_lost_a_run_cannot_append(bench: &Bench) {
     bench.renew(node(1), 100);
     bench.create(run(1));
     bench.clock.set(1200);
-    // Nobody has taken it: the owner goes on, with or without a lease.
+    // No other node has claimed the run, so the owner can append without a lease.
     bench.done(plain(run(1), 1));
     assert_eq!(bench.claimed(node(2), 0, 10), [run(1)]);
     bench.renew(node(1), 100);

@@ -1,4 +1,4 @@
-//! What was stored is read back.
+//! Reads return what was stored.
 
 use super::{Bench, cases, first, plain, run};
 use sluice_core::port::store::{Append, Blob, Frame, Hash, Loaded};
@@ -30,7 +30,7 @@ fn firsts(frames: &[Frame]) -> Vec<u64> {
 }
 
 fn page(bench: &Bench, after: u64, bytes_max: usize) -> Vec<u64> {
-    firsts(&bench.told(bench.store.frames(run(1), after, bytes_max)))
+    firsts(&bench.wait_ok(bench.store.frames(run(1), after, bytes_max)))
 }
 
 fn without_a_snapshot_everything_is_loaded(bench: &Bench) {
@@ -50,7 +50,7 @@ fn a_snapshot_stands_for_what_came_before(bench: &Bench) {
     let loaded = bench.load(run(1)).expect("it exists");
     assert_eq!(loaded.snapshot, Some((5, b"at 5".to_vec())));
     assert_eq!(firsts(&loaded.frames), [6, 7]);
-    // The journal is whole all the same.
+    // The journal is complete nevertheless.
     assert_eq!(bench.journal(run(1)), [(1, 2), (3, 1), (4, 2), (6, 1), (7, 1)]);
 }
 
@@ -100,7 +100,7 @@ fn a_long_journal_is_read_from_anywhere(bench: &Bench) {
     let mut seen = Vec::new();
     let mut after = 0;
     loop {
-        let frames = bench.told(bench.store.frames(run(1), after, 200));
+        let frames = bench.wait_ok(bench.store.frames(run(1), after, 200));
         let Some(last) = frames.last() else { break };
         after = last.first + u64::from(last.count) - 1;
         seen.extend(frames.iter().map(|frame| (frame.first, frame.count)));
@@ -110,7 +110,7 @@ fn a_long_journal_is_read_from_anywhere(bench: &Bench) {
 
 fn blobs_are_kept_once(bench: &Bench) {
     let blob = |text: &str| Blob { hash: Hash::of(text.as_bytes()), body: text.into() };
-    let read = |text: &str| bench.told(bench.store.blob(Hash::of(text.as_bytes())));
+    let read = |text: &str| bench.wait_ok(bench.store.blob(Hash::of(text.as_bytes())));
     assert_eq!(read("a"), None);
     bench.done(Append { blobs: vec![blob("a"), blob(""), blob("a")], ..first(run(1)) });
     bench.done(Append { blobs: vec![blob("a"), blob("b")], ..plain(run(1), 1) });

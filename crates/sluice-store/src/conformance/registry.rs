@@ -1,4 +1,4 @@
-//! The registry: rows in epochs.
+//! The registry: rows by epoch.
 
 use super::{Bench, DONE, cases, entry, first, guard, node, plain, refused, run};
 use serde_json::{Value, json};
@@ -36,16 +36,16 @@ fn agent(name: &str, level: u64) -> Row {
 }
 
 fn changed(bench: &Bench, change: Change, epoch: u64) {
-    assert_eq!(bench.told(bench.store.change(change)), Changed::Done { epoch });
+    assert_eq!(bench.wait_ok(bench.store.change(change)), Changed::Done { epoch });
 }
 
-/// Rows as they are read where all of them are authentic.
+/// Rows as read if all of them are authentic.
 fn read(epoch: u64, rows: Vec<Row>) -> Rows {
     Rows { epoch, rows, foreign: Vec::new() }
 }
 
 fn rows(bench: &Bench, at: Option<u64>) -> Rows {
-    bench.told(bench.store.registry(at))
+    bench.wait_ok(bench.store.registry(at))
 }
 
 fn an_empty_registry_is_at_epoch_zero(bench: &Bench) {
@@ -70,7 +70,7 @@ fn rows_come_by_kind_and_name(bench: &Bench) {
 fn each_change_is_an_epoch(bench: &Bench) {
     changed(bench, put(vec![agent("a", 1)]), 1);
     assert_eq!(bench.count("registry"), 1);
-    // One that changes nothing is one too.
+    // A change without rows is a change too.
     changed(bench, put(Vec::new()), 2);
     changed(bench, Change { expect: Some(2), ..put(vec![agent("b", 1)]) }, 3);
     assert_eq!(bench.count("registry"), 3);
@@ -92,7 +92,7 @@ fn an_earlier_epoch_is_answered_as_it_was(bench: &Bench) {
     for (epoch, expected) in (0..).zip(expected) {
         assert_eq!(rows(bench, Some(epoch)), read(epoch, expected));
     }
-    // There is nothing later than now.
+    // A future epoch is the current one.
     assert_eq!(rows(bench, Some(99)), rows(bench, None));
 }
 
@@ -101,7 +101,7 @@ fn a_change_decided_under_another_epoch_is_stale(bench: &Bench) {
     for expected in [0, 2, 9] {
         let entries = vec![entry("agent_changed")];
         let change = Change { expect: Some(expected), entries, ..put(vec![agent("a", 2)]) };
-        assert_eq!(bench.told(bench.store.change(change)), Changed::Stale { epoch: 1 });
+        assert_eq!(bench.wait_ok(bench.store.change(change)), Changed::Stale { epoch: 1 });
     }
     assert_eq!(rows(bench, None), read(1, vec![agent("a", 1)]));
     assert_eq!((bench.count("registry"), bench.entries()), (1, Vec::new()));
@@ -151,7 +151,7 @@ fn an_append_decided_under_an_old_epoch_is_refused(bench: &Bench) {
     assert_eq!(bench.append(append(1, 1)), done(1));
     changed(bench, removed(Kind::Agent, "a"), 2);
     assert_eq!(bench.append(append(1, 2)), refused("registry", 2));
-    // One that decided nothing is not guarded.
+    // An append without a decision has no registry guard.
     assert_eq!(bench.append(plain(run(1), 2)), DONE);
 }
 

@@ -1,8 +1,8 @@
-//! Random commands, whose transcript must be the same on every store.
+//! Random commands with the same transcript on every store.
 //!
-//! A command is made from 64 bits and aims at few runs, nodes, keys and
-//! counters, so that scripts meet every refusal. Versions and epochs are mostly
-//! the right ones and sometimes not.
+//! A command is made from 64 bits. It uses few runs, nodes, keys and counters, so that
+//! scripts reach every refusal. Versions and epochs are usually correct and sometimes
+//! not.
 
 mod ledger;
 
@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 const RUNS: u64 = 4;
 const NODES: u64 = 3;
 
-/// Plays the commands and writes down every answer, then everything stored.
+/// Runs the commands and writes down every result, then everything stored.
 pub fn transcript(bench: &Bench, commands: &[u64]) -> Vec<String> {
     let mut player = Player { bench, owned: BTreeMap::new(), versions: BTreeMap::new() };
     let mut lines: Vec<String> = commands.iter().map(|bits| player.play(Dice(*bits))).collect();
@@ -29,11 +29,11 @@ pub fn transcript(bench: &Bench, commands: &[u64]) -> Vec<String> {
     lines
 }
 
-/// Bits that are stirred from choice to choice.
+/// Random bits, mixed after each choice.
 struct Dice(u64);
 
 impl Dice {
-    /// One of so many.
+    /// A number below `n`.
     fn roll(&mut self, sides: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -49,7 +49,7 @@ impl Dice {
         node(1 + u128::from(self.roll(NODES)))
     }
 
-    /// True once in so many.
+    /// True once in `n` times.
     fn once_in(&mut self, sides: u64) -> bool {
         self.roll(sides) == 0
     }
@@ -181,7 +181,7 @@ fn place(rolled: u64) -> usize {
     usize::try_from(rolled).expect("it is small")
 }
 
-/// Journals, letters, heads, blobs and the ledger.
+/// Journals, messages, heads, blobs and the ledger.
 fn stored(bench: &Bench) -> Vec<String> {
     let mut lines = Vec::new();
     for number in 1..=u128::from(RUNS) {
@@ -199,8 +199,8 @@ fn stored(bench: &Bench) -> Vec<String> {
     lines
 }
 
-/// What the store shows of all that, without the numbers that a store may choose, and
-/// without keys, which it may forget.
+/// The report of an inspection, without numbers that a store may choose, and without
+/// idempotency keys, which it may delete.
 fn inspected(bench: &Bench) -> Vec<String> {
     let mut rows = common(everything(&*bench.store));
     rows.retain(|row| !matches!(row, Stored::Key { .. }));
@@ -213,7 +213,7 @@ fn inspected(bench: &Bench) -> Vec<String> {
     rows.iter().map(|row| format!("{row:?}")).collect()
 }
 
-/// Letters without their ids, which a store may choose.
+/// Messages without their ids, which a store may choose.
 fn unread(bench: &Bench, of: Inbox) -> String {
     let letters: Vec<Letter> = bench.letters(of).into_iter().map(|one| one.letter).collect();
     format!("{letters:?}")

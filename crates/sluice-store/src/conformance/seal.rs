@@ -1,4 +1,4 @@
-//! Seals, and what they have not covered yet.
+//! Seals, and what no seal covers yet.
 
 use super::{Bench, cases, entry, event_hash, first, hashed, node, plain, run};
 use sluice_core::port::ledger::{SealMark, SealRow, Sealed, Sealing, Unsealed};
@@ -33,12 +33,12 @@ fn sealing(number: u64, upto: SealMark) -> Sealing {
 }
 
 fn seal(bench: &Bench, number: u64, upto: SealMark) -> Sealed {
-    bench.told(bench.store.seal(sealing(number, upto)))
+    bench.wait_ok(bench.store.seal(sealing(number, upto)))
 }
 
 fn nothing_is_unsealed_at_first(bench: &Bench) {
     assert_eq!(bench.unsealed(), Unsealed::default());
-    assert_eq!(bench.told(bench.store.seals(0, 10)), []);
+    assert_eq!(bench.wait_ok(bench.store.seals(0, 10)), []);
 }
 
 fn the_newest_version_of_each_run_is_unsealed(bench: &Bench) {
@@ -56,7 +56,7 @@ fn a_seal_covers_what_came_before_it(bench: &Bench) {
     grow(bench, 1, 0, 1);
     grow(bench, 2, 0, 1);
     let upto = bench.unsealed().upto;
-    // What comes between the look and the seal is left to the next one.
+    // The next seal covers what is appended between the read and the seal.
     grow(bench, 2, 1, 1);
     assert_eq!(seal(bench, 1, upto), Sealed::Done);
     let unsealed = bench.unsealed();
@@ -78,7 +78,7 @@ fn frames_without_hashes_pass(bench: &Bench) {
 }
 
 fn the_last_entry_of_each_writer_is_unsealed(bench: &Bench) {
-    let record = |writer| bench.told(bench.store.record(node(writer), vec![entry("a")]));
+    let record = |writer| bench.wait_ok(bench.store.record(node(writer), vec![entry("a")]));
     [3, 1, 3].into_iter().for_each(record);
     let of = |place: usize| {
         let one = &bench.entries()[place];
@@ -99,7 +99,7 @@ fn run_heads_come_in_parts(bench: &Bench) {
         grow(bench, number, 1, 1);
     }
     bench.done(plain(run(1), 2));
-    let part = |limit| bench.told(bench.store.unsealed(limit));
+    let part = |limit| bench.wait_ok(bench.store.unsealed(limit));
     assert_eq!((part(0).heads, part(0).upto.frames), (Vec::new(), 0));
     assert_eq!((part(2).heads, part(2).upto.frames), (vec![head(1, 2), head(2, 2)], 4));
     assert_eq!(seal(bench, 1, part(2).upto), Sealed::Done);
@@ -126,7 +126,7 @@ fn seals_are_read_back_in_order(bench: &Bench) {
         assert_eq!(seal(bench, number, SealMark::default()), Sealed::Done);
     }
     let numbers = |from, limit| -> Vec<u64> {
-        let seals = bench.told(bench.store.seals(from, limit));
+        let seals = bench.wait_ok(bench.store.seals(from, limit));
         seals.iter().map(|seal| seal.number).collect()
     };
     assert_eq!(numbers(0, 10), [1, 2, 3, 4]);
@@ -134,5 +134,5 @@ fn seals_are_read_back_in_order(bench: &Bench) {
     assert_eq!(numbers(3, 2), [3, 4]);
     assert_eq!(numbers(5, 2), Vec::<u64>::new());
     let row = SealRow { number: 2, text: "seal 2".to_owned(), leaves: vec![7; 3] };
-    assert_eq!(bench.told(bench.store.seals(2, 1)), [row]);
+    assert_eq!(bench.wait_ok(bench.store.seals(2, 1)), [row]);
 }

@@ -1,4 +1,4 @@
-//! Slots of schedules, and who took values from whom.
+//! Schedule slots and provenance edges between runs.
 
 use super::{Bench, cases, first, plain, run};
 use sluice_core::port::lineage::{Taker, Taking};
@@ -33,11 +33,11 @@ fn mark(slot: Slot, from: &[&str]) -> Mark {
 }
 
 fn slots(bench: &Bench, schedule: &str) -> Vec<Slot> {
-    bench.told(bench.store.slots(schedule.to_owned(), None, 0))
+    bench.wait_ok(bench.store.slots(schedule.to_owned(), None, 0))
 }
 
 fn marked(bench: &Bench, marks: Vec<Mark>) -> Vec<bool> {
-    bench.told(bench.store.mark(marks))
+    bench.wait_ok(bench.store.mark(marks))
 }
 
 fn a_slot_is_noted_once(bench: &Bench) {
@@ -63,7 +63,7 @@ fn slots_come_newest_first_and_only_those_of_their_schedule(bench: &Bench) {
     }
     let times = |slots: Vec<Slot>| slots.into_iter().map(|one| one.slot_ms).collect::<Vec<_>>();
     assert_eq!(times(slots(bench, "a")), [7, 5, 3]);
-    assert_eq!(times(bench.told(bench.store.slots("a".to_owned(), Some(7), 1))), [5]);
+    assert_eq!(times(bench.wait_ok(bench.store.slots("a".to_owned(), Some(7), 1))), [5]);
     assert_eq!(slots(bench, "b"), []);
 }
 
@@ -71,8 +71,8 @@ fn of_very_many_slots_the_oldest_go(bench: &Bench) {
     let kept = sluice_core::limits::SLOTS_KEPT as u64;
     let marks = (1..=kept + 5).map(|at_ms| mark(slot("a", at_ms, "skipped"), &[]));
     marked(bench, marks.collect());
-    let all = bench.told(bench.store.slots("a".to_owned(), None, crate::limits::LIST_MAX));
-    let oldest = bench.told(bench.store.slots("a".to_owned(), Some(7), 0));
+    let all = bench.wait_ok(bench.store.slots("a".to_owned(), None, crate::limits::LIST_MAX));
+    let oldest = bench.wait_ok(bench.store.slots("a".to_owned(), Some(7), 0));
     assert_eq!((all.len() as u64, all[0].slot_ms), (kept, kept + 5));
     assert_eq!(oldest.iter().map(|one| one.slot_ms).collect::<Vec<_>>(), [6]);
 }
@@ -82,7 +82,7 @@ fn taking(from: u128, values: u64) -> Taking {
 }
 
 fn takers(bench: &Bench, of: u128) -> Vec<(u128, u64)> {
-    let all: Vec<Taker> = bench.told(bench.store.takers(run(of), None, 0));
+    let all: Vec<Taker> = bench.wait_ok(bench.store.takers(run(of), None, 0));
     all.into_iter().map(|one| (one.run.0, one.values)).collect()
 }
 
@@ -93,9 +93,9 @@ fn a_taking_is_known_from_both_runs(bench: &Bench) {
     assert_eq!(takers(bench, 1), [(2, 2), (3, 3)]);
     assert_eq!(takers(bench, 2), [(3, 1)]);
     assert_eq!(takers(bench, 3), []);
-    assert_eq!(bench.told(bench.store.taken(run(1))), 5);
-    assert_eq!(bench.told(bench.store.taken(run(3))), 0);
-    let later = bench.told(bench.store.takers(run(1), Some(run(2)), 0));
+    assert_eq!(bench.wait_ok(bench.store.taken(run(1))), 5);
+    assert_eq!(bench.wait_ok(bench.store.taken(run(3))), 0);
+    let later = bench.wait_ok(bench.store.takers(run(1), Some(run(2)), 0));
     assert_eq!(later, [Taker { run: run(3), values: 3 }]);
 }
 

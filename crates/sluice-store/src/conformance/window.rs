@@ -1,4 +1,4 @@
-//! Counters over a window of time.
+//! Counters over a time window.
 
 use super::{Bench, cases, guard, plain, refused, run};
 use sluice_core::port::Clock as _;
@@ -29,7 +29,7 @@ fn guarded(bench: &Bench, guards: &[Guard]) -> Appended {
 
 fn sum(bench: &Bench, name: &str, window_ms: u64) -> i64 {
     let counter = Counter { name: name.to_owned(), window_ms: Some(window_ms) };
-    bench.told(bench.store.counts(vec![counter]))[0]
+    bench.wait_ok(bench.store.counts(vec![counter]))[0]
 }
 
 fn done<const N: usize>(counts: [i64; N]) -> Appended {
@@ -55,7 +55,8 @@ fn a_window_forgets_what_has_left_it(bench: &Bench) {
 }
 
 fn a_slice_that_is_leaving_still_counts(bench: &Bench) {
-    // Slices of ten milliseconds: 1010 to 1019 stay until the last of them has left.
+    // With slices of ten milliseconds, 1010 to 1019 stay until the last of them has
+    // left.
     bench.clock.set(1010);
     assert_eq!(guarded(bench, &[windowed("w", 1, 2, 600)]), done([1]));
     bench.clock.set(1019);
@@ -124,7 +125,7 @@ fn a_clock_that_goes_back_frees_nothing(bench: &Bench) {
     assert_eq!(guarded(bench, &guards), done([1]));
 }
 
-/// Numbers that look random.
+/// Pseudo-random numbers.
 struct Chance(u64);
 
 impl Chance {
@@ -134,8 +135,8 @@ impl Chance {
     }
 }
 
-/// Looked at from outside: what was admitted, and when. Every window that ends
-/// with an admission is looked at, and there is no fuller one.
+/// Checks the admissions from outside: every window that ends with an admission stays
+/// within the bound, and no window can hold more.
 fn no_window_ever_holds_more_than_its_bound(bench: &Bench) {
     let mut chance = Chance(7);
     for window_ms in [1, 7, 60, 119, 1000, 60_000] {
@@ -157,7 +158,7 @@ fn no_window_ever_holds_more_than_its_bound(bench: &Bench) {
                     admitted.push((now_ms, delta));
                 }
                 answer => {
-                    // No stricter than by the slice that is leaving.
+                    // No stricter than the slice that is leaving requires.
                     assert!(held(window_ms + width_ms) + delta > 3, "{answer:?}");
                     refusals += 1;
                 }

@@ -1,13 +1,13 @@
 //! Appends and messages.
 
-use super::{Checks, KeyRow, Ordered, Record, State};
+use super::{Checks, KeyRow, MemoryState, Ordered, Record};
 use sluice_core::port::store::{
     Append, Appended, Create, Frame, Hash, Hold, Key, Letter, NodeId, Posted,
 };
 use sluice_core::run::id::RunId;
 use sluice_core::run::status::RunStatus;
 
-impl State {
+impl MemoryState {
     /// Checks everything before it changes anything.
     pub(super) fn append(&mut self, checks: Checks, append: Append, now_ms: u64) -> Appended {
         let refusal = match &append.create {
@@ -41,7 +41,7 @@ impl State {
                 same: record.fingerprint == fingerprint,
             });
         }
-        let row = create.key.as_ref().and_then(|key| self.used(key, now_ms));
+        let row = create.key.as_ref().and_then(|key| self.key_row(key, now_ms));
         if let Some(row) = row.filter(|_| checks.dedupe) {
             return Some(Appended::Exists {
                 run: row.run,
@@ -55,11 +55,12 @@ impl State {
     }
 
     /// The unexpired row of an idempotency key.
-    fn used(&self, key: &Key, now_ms: u64) -> Option<&KeyRow> {
-        let fresh = |name: &String| self.keys.get(name).filter(|row| row.expires_at_ms > now_ms);
-        let former = || fresh(key.former.as_ref()?);
+    fn key_row(&self, key: &Key, now_ms: u64) -> Option<&KeyRow> {
+        let unexpired =
+            |name: &String| self.keys.get(name).filter(|row| row.expires_at_ms > now_ms);
+        let former = || unexpired(key.former.as_ref()?);
         let same = |row: &&KeyRow| row.fingerprint == key.fingerprint;
-        fresh(&key.key).or_else(|| former().filter(same))
+        unexpired(&key.key).or_else(|| former().filter(same))
     }
 
     fn refuse_append(&self, checks: Checks, append: &Append) -> Option<Appended> {
@@ -78,14 +79,14 @@ impl State {
             self.blobs.entry(blob.hash).or_insert(blob.body);
         }
         for id in append.read {
-            if self.letters.get(&id).is_some_and(|letter| letter.run == append.run) {
+            if self.letters.get(&id).is_some_and(|message| message.run == append.run) {
                 self.letters.remove(&id);
             }
         }
         if let Some(create) = append.create {
             self.create(append.run, append.node, create);
         }
-        let unread = self.letters.values().any(|letter| letter.run == append.run);
+        let unread = self.letters.values().any(|message| message.run == append.run);
         let record = self.runs.get_mut(&append.run).expect("a run to append to was found");
         if append.count > 0 {
             let first = append.after + 1;
@@ -111,12 +112,12 @@ impl State {
                 record.wake(now_ms);
             }
         }
-        for letter in append.letters {
-            self.post(checks, letter, now_ms);
+        for message in append.letters {
+            self.post(checks, message, now_ms);
         }
-        self.keep_takings(append.run, &append.takings);
+        self.store_edges(append.run, &append.takings);
         for memo in append.memos {
-            self.keep(memo);
+            self.remember_output(memo);
         }
         self.record(append.node, &append.entries);
     }
@@ -148,18 +149,18 @@ impl State {
         self.runs.insert(run, record);
     }
 
-    pub(super) fn post(&mut self, checks: Checks, letter: Letter, now_ms: u64) -> Posted {
-        let Some(record) = self.runs.get_mut(&letter.run) else {
+    pub(super) fn post(&mut self, checks: Checks, message: Letter, now_ms: u64) -> Posted {
+        let Some(record) = self.runs.get_mut(&message.run) else {
             return Posted::NoRun;
         };
-        let name = (letter.run, letter.key.clone());
+        let name = (message.run, message.key.clone());
         if checks.dedupe && self.letter_keys.contains_key(&name) {
             return Posted::Duplicate;
         }
         record.wake(now_ms);
         self.letters_posted += 1;
         self.letter_keys.insert(name, self.letters_posted);
-        self.letters.insert(self.letters_posted, letter);
+        self.letters.insert(self.letters_posted, message);
         Posted::Done
     }
 }

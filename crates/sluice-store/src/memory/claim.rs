@@ -1,11 +1,11 @@
 //! Ownership of runs.
 
-use super::{Record, State};
+use super::{MemoryState, Record};
 use crate::limits::CLAIM_MAX;
 use sluice_core::port::store::{Claim, NodeId, Taken};
 use sluice_core::run::id::RunId;
 
-impl State {
+impl MemoryState {
     pub(super) fn claim(
         &mut self,
         node: NodeId,
@@ -28,7 +28,9 @@ impl State {
         let runs =
             orphans.into_iter().map(|(_, run)| run).chain(dues.into_iter().map(|(_, run)| run));
         let runs: Vec<RunId> = runs.take(limit.min(CLAIM_MAX)).collect();
-        runs.into_iter().filter_map(|run| Some(self.runs.get_mut(&run)?.give(run, node))).collect()
+        runs.into_iter()
+            .filter_map(|run| Some(self.runs.get_mut(&run)?.assign(run, node)))
+            .collect()
     }
 
     pub(super) fn take(&mut self, run: RunId, node: NodeId, now_ms: u64) -> Taken {
@@ -41,12 +43,12 @@ impl State {
             Some(_) | None => {}
         }
         let record = self.runs.get_mut(&run).expect("the run was found");
-        Taken::Done(record.give(run, node))
+        Taken::Done(record.assign(run, node))
     }
 }
 
 impl Record {
-    fn give(&mut self, run: RunId, node: NodeId) -> Claim {
+    fn assign(&mut self, run: RunId, node: NodeId) -> Claim {
         self.epoch += 1;
         Claim { run, epoch: self.epoch, from: self.owner.replace(node) }
     }

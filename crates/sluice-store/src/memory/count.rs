@@ -1,6 +1,6 @@
 //! Counters.
 
-use super::State;
+use super::MemoryState;
 use crate::limits::COUNTERS_MAX;
 use crate::window::Window;
 use sluice_core::port::ledger::{Count, Counter};
@@ -9,7 +9,7 @@ use sluice_govern::account::Name;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-impl State {
+impl MemoryState {
     /// The first guard that refuses. Guards on the same counter see each other's
     /// changes.
     pub(super) fn refuse_guards(&self, guards: &[Guard], now_ms: u64) -> Option<Appended> {

@@ -1,6 +1,6 @@
 //! Webhook deliveries.
 
-use super::{MemoryStore, State};
+use super::{MemoryState, MemoryStore};
 use crate::limits::DELIVERIES_KEPT;
 use sluice_core::port::deliveries::{Ahead, Deliveries, Delivering, Delivery};
 use sluice_core::port::store::Answer;
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// State of one webhook.
 #[derive(Default)]
-pub(super) struct Posted {
+pub(super) struct WebhookState {
     place: Option<u64>,
     /// Number of the last delivery.
     last: u64,
@@ -20,7 +20,8 @@ pub(super) struct Posted {
 impl Deliveries for MemoryStore {
     fn delivering(&self, webhook: String) -> Answer<'_, Delivering> {
         Box::pin(async move {
-            Ok(self.read(|state, _| state.webhooks.get(&webhook).map(at).unwrap_or_default()))
+            Ok(self
+                .read(|state, _| state.webhooks.get(&webhook).map(delivering).unwrap_or_default()))
         })
     }
 
@@ -37,8 +38,8 @@ impl Deliveries for MemoryStore {
     ) -> Answer<'_, Vec<Delivery>> {
         Box::pin(async move {
             Ok(self.write(|state, _| {
-                let Some(posted) = state.webhooks.get_mut(&webhook) else { return Vec::new() };
-                posted.take_due(by_ms, until_ms, crate::page(limit))
+                let Some(webhook) = state.webhooks.get_mut(&webhook) else { return Vec::new() };
+                webhook.take_due(by_ms, until_ms, crate::page(limit))
             }))
         })
     }
@@ -47,8 +48,8 @@ impl Deliveries for MemoryStore {
         Box::pin(async move {
             self.write(|state, _| {
                 for delivery in done {
-                    if let Some(posted) = state.webhooks.get_mut(&delivery.webhook) {
-                        posted.note(delivery);
+                    if let Some(webhook) = state.webhooks.get_mut(&delivery.webhook) {
+                        webhook.update(delivery);
                     }
                 }
             });
@@ -64,9 +65,9 @@ impl Deliveries for MemoryStore {
     ) -> Answer<'_, Vec<Delivery>> {
         Box::pin(async move {
             Ok(self.read(|state, _| {
-                let Some(posted) = state.webhooks.get(&webhook) else { return Vec::new() };
+                let Some(webhook) = state.webhooks.get(&webhook) else { return Vec::new() };
                 let until = before.unwrap_or(u64::MAX);
-                let newest = posted.by_number.range(..until).rev();
+                let newest = webhook.by_number.range(..until).rev();
                 newest.map(|(_, one)| one.clone()).take(crate::page(limit)).collect()
             }))
         })
@@ -80,31 +81,31 @@ impl Deliveries for MemoryStore {
     }
 }
 
-fn at(posted: &Posted) -> Delivering {
-    let due = || posted.by_number.values().filter_map(|one| one.next_ms);
-    Delivering { place: posted.place, waiting: due().count() as u64, due_ms: due().min() }
+fn delivering(webhook: &WebhookState) -> Delivering {
+    let due = || webhook.by_number.values().filter_map(|one| one.next_ms);
+    Delivering { place: webhook.place, waiting: due().count() as u64, due_ms: due().min() }
 }
 
-impl State {
+impl MemoryState {
     fn deliver(&mut self, ahead: Ahead) -> bool {
-        let there = self.webhooks.get(&ahead.webhook).and_then(|posted| posted.place);
-        if there != ahead.from {
+        let stored = self.webhooks.get(&ahead.webhook).and_then(|webhook| webhook.place);
+        if stored != ahead.from {
             return false;
         }
-        let posted = self.webhooks.entry(ahead.webhook).or_default();
-        posted.place = Some(ahead.to);
+        let webhook = self.webhooks.entry(ahead.webhook).or_default();
+        webhook.place = Some(ahead.to);
         for delivery in ahead.put {
-            if posted.events.insert((delivery.run, delivery.event)) {
-                posted.last += 1;
-                let number = posted.last;
-                posted.by_number.insert(number, Delivery { number, ..delivery });
+            if webhook.events.insert((delivery.run, delivery.event)) {
+                webhook.last += 1;
+                let number = webhook.last;
+                webhook.by_number.insert(number, Delivery { number, ..delivery });
             }
         }
         true
     }
 }
 
-impl Posted {
+impl WebhookState {
     fn take_due(&mut self, by_ms: u64, until_ms: u64, limit: usize) -> Vec<Delivery> {
         let due = self.by_number.values().filter_map(|one| Some((one.next_ms?, one.number)));
         let mut due: Vec<(u64, u64)> = due.filter(|(next_ms, _)| *next_ms <= by_ms).collect();
@@ -119,9 +120,9 @@ impl Posted {
         taken
     }
 
-    fn note(&mut self, delivery: Delivery) {
-        let Some(there) = self.by_number.get_mut(&delivery.number) else { return };
-        *there = delivery;
+    fn update(&mut self, delivery: Delivery) {
+        let Some(stored) = self.by_number.get_mut(&delivery.number) else { return };
+        *stored = delivery;
         let over = self.by_number.values().filter(|one| one.next_ms.is_none());
         let over: Vec<u64> = over.map(|one| one.number).collect();
         for number in &over[..over.len().saturating_sub(DELIVERIES_KEPT)] {

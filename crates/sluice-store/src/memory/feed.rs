@@ -1,6 +1,6 @@
 //! The feed over all journals.
 
-use super::{MemoryStore, State};
+use super::{MemoryState, MemoryStore};
 use crate::limits::FEED_FRAMES_MAX;
 use sluice_core::port::feed::{Feed, Placed};
 use sluice_core::port::store::Answer;
@@ -15,7 +15,7 @@ impl Feed for MemoryStore {
     }
 }
 
-impl State {
+impl MemoryState {
     fn feed(&self, after: u64, bytes_max: usize) -> Vec<Placed> {
         let (mut page, mut bytes) = (Vec::new(), 0);
         let rest = super::seal::tail(&self.order, after).take(FEED_FRAMES_MAX);

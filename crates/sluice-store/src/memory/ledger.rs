@@ -1,8 +1,8 @@
 //! The `Ledger` port: counters, registry, entries, seals, remembered outputs, erasure.
 
-use super::{MemoryStore, State};
+use super::{MemoryState, MemoryStore};
 use crate::REGISTRY;
-use crate::limits::MEMOS_KEPT_MAX;
+use crate::limits::REMEMBERED_OUTPUTS_MAX;
 use sluice_core::port::ledger::{
     Change, Changed, Count, Counter, Entry, Erased, Erasure, Ledger, Recorded, Rows, SealRow,
     Sealed, Sealing, Unsealed,
@@ -60,13 +60,13 @@ impl Ledger for MemoryStore {
     }
 }
 
-impl State {
+impl MemoryState {
     /// Stores a remembered output and deletes the agent's oldest ones beyond the limit.
-    pub(super) fn keep(&mut self, memo: Memo) {
+    pub(super) fn remember_output(&mut self, memo: Memo) {
         self.memos_kept += 1;
         let kept = self.memos.entry(memo.agent.clone()).or_default();
         kept.push_front((self.memos_kept, memo));
-        kept.truncate(MEMOS_KEPT_MAX);
+        kept.truncate(REMEMBERED_OUTPUTS_MAX);
     }
 
     fn memos(&self, agents: &[String]) -> Vec<Memo> {

@@ -1,12 +1,12 @@
 //! Read-only queries.
 
-use super::{Record, State};
-use crate::limits::LETTERS_MAX;
+use super::{MemoryState, Record};
+use crate::limits::MESSAGES_MAX;
 use crate::text;
 use sluice_core::port::store::{Filter, Frame, Inbox, Loaded, Received, RunRow};
 use sluice_core::run::id::RunId;
 
-impl State {
+impl MemoryState {
     pub(super) fn load(&self, run: RunId) -> Option<Loaded> {
         let record = self.runs.get(&run)?;
         let snapshot = record.snapshot.clone();
@@ -36,12 +36,12 @@ impl State {
             Inbox::Run(one) => run == one,
             Inbox::Owner(node) => self.runs.get(&run).is_some_and(|r| r.owner == Some(node)),
         };
-        let unread = self.letters.iter().filter(|(_, letter)| addressed(letter.run));
-        let received = |(id, letter): (&u64, &_)| {
-            let (letter, is_authentic) = (Clone::clone(letter), true);
-            Received { id: *id, letter, is_authentic }
+        let unread = self.letters.iter().filter(|(_, message)| addressed(message.run));
+        let received = |(id, message): (&u64, &_)| {
+            let (message, is_authentic) = (Clone::clone(message), true);
+            Received { id: *id, letter: message, is_authentic }
         };
-        unread.take(LETTERS_MAX).map(received).collect()
+        unread.take(MESSAGES_MAX).map(received).collect()
     }
 
     pub(super) fn list(&self, filter: &Filter, now_ms: u64) -> Vec<RunRow> {
@@ -55,7 +55,7 @@ impl State {
                 && filter.since_ms.is_none_or(|since_ms| since_ms <= record.started_at_ms)
                 && filter.until_ms.is_none_or(|until_ms| until_ms > record.started_at_ms)
                 && (!filter.asking || record.asks)
-                && filter.text.as_ref().is_none_or(|text| record.has(**run, text))
+                && filter.text.as_ref().is_none_or(|text| record.matches_text(**run, text))
         };
         let rows = self.runs.iter().rev().filter(shown).take(crate::page(filter.limit));
         rows.map(|(run, record)| self.row(*run, record, now_ms)).collect()
@@ -79,7 +79,7 @@ impl State {
 
 impl Record {
     /// Whether the id, workflow or initiator contains a text.
-    fn has(&self, run: RunId, text: &str) -> bool {
+    fn matches_text(&self, run: RunId, text: &str) -> bool {
         let ids = text::ids_beginning(text);
         text::is_in(text, &self.workflow)
             || text::is_in(text, &self.initiator)

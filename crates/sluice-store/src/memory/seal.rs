@@ -1,6 +1,6 @@
 //! Entries, seals, and what no seal covers yet.
 
-use super::State;
+use super::MemoryState;
 use crate::limits::{ENTRIES_MAX, SEAL_ROWS_MAX, SEALS_MAX};
 use sluice_core::evidence::entry::{START, link};
 use sluice_core::port::ledger::{
@@ -10,7 +10,7 @@ use sluice_core::port::store::{Frame, Hash, NodeId};
 use sluice_core::run::id::RunId;
 use std::collections::BTreeMap;
 
-impl State {
+impl MemoryState {
     /// Appends entries to a writer's chain.
     pub(super) fn record(&mut self, writer: NodeId, entries: &[Entry]) {
         for entry in entries {
@@ -98,7 +98,7 @@ impl State {
                 None => return Erased::NoFrame,
             }
         }
-        if crate::takes_out_payloads(&erasure) {
+        if crate::erases_payloads(&erasure) {
             record.snapshot = None;
             for kept in self.memos.values_mut() {
                 kept.retain(|(_, memo)| memo.run != erasure.run);

@@ -1,7 +1,7 @@
 //! Reads everything stored at one moment, for a verification. All of it is authentic,
 //! since no other process can write to this memory.
 
-use super::{MemoryStore, Record, State};
+use super::{MemoryState, MemoryStore, Record};
 use sluice_core::port::inspect::{Each, FrameAt, Inspect, RowVersion, Stored, StoredRun};
 use sluice_core::port::ledger::SealRow;
 use sluice_core::port::store::{Answer, Hash};
@@ -23,7 +23,7 @@ impl Inspect for MemoryStore {
     }
 }
 
-impl State {
+impl MemoryState {
     /// Seals, entries and registry rows.
     fn evidence(&self, each: &mut Each) {
         for seal in &self.seals {
@@ -80,7 +80,7 @@ impl State {
         for (name, count) in &self.counters {
             each(Stored::Count { name: name.clone(), count: *count });
         }
-        for ((source, taker), count) in &self.takings {
+        for ((source, taker), count) in &self.edges {
             each(Stored::Taking { source: *source, taker: *taker, count: *count });
         }
     }

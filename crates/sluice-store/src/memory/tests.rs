@@ -62,9 +62,9 @@ fn a_change_through_another_handle_is_noticed() {
     assert!(now(&mut changed).is_pending(), "its own change");
     wait(other.renew(node(2), 10)).unwrap();
     assert!(now(&mut changed).is_ready());
-    assert!(now(&mut one.changed(1000)).is_pending(), "told once");
+    assert!(now(&mut one.changed(1000)).is_pending(), "reported once");
     wait(other.renew(node(2), 10)).unwrap();
-    assert!(now(&mut one.changed(1000)).is_ready(), "also when nobody waited");
+    assert!(now(&mut one.changed(1000)).is_ready(), "also without a waiting caller");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Schedule slots and provenance edges between runs.
 
-use super::{MemoryStore, State};
+use super::{MemoryState, MemoryStore};
 use sluice_core::limits::SLOTS_KEPT;
 use sluice_core::port::lineage::{Lineage, Taker, Taking};
 use sluice_core::port::slots::{Mark, Slot, Slots};
@@ -34,7 +34,7 @@ impl Lineage for MemoryStore {
     fn takers(&self, run: RunId, after: Option<RunId>, limit: usize) -> Answer<'_, Vec<Taker>> {
         Box::pin(async move {
             Ok(self.read(|state, _| {
-                let all = state.takings.range((run, RunId(0))..=(run, RunId(u128::MAX)));
+                let all = state.edges.range((run, RunId(0))..=(run, RunId(u128::MAX)));
                 let all = all.map(|((_, run), values)| Taker { run: *run, values: *values });
                 all.filter(|one| after.is_none_or(|after| one.run > after))
                     .take(crate::page(limit))
@@ -46,17 +46,17 @@ impl Lineage for MemoryStore {
     fn taken(&self, run: RunId) -> Answer<'_, u64> {
         Box::pin(async move {
             Ok(self.read(|state, _| {
-                state.takings.range((run, RunId(0))..=(run, RunId(u128::MAX))).map(|(_, n)| n).sum()
+                state.edges.range((run, RunId(0))..=(run, RunId(u128::MAX))).map(|(_, n)| n).sum()
             }))
         })
     }
 }
 
-impl State {
+impl MemoryState {
     fn mark(&mut self, mark: Mark) -> bool {
         let key = (mark.slot.schedule.clone(), mark.slot.slot_ms);
-        let there = self.slots.get(&key);
-        let fits = match there {
+        let stored = self.slots.get(&key);
+        let fits = match stored {
             None => mark.from.is_empty(),
             Some(slot) => mark.from.contains(&slot.fate),
         };
@@ -75,11 +75,11 @@ impl State {
     }
 
     /// Stores how many values a run has consumed so far from each source.
-    pub(super) fn keep_takings(&mut self, taker: RunId, takings: &[Taking]) {
-        for taking in takings {
-            match taking.values {
-                0 => drop(self.takings.remove(&(taking.from, taker))),
-                values => drop(self.takings.insert((taking.from, taker), values)),
+    pub(super) fn store_edges(&mut self, consumer: RunId, edges: &[Taking]) {
+        for edge in edges {
+            match edge.values {
+                0 => drop(self.edges.remove(&(edge.from, consumer))),
+                values => drop(self.edges.insert((edge.from, consumer), values)),
             }
         }
     }

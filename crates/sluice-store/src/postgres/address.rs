@@ -1,17 +1,17 @@
-//! Where the database is: what a URL says, and the way to a connection.
+//! The address of a database: parses its URL and makes connections.
 //!
-//! A URL may name several hosts. They are tried one after the other, the one that
-//! served last before all others, and each gets its own time: one that takes a
-//! connection and then says nothing must not keep us from the next.
+//! A URL may name several hosts. They are tried in turn, starting with the last one
+//! that worked, and each has its own timeout: a host that accepts a connection and then
+//! stays silent must not block the next one.
 //!
-//! `sslmode` and `sslrootcert` are taken out before the driver reads the URL,
-//! which knows only some of their words (`tls`).
+//! `sslmode` and `sslrootcert` are removed before the driver parses the URL, because it
+//! supports only some of their values (`tls`).
 
-mod words;
+mod url_params;
 
 use super::fault::{Fault, describe};
 use super::migrate::quoted;
-use crate::limits::{ANSWER_MS_MAX, CONNECT_MS_MAX, KEEPALIVE_S};
+use crate::limits::{CONNECT_MS_MAX, KEEPALIVE_S, RESPONSE_MS_MAX};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio_postgres::config::Host;
@@ -19,27 +19,26 @@ use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::{Client, Config, Connection, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// A connection as the driver hands it out, with what drives it.
-type Made = (Client, Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>);
+/// A client, with the connection future that drives it.
+type DriverConnection =
+    (Client, Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>);
 
-/// Where the database is.
-pub(super) struct Address {
-    /// One for each host.
+pub(super) struct DatabaseAddress {
+    /// One configuration per host.
     hosts: Vec<Config>,
     schema: Option<String>,
     tls: MakeRustlsConnect,
-    /// The host to begin with.
+    /// Index of the host to try first.
     first: AtomicUsize,
-    /// How long it may take for an answer.
+    /// Longest wait for a response.
     pub(super) patience: Duration,
 }
 
-impl Address {
-    /// What a URL says, with what it leaves to us, for those who use one schema of
-    /// the database.
-    pub(super) fn read(url: &str, schema: Option<&str>) -> Result<Address, String> {
-        let (rest, wish) = words::take(url);
-        let (mode, tls) = wish.grant()?;
+impl DatabaseAddress {
+    /// Parses a URL, fills in our defaults, and selects a schema.
+    pub(super) fn read(url: &str, schema: Option<&str>) -> Result<DatabaseAddress, String> {
+        let (rest, settings) = url_params::split_tls(url);
+        let (mode, tls) = settings.connector()?;
         let mut config: Config = rest.parse().map_err(|error| describe(&error))?;
         config.ssl_mode(mode);
         if config.get_connect_timeout().is_none() {
@@ -49,29 +48,28 @@ impl Address {
             config.application_name("sluice");
         }
         if config.get_tcp_user_timeout().is_none() {
-            config.tcp_user_timeout(Duration::from_millis(ANSWER_MS_MAX));
+            config.tcp_user_timeout(Duration::from_millis(RESPONSE_MS_MAX));
         }
         config.keepalives_idle(Duration::from_secs(KEEPALIVE_S));
         config.keepalives_interval(Duration::from_secs(KEEPALIVE_S));
         if let Some(schema) = schema {
             let own = config.get_options().map(|own| format!("{own} ")).unwrap_or_default();
-            // A space ends an option here, unless it is escaped.
+            // A space would end the option unless it is escaped.
             let name = quoted(schema).replace('\\', "\\\\").replace(' ', "\\ ");
             config.options(format!("{own}-c search_path={name}"));
         }
         let hosts = each_host(&config)?;
-        let patience = Duration::from_millis(ANSWER_MS_MAX);
+        let patience = Duration::from_millis(RESPONSE_MS_MAX);
         let schema = schema.map(str::to_owned);
-        Ok(Address { hosts, schema, tls, first: AtomicUsize::new(0), patience })
+        Ok(DatabaseAddress { hosts, schema, tls, first: AtomicUsize::new(0), patience })
     }
 
-    /// The schema, where one is named.
     pub(super) fn schema(&self) -> Option<&str> {
         self.schema.as_deref()
     }
 
-    /// Connects to the first host that can be used.
-    pub(super) async fn connect(&self) -> Result<Made, Fault> {
+    /// Connects to the first host that works.
+    pub(super) async fn connect(&self) -> Result<DriverConnection, Fault> {
         let first = self.first.load(Ordering::Relaxed);
         let mut failures: Vec<String> = Vec::new();
         for step in 0..self.hosts.len() {
@@ -85,11 +83,11 @@ impl Address {
                 Err(why) => failures.push(why),
             }
         }
-        // Whatever it was, there is no connection.
-        Err(Fault::Gone(failures.join("; ")))
+        // Every cause means that there is no connection.
+        Err(Fault::Disconnected(failures.join("; ")))
     }
 
-    async fn connect_to(&self, host: &Config) -> Result<Made, String> {
+    async fn connect_to(&self, host: &Config) -> Result<DriverConnection, String> {
         let patience = host.get_connect_timeout().copied().unwrap_or(self.patience);
         let made = tokio::time::timeout(patience, host.connect(self.tls.clone())).await;
         let silent = |_| format!("the database did not answer for {} ms", patience.as_millis());
@@ -97,19 +95,20 @@ impl Address {
     }
 }
 
-/// The driver tries hosts too, but stays with one that is silent for ever.
+/// One configuration per host. The driver also tries several hosts, but waits forever
+/// for one that stays silent.
 fn each_host(config: &Config) -> Result<Vec<Config>, String> {
     let (hosts, addresses) = (config.get_hosts(), config.get_hostaddrs());
     let count = hosts.len().max(addresses.len());
     let ports = config.get_ports();
     if count == 0 {
-        return Err("it names no host".to_owned());
+        return Err("it has no host".to_owned());
     }
     if !hosts.is_empty() && !addresses.is_empty() && hosts.len() != addresses.len() {
-        return Err("it has not as many hosts as hostaddrs".to_owned());
+        return Err("host and hostaddr differ in number".to_owned());
     }
     if ports.len() > 1 && ports.len() != count {
-        return Err("it has not as many ports as hosts".to_owned());
+        return Err("host and port differ in number".to_owned());
     }
     let one = |at: usize| {
         let mut one = without_hosts(config);

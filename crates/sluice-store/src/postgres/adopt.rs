@@ -1,16 +1,16 @@
-//! A store that gets a key.
+//! Adoption of a MAC key by an existing store.
 //!
-//! What is there from before keys has no MACs. It is given them table by table, in
-//! batches of bounded size, and marked at the end.
+//! Rows from before the key have no MACs. They are added table by table, in bounded
+//! batches, and the store is marked at the end.
 
 use super::PostgresStore;
 use super::column::get;
 use super::fault::Fault;
 use super::session::{Session, Value};
 use super::target::{array, key, keys, page, read, sort};
-use crate::authentic::{Condition, Keyed, Mark, TABLES, adopted};
+use crate::authentic::{FoundMark, Keyed, Mark, TABLES, row_mac};
 use crate::limits::{ADOPT_BYTES_MAX, ADOPT_ROWS_MAX};
-use crate::transfer::table::{Cell, Kind, Row, Table};
+use crate::transfer::table::{Cell, Cells, ColumnType, Table};
 use sluice_core::evidence::mac::{Doubts, MacKey};
 use sluice_core::port::store::Answer;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl Keyed for PostgresStore {
                 let mut after = None;
                 loop {
                     let (given, from) = (Arc::clone(&given), after.take());
-                    let adopt = async move |session: &Session, _: &super::Desk| {
+                    let adopt = async move |session: &Session, _: &super::ConnectionPool| {
                         batch(session, &given, table, from.as_ref()).await
                     };
                     match self.transact(adopt).await? {
@@ -42,7 +42,7 @@ impl Keyed for PostgresStore {
                 }
             }
             let mark = given.0.mark();
-            self.transact(async move |session, _| put(session, &mark.0).await).await?;
+            self.transact(async move |session, _| write_mark(session, &mark.0).await).await?;
             self.unlock(given.0.clone());
             Ok(())
         })
@@ -53,25 +53,25 @@ impl Keyed for PostgresStore {
     }
 }
 
-/// What the store is. A node that adopts it at the same time marks it before it
-/// writes anything, so what was written is looked for before the mark.
-pub(super) async fn find(session: &Session) -> Result<Condition, Fault> {
-    let mut unmarked = Condition::Empty;
+/// Reads the mark of the store. A node that adopts a key at the same time writes the
+/// mark before any other row, so rows are checked before the mark.
+pub(super) async fn find(session: &Session) -> Result<FoundMark, Fault> {
+    let mut unmarked = FoundMark::Empty;
     for table in TABLES {
         let sql = format!("SELECT 1 FROM {} LIMIT 1", table.target());
         if !session.query(&sql, &[]).await?.is_empty() {
-            unmarked = Condition::Unmarked;
+            unmarked = FoundMark::Unmarked;
             break;
         }
     }
     let sql = "SELECT one::bigint, mark FROM authentic LIMIT 2";
     let rows = session.query(sql, &[]).await?;
     let marks = rows.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?)));
-    Ok(Condition::of(marks.collect::<Result<_, Fault>>()?, unmarked))
+    Ok(FoundMark::from_rows(marks.collect::<Result<_, Fault>>()?, unmarked))
 }
 
-/// Marks the store. Snapshots are made again from journals that are authentic.
-async fn put(session: &Session, mark: &[u8]) -> Result<(), Fault> {
+/// Marks the store. Deletes all snapshots: they are made again from authentic journals.
+async fn write_mark(session: &Session, mark: &[u8]) -> Result<(), Fault> {
     session.execute("DELETE FROM snapshot", &[]).await?;
     let sql = "INSERT INTO authentic (one, mark) VALUES (1, $1)
                ON CONFLICT (one) DO UPDATE SET mark = excluded.mark";
@@ -79,14 +79,14 @@ async fn put(session: &Session, mark: &[u8]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Gives MACs to the rows after a key, as many as go together. Answers the last of
-/// them; nothing where there are no more.
+/// Adds MACs to the next batch of rows after a key. Returns the last key of the batch,
+/// or `None` at the end of the table.
 async fn batch(
     session: &Session,
     (own, doubts): &(MacKey, Doubts),
     table: Table,
-    after: Option<&Row>,
-) -> Result<Option<Row>, Fault> {
+    after: Option<&Cells>,
+) -> Result<Option<Cells>, Fault> {
     let after = after.map(Vec::as_slice);
     let (mut last, mut bytes, mut found) = (None, 0, Vec::new());
     let values = keys(table, after, ADOPT_ROWS_MAX);
@@ -97,7 +97,7 @@ async fn batch(
         last = Some(table.key_of(&row));
         // The MAC is the last column of each of these tables.
         let has = row.last();
-        if let Some(mac) = adopted(own, doubts, table, &row).map(Cell::Bytes)
+        if let Some(mac) = row_mac(own, doubts, table, &row).map(Cell::Bytes)
             && has != Some(&mac)
         {
             let mut values = table.key_of(&row);
@@ -110,7 +110,7 @@ async fn batch(
     }
     if !found.is_empty() {
         let columns = table.key().iter().filter_map(|at| table.columns().get(*at));
-        let kinds = columns.map(|(_, kind)| *kind).chain([Kind::Bytes]);
+        let kinds = columns.map(|(_, kind)| *kind).chain([ColumnType::Bytes]);
         let values: Vec<Box<dyn ToSql + Sync + '_>> = kinds
             .enumerate()
             .map(|(at, kind)| array(kind, found.iter().map(move |row| &row[at])))
@@ -121,7 +121,7 @@ async fn batch(
     Ok(last)
 }
 
-/// MACs for the rows that their keys tell apart, from arrays.
+/// Sets the MACs of rows by key, from arrays.
 fn update(table: Table) -> String {
     let columns: Vec<_> = table.key().iter().filter_map(|at| table.columns().get(*at)).collect();
     let arrays = (1..).zip(&columns).map(|(at, (_, kind))| format!("${at}::{}[]", sort(*kind)));

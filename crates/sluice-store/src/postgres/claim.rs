@@ -1,26 +1,26 @@
-//! Leases, and who owns which run.
+//! Leases and ownership of runs.
 
-use super::column::{Id, get, int, most, number};
+use super::column::{Id, get, int, number, sql_limit};
 use super::fault::Fault;
 use super::session::Session;
-use crate::limits::{CLAIM_MAX, FORGOTTEN_MAX};
+use crate::limits::{CLAIM_MAX, PURGED_MAX};
 use sluice_core::port::store::{Claim, NodeId, Taken};
 use sluice_core::run::id::RunId;
 
-/// Where no time is given, the database's own.
+/// Uses the database's clock if no time is given.
 const RENEW: &str = "INSERT INTO node (id, ends_at)
     VALUES ($1, coalesce($2, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) + $3)
     ON CONFLICT (id) DO UPDATE SET ends_at = excluded.ends_at";
-/// A lease that has ended long ago holds nothing, with a row or without.
-const FORGET_NODES: &str = "DELETE FROM node WHERE id IN (SELECT id FROM node
+/// Deletes leases that expired more than an hour ago.
+const PURGE_NODES: &str = "DELETE FROM node WHERE id IN (SELECT id FROM node
     WHERE ends_at + 3600000 <= coalesce($1, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
     ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED)";
-const FORGET_KEYS: &str = "DELETE FROM key WHERE key IN (SELECT key FROM key
+const PURGE_KEYS: &str = "DELETE FROM key WHERE key IN (SELECT key FROM key
     WHERE expires_at <= coalesce($1, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
     ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)";
-/// First what dead nodes were doing, then what is due, oldest first. One step into
-/// the index per node that owns runs, however many runs each has. Rows that some
-/// transaction holds are left out, so that it waits for nobody.
+/// Claims the runs of dead nodes first, then due runs, oldest first. Needs one index
+/// lookup per node that owns runs. Skips rows that another transaction has locked, so
+/// it never waits.
 const CLAIM: &str = "
     WITH RECURSIVE owners (owner) AS (
         (SELECT owner FROM run WHERE owner IS NOT NULL ORDER BY owner LIMIT 1)
@@ -46,7 +46,6 @@ const CLAIM: &str = "
     UPDATE run SET owner = $1, epoch = run.epoch + 1 FROM free WHERE run.id = free.id
     RETURNING run.id, run.epoch, free.owner, free.due_at";
 
-/// Prolongs a lease.
 pub(super) async fn renew(
     session: &Session,
     node: NodeId,
@@ -58,20 +57,20 @@ pub(super) async fn renew(
     Ok(())
 }
 
-/// Forgets a few things whose time is over. Answers how many of one kind at most.
-pub(super) async fn forget(session: &Session, now: Option<i64>) -> Result<u64, Fault> {
-    let nodes = session.execute(FORGET_NODES, &[&now, &most(FORGOTTEN_MAX)]).await?;
-    let keys = session.execute(FORGET_KEYS, &[&now, &most(FORGOTTEN_MAX)]).await?;
+/// Deletes a limited number of expired leases and keys. Returns the larger of both
+/// counts.
+pub(super) async fn purge_expired(session: &Session, now: Option<i64>) -> Result<u64, Fault> {
+    let nodes = session.execute(PURGE_NODES, &[&now, &sql_limit(PURGED_MAX)]).await?;
+    let keys = session.execute(PURGE_KEYS, &[&now, &sql_limit(PURGED_MAX)]).await?;
     Ok(nodes.max(keys))
 }
 
-/// Ends a lease.
 pub(super) async fn leave(session: &Session, node: NodeId) -> Result<(), Fault> {
     session.execute("DELETE FROM node WHERE id = $1", &[&Id::from(node)]).await?;
     Ok(())
 }
 
-/// Takes what nobody owns.
+/// Claims runs without a live owner.
 pub(super) async fn claim(
     session: &Session,
     node: NodeId,
@@ -79,7 +78,7 @@ pub(super) async fn claim(
     limit: usize,
     now: Option<i64>,
 ) -> Result<Vec<Claim>, Fault> {
-    let limit = most(limit.min(CLAIM_MAX));
+    let limit = sql_limit(limit.min(CLAIM_MAX));
     let rows = session.query(CLAIM, &[&Id::from(node), &now, &int(due_by_ms), &limit]).await?;
     let mut claims = Vec::with_capacity(rows.len());
     for row in &rows {
@@ -92,7 +91,7 @@ pub(super) async fn claim(
     Ok(claims.into_iter().map(|(_, claim)| claim).collect())
 }
 
-/// Takes one run, within a transaction.
+/// Claims one run, in a transaction.
 pub(super) async fn take(
     session: &Session,
     run: RunId,

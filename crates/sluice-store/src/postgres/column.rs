@@ -1,4 +1,4 @@
-//! How our values lie in columns.
+//! Conversions between our types and PostgreSQL columns.
 
 use super::fault::Fault;
 use sluice_core::choice;
@@ -12,7 +12,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checked};
 use tokio_util::bytes::BytesMut;
 
-/// An id of 16 bytes, as the type `uuid`, which sorts as the number does.
+/// A 16-byte id as type `uuid`, which sorts like the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Id(pub(super) u128);
 
@@ -47,18 +47,16 @@ impl From<NodeId> for Id {
 }
 
 impl Id {
-    /// The run of this id.
     pub(super) fn run(self) -> RunId {
         RunId(self.0)
     }
 
-    /// The node of this id.
     pub(super) fn node(self) -> NodeId {
         NodeId(self.0)
     }
 }
 
-/// A count or a time. The database's integers have a sign; nothing real comes near it.
+/// A count or a time. PostgreSQL integers are signed; no real value is too large.
 pub(super) fn int(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
@@ -68,27 +66,27 @@ pub(super) fn uint(value: i64) -> u64 {
     u64::try_from(value).unwrap_or(0)
 }
 
-/// How many at most, as the database counts.
-pub(super) fn most(limit: usize) -> i64 {
+/// A limit as a SQL parameter.
+pub(super) fn sql_limit(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
-/// A column of a row.
+/// Reads a column.
 pub(super) fn get<'a, T: FromSql<'a>>(row: &'a Row, at: usize) -> Result<T, Fault> {
     row.try_get(at).map_err(|error| Fault::Corrupt(error.to_string()))
 }
 
-/// A count or a time in a column.
+/// Reads a count or a time.
 pub(super) fn number(row: &Row, at: usize) -> Result<u64, Fault> {
     Ok(uint(get(row, at)?))
 }
 
-/// A count or a time in a column that may be empty.
+/// Reads a count or a time that may be NULL.
 pub(super) fn some_number(row: &Row, at: usize) -> Result<Option<u64>, Fault> {
     Ok(get::<Option<i64>>(row, at)?.map(uint))
 }
 
-/// A hash in a column.
+/// Reads a hash.
 pub(super) fn hash(row: &Row, at: usize) -> Result<Hash, Fault> {
     let bytes: &[u8] = get(row, at)?;
     let bytes = bytes.try_into();
@@ -97,11 +95,11 @@ pub(super) fn hash(row: &Row, at: usize) -> Result<Hash, Fault> {
 
 /// Reads what `as_str` wrote.
 pub(super) fn status(word: &str) -> Result<RunStatus, Fault> {
-    choice::find(word).ok_or_else(|| Fault::Corrupt(format!("{word:?} is no run status")))
+    choice::find(word).ok_or_else(|| Fault::Corrupt(format!("{word:?} is not a run status")))
 }
 
-/// A text of somebody else's choosing. The database keeps every character but
-/// one, so that one and the next are written as two, which sort as they do.
+/// A text from outside Sluice. PostgreSQL cannot store NUL, so NUL and U+0001 are each
+/// written as two characters that sort in the same order.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Text<'a>(pub(super) &'a str);
 
@@ -121,11 +119,11 @@ impl ToSql for Text<'_> {
     to_sql_checked!();
 }
 
-/// The name of a counter, as a text.
+/// The name of a counter as a text.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Named<'a>(pub(super) Name<'a>);
+pub(super) struct CounterText<'a>(pub(super) Name<'a>);
 
-impl ToSql for Named<'_> {
+impl ToSql for CounterText<'_> {
     fn to_sql(
         &self,
         kind: &Type,
@@ -143,7 +141,7 @@ pub(super) fn text(row: &Row, at: usize) -> Result<Cow<'_, str>, Fault> {
     Ok(plain(get(row, at)?))
 }
 
-/// Reads what `Text` wrote, in a column that may be empty.
+/// Reads what `Text` wrote, or NULL.
 pub(super) fn some_text(row: &Row, at: usize) -> Result<Option<String>, Fault> {
     Ok(get::<Option<&str>>(row, at)?.map(|text| plain(text).into_owned()))
 }

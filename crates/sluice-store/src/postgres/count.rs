@@ -1,9 +1,9 @@
-//! Counters as they are in the transaction under way.
+//! Counters as of the current transaction.
 //!
-//! The rows are locked before they are read, so guards work on numbers in memory,
-//! and each counter that changed is written once, however many appends changed it.
+//! The rows are locked before they are read, so guards work on numbers in memory, and
+//! each changed counter is written once, however many appends changed it.
 
-use super::column::{Named, Text, get, int, most, text};
+use super::column::{CounterText, Text, get, int, sql_limit, text};
 use super::fault::Fault;
 use super::session::Session;
 use crate::limits::COUNTERS_MAX;
@@ -17,24 +17,23 @@ use tokio_postgres::Row;
 /// The counters of one batch.
 #[derive(Default)]
 pub(super) struct Counters<'a> {
-    places: BTreeMap<(Name<'a>, i64), usize>,
-    slots: Vec<Slot<'a>>,
+    positions: BTreeMap<(Name<'a>, i64), usize>,
+    counters: Vec<BatchCounter<'a>>,
 }
 
-/// One counter.
-pub(super) struct Slot<'a> {
+pub(super) struct BatchCounter<'a> {
     pub(super) name: Name<'a>,
     pub(super) span: i64,
-    /// What a plain one is.
+    /// Value of a plain counter.
     pub(super) count: i64,
     window: Option<Window>,
-    /// Whether some guard would change it.
+    /// Whether any guard would change it.
     pub(super) is_wanted: bool,
     pub(super) is_changed: bool,
     is_read: bool,
 }
 
-/// How a counter's window is told apart: 0 for a plain one.
+/// The `span` column: the window's length, or 0 for a plain counter.
 fn span(window_ms: Option<u64>) -> i64 {
     window_ms.map_or(0, |window_ms| int(window_ms.max(1)))
 }
@@ -50,77 +49,88 @@ fn window(span: i64, slices: &[u8]) -> Option<Window> {
 }
 
 impl<'a> Counters<'a> {
-    /// Makes room for the counters of guards.
-    pub(super) fn want(&mut self, guards: &'a [Guard]) {
+    /// Adds the counters of some guards.
+    pub(super) fn add_guards(&mut self, guards: &'a [Guard]) {
         for guard in guards {
-            let at = self.place(guard.counter.name(), span(guard.window_ms));
-            self.slots[at].is_wanted |= guard.delta != 0;
+            let at = self.position(guard.counter.name(), span(guard.window_ms));
+            self.counters[at].is_wanted |= guard.delta != 0;
         }
     }
 
-    fn place(&mut self, name: Name<'a>, span: i64) -> usize {
-        let next = self.slots.len();
-        let at = *self.places.entry((name, span)).or_insert(next);
+    fn position(&mut self, name: Name<'a>, span: i64) -> usize {
+        let next = self.counters.len();
+        let at = *self.positions.entry((name, span)).or_insert(next);
         if at == next {
             let window = window(span, &[]);
             let (is_wanted, is_changed, is_read) = (false, false, false);
-            self.slots.push(Slot { name, span, count: 0, window, is_wanted, is_changed, is_read });
+            self.counters.push(BatchCounter {
+                name,
+                span,
+                count: 0,
+                window,
+                is_wanted,
+                is_changed,
+                is_read,
+            });
         }
         at
     }
 
-    /// Every counter, by name.
-    pub(super) fn sorted(&self) -> Vec<&Slot<'a>> {
-        let mut slots: Vec<&Slot<'a>> = self.slots.iter().collect();
-        slots.sort_unstable_by_key(|slot| (slot.name, slot.span));
-        slots
+    /// All counters, sorted by name.
+    pub(super) fn sorted(&self) -> Vec<&BatchCounter<'a>> {
+        let mut counters: Vec<&BatchCounter<'a>> = self.counters.iter().collect();
+        counters.sort_unstable_by_key(|counter| (counter.name, counter.span));
+        counters
     }
 
-    /// Takes what was read over.
+    /// Fills in the values that were read.
     pub(super) fn read(&mut self, rows: &[Row]) -> Result<(), Fault> {
         for row in rows {
             let (name, span) = (text(row, 0)?, get(row, 1)?);
-            let place = self.places.get(&(Name::of(&name), span)).copied();
+            let place = self.positions.get(&(Name::of(&name), span)).copied();
             let Some(at) = place else { continue };
-            let slot = &mut self.slots[at];
-            slot.count = get(row, 2)?;
-            slot.window = window(slot.span, get::<Option<&[u8]>>(row, 3)?.unwrap_or_default());
-            slot.is_read = true;
+            let counter = &mut self.counters[at];
+            counter.count = get(row, 2)?;
+            counter.window =
+                window(counter.span, get::<Option<&[u8]>>(row, 3)?.unwrap_or_default());
+            counter.is_read = true;
         }
         Ok(())
     }
 
-    /// Whether every row was there.
+    /// Whether a row was found for every counter.
     pub(super) fn are_read(&self) -> bool {
-        self.slots.iter().all(|slot| slot.is_read)
+        self.counters.iter().all(|counter| counter.is_read)
     }
 
-    /// Applies all guards, or none and says which refused.
+    /// Applies all guards, or none if one of them refuses.
     pub(super) fn guard(&mut self, guards: &'a [Guard], now_ms: u64) -> Result<Vec<i64>, Appended> {
-        let places: Vec<usize> = guards
+        let positions: Vec<usize> = guards
             .iter()
-            .map(|guard| self.place(guard.counter.name(), span(guard.window_ms)))
+            .map(|guard| self.position(guard.counter.name(), span(guard.window_ms)))
             .collect();
-        // Guards on one counter see each other. Few appends have more than a dozen.
+        // Guards on the same counter see each other's changes. A linear search is
+        // enough, since few appends have more than a dozen guards.
         let mut seen: Vec<(usize, i64)> = Vec::with_capacity(guards.len());
-        for (guard, at) in guards.iter().zip(&places) {
+        for (guard, at) in guards.iter().zip(&positions) {
             let known = seen.iter().rev().find(|(seen, _)| seen == at);
-            let count = known.map_or_else(|| self.slots[*at].at(now_ms), |(_, count)| *count);
+            let count =
+                known.map_or_else(|| self.counters[*at].value_at(now_ms), |(_, count)| *count);
             let Some(changed) = crate::guarded(guard, count) else {
-                let count = self.slots[*at].at(now_ms);
+                let count = self.counters[*at].value_at(now_ms);
                 return Err(Appended::Refused { counter: guard.counter.whole(), count });
             };
             seen.push((*at, changed));
         }
-        for (guard, at) in guards.iter().zip(&places).filter(|(guard, _)| guard.delta != 0) {
-            self.slots[*at].add(guard.delta, now_ms);
+        for (guard, at) in guards.iter().zip(&positions).filter(|(guard, _)| guard.delta != 0) {
+            self.counters[*at].add(guard.delta, now_ms);
         }
-        Ok(places.iter().map(|at| self.slots[*at].at(now_ms)).collect())
+        Ok(positions.iter().map(|at| self.counters[*at].value_at(now_ms)).collect())
     }
 }
 
-impl Slot<'_> {
-    fn at(&self, now_ms: u64) -> i64 {
+impl BatchCounter<'_> {
+    fn value_at(&self, now_ms: u64) -> i64 {
         self.window.as_ref().map_or(self.count, |window| window.sum(now_ms))
     }
 
@@ -135,33 +145,35 @@ impl Slot<'_> {
         }
     }
 
-    /// A window's slices, as they are written.
+    /// The slices of a window as stored.
     pub(super) fn slices(&self) -> Option<Vec<u8>> {
         let write = |slice: Slice| [int(slice.number).to_be_bytes(), slice.count.to_be_bytes()];
         Some(self.window.as_ref()?.slices().flat_map(write).flatten().collect())
     }
 }
 
-/// What counters are, as far as it was committed.
+/// Committed values of counters.
 pub(super) async fn counts(
     session: &Session,
     counters: &[Counter],
     now_ms: u64,
 ) -> Result<Vec<i64>, Fault> {
     let mut held = Counters::default();
-    let places: Vec<usize> =
-        counters.iter().map(|one| held.place(Name::of(&one.name), span(one.window_ms))).collect();
-    let (names, spans): (Vec<Named<'_>>, Vec<i64>) =
-        held.slots.iter().map(|slot| (Named(slot.name), slot.span)).unzip();
+    let positions: Vec<usize> = counters
+        .iter()
+        .map(|one| held.position(Name::of(&one.name), span(one.window_ms)))
+        .collect();
+    let (names, spans): (Vec<CounterText<'_>>, Vec<i64>) =
+        held.counters.iter().map(|counter| (CounterText(counter.name), counter.span)).unzip();
     let sql = "SELECT counter.name, counter.span, count, slices FROM counter
                JOIN unnest($1::text[], $2::bigint[]) AS wanted (name, span)
                ON counter.name = wanted.name AND counter.span = wanted.span";
     let rows = session.query(sql, &[&names, &spans]).await?;
     held.read(&rows)?;
-    Ok(places.into_iter().map(|at| held.slots[at].at(now_ms)).collect())
+    Ok(positions.into_iter().map(|at| held.counters[at].value_at(now_ms)).collect())
 }
 
-/// Plain counters that are not zero, between two names, as far as it was committed.
+/// Committed plain counters that are not zero, between two names.
 pub(super) async fn between(
     session: &Session,
     after: &str,
@@ -170,14 +182,14 @@ pub(super) async fn between(
 ) -> Result<Vec<Count>, Fault> {
     let sql = "SELECT name, count FROM counter
                WHERE name > $1 AND name < $2 AND span = 0 AND count <> 0 ORDER BY name LIMIT $3";
-    let limit = most(limit.min(COUNTERS_MAX));
+    let limit = sql_limit(limit.min(COUNTERS_MAX));
     let rows = session.query(sql, &[&Text(after), &Text(before), &limit]).await?;
     rows.iter()
         .map(|row| Ok(Count { name: text(row, 0)?.into_owned(), count: get(row, 1)? }))
         .collect()
 }
 
-/// A plain counter, as far as it was committed.
+/// Committed value of a plain counter.
 pub(super) async fn plain(session: &Session, name: &str) -> Result<i64, Fault> {
     let sql = "SELECT count FROM counter WHERE name = $1 AND span = 0";
     let rows = session.query(sql, &[&name]).await?;

@@ -1,7 +1,7 @@
-//! What is sent to webhooks.
+//! Webhook deliveries.
 
 use super::PostgresStore;
-use super::column::{Id, Text, get, int, most, number, some_number, some_text, text};
+use super::column::{Id, Text, get, int, number, some_number, some_text, sql_limit, text};
 use super::fault::Fault;
 use super::session::Session;
 use crate::limits::DELIVERIES_KEPT;
@@ -20,7 +20,7 @@ const TAKE_DUE: &str = "UPDATE delivery SET next_at = $3
 
 impl Deliveries for PostgresStore {
     fn delivering(&self, webhook: String) -> Answer<'_, Delivering> {
-        self.ask(async move |session| delivering(session, &webhook).await)
+        self.read(async move |session| delivering(session, &webhook).await)
     }
 
     fn deliver(&self, ahead: Ahead) -> Answer<'_, bool> {
@@ -35,7 +35,7 @@ impl Deliveries for PostgresStore {
         limit: usize,
     ) -> Answer<'_, Vec<Delivery>> {
         self.write(async move |session, _| {
-            let limit = most(crate::page(limit));
+            let limit = sql_limit(crate::page(limit));
             let values: [super::session::Value<'_>; 4] =
                 [&Text(&webhook), &int(by_ms), &int(until_ms), &limit];
             let rows = session.query(TAKE_DUE, &values).await?;
@@ -58,12 +58,12 @@ impl Deliveries for PostgresStore {
         before: Option<u64>,
         limit: usize,
     ) -> Answer<'_, Vec<Delivery>> {
-        self.ask(async move |session| {
+        self.read(async move |session| {
             let sql = "SELECT number, run, event, kind, tries, status, error, at, next_at
                        FROM delivery WHERE webhook = $1 AND number < $2
                        ORDER BY number DESC LIMIT $3";
             let before = before.map_or(i64::MAX, int);
-            let limit = most(crate::page(limit));
+            let limit = sql_limit(crate::page(limit));
             let rows = session.query(sql, &[&Text(&webhook), &before, &limit]).await?;
             rows.iter().map(|row| delivery(&webhook, row)).collect()
         })
@@ -99,7 +99,7 @@ async fn deliver(session: &Session, ahead: &Ahead) -> Result<bool, Fault> {
     let last = rows.first().map_or(Ok(0), |row| number(row, 1))?;
     let new = unknown(session, ahead).await?;
     let end = last + new.len() as u64;
-    // Of two that note a new webhook at once, the second fails here and looks again.
+    // If two nodes insert a new webhook at once, the second one fails here and retries.
     let sql = match place {
         None => "INSERT INTO webhook (name, place, last) VALUES ($1, $2, $3)",
         Some(_) => "UPDATE webhook SET place = $2, last = $3 WHERE name = $1",
@@ -111,7 +111,7 @@ async fn deliver(session: &Session, ahead: &Ahead) -> Result<bool, Fault> {
     Ok(true)
 }
 
-/// Those that are not noted yet, each once.
+/// The deliveries that are not stored yet, without duplicates.
 async fn unknown<'a>(session: &Session, ahead: &'a Ahead) -> Result<Vec<&'a Delivery>, Fault> {
     let runs: Vec<Id> = ahead.put.iter().map(|one| Id::from(one.run)).collect();
     let events: Vec<i64> = ahead.put.iter().map(|one| int(one.event)).collect();
@@ -175,7 +175,7 @@ async fn delivered(session: &Session, done: &[Delivery]) -> Result<(), Fault> {
                (SELECT number FROM delivery WHERE webhook = $1 AND next_at IS NULL
                 ORDER BY number DESC LIMIT 1 OFFSET $2)";
     for webhook in webhooks {
-        session.execute(sql, &[&Text(webhook), &most(DELIVERIES_KEPT)]).await?;
+        session.execute(sql, &[&Text(webhook), &sql_limit(DELIVERIES_KEPT)]).await?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
-//! The audit: entries, each in its writer's chain.
+//! Audit entries, each in the chain of its writer.
 
-use super::column::{Id, get, hash, int, most, number};
+use super::column::{Id, get, hash, int, number, sql_limit};
 use super::fault::Fault;
 use super::session::Session;
 use crate::authentic::{Keys, bytes};
@@ -9,20 +9,20 @@ use sluice_core::evidence::entry::{START, link};
 use sluice_core::port::ledger::{Entry, Recorded};
 use sluice_core::port::store::NodeId;
 
-/// Locks where chains end, and reads it.
+/// Locks and reads the ends of chains.
 pub(super) const LOCK_CHAINS: &str = "SELECT writer, seq, hash FROM chain
     WHERE writer = ANY($1) ORDER BY writer FOR UPDATE";
-/// Adds entries, whose places end where the position is.
+/// Inserts entries, whose positions end at the current position.
 pub(super) const INSERT_ENTRIES: &str = "INSERT INTO entry (writer, seq, place, hash, text, mac)
     SELECT new.writer, new.seq, position.entries - new.back, new.hash, new.text, new.mac
     FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bytea[], $5::text[], $6::bytea[])
         AS new (writer, seq, back, hash, text, mac), position WHERE position.one = 1";
-/// Says where chains end now.
+/// Updates the ends of chains.
 pub(super) const MOVE_CHAINS: &str = "UPDATE chain SET seq = new.seq, hash = new.hash
     FROM unnest($1::uuid[], $2::bigint[], $3::bytea[]) AS new (writer, seq, hash)
     WHERE chain.writer = new.writer";
 
-/// Makes the rows of chains that have none.
+/// Inserts the missing rows of chains.
 pub(super) async fn make_chains(session: &Session, writers: &[NodeId]) -> Result<(), Fault> {
     let writers: Vec<Id> = writers.iter().map(|writer| Id::from(*writer)).collect();
     let sql = "INSERT INTO chain (writer, seq, hash) SELECT writer, 0, $2
@@ -31,8 +31,8 @@ pub(super) async fn make_chains(session: &Session, writers: &[NodeId]) -> Result
     Ok(())
 }
 
-/// Adds entries to the chain of a writer, within a transaction that holds neither
-/// a chain nor the position.
+/// Appends entries to a writer's chain, in a transaction that holds neither a chain nor
+/// the position.
 pub(super) async fn record(
     session: &Session,
     keys: &Keys,
@@ -44,7 +44,7 @@ pub(super) async fn record(
     }
     make_chains(session, &[writer]).await?;
     let rows = session.query(LOCK_CHAINS, &[&vec![Id::from(writer)]]).await?;
-    let row = rows.first().ok_or_else(|| Fault::Again("a chain has lost its row".to_owned()))?;
+    let row = rows.first().ok_or_else(|| Fault::Conflict("a chain has lost its row".to_owned()))?;
     let (mut seq, mut tip) = (number(row, 1)?, hash(row, 2)?);
     let (mut seqs, mut hashes, mut texts) = (Vec::new(), Vec::new(), Vec::new());
     let mut macs: Vec<Vec<u8>> = Vec::new();
@@ -70,7 +70,6 @@ pub(super) async fn record(
     Ok(())
 }
 
-/// A page of entries.
 pub(super) async fn entries(
     session: &Session,
     keys: &Keys,
@@ -79,7 +78,7 @@ pub(super) async fn entries(
 ) -> Result<Vec<Recorded>, Fault> {
     let sql = "SELECT place, writer, seq, text, hash, mac FROM entry WHERE place > $1
                ORDER BY place LIMIT $2";
-    let limit = most(limit.min(ENTRIES_MAX));
+    let limit = sql_limit(limit.min(ENTRIES_MAX));
     let rows = session.query(sql, &[&int(after), &limit]).await?;
     let read = |row: &tokio_postgres::Row| {
         let mut entry = Recorded {

@@ -1,7 +1,7 @@
-//! Payloads, taken out of journals.
+//! Erases payloads from journals.
 //!
-//! What is replaced is gone for every reader at once. The old bytes leave the
-//! database's files when it next vacuums them.
+//! Readers stop seeing replaced content at once. The old bytes leave the database files
+//! at the next vacuum.
 
 use super::column::{Id, get, int, number};
 use super::entry;
@@ -13,7 +13,7 @@ use sluice_core::port::ledger::{Erased, Erasure};
 use sluice_core::run::id::RunId;
 use std::collections::BTreeMap;
 
-/// Finds every frame before it changes one. Within a transaction.
+/// Finds every frame before it changes one. Runs in a transaction.
 pub(super) async fn erase(
     session: &Session,
     keys: &Keys,
@@ -39,7 +39,7 @@ pub(super) async fn erase(
                    WHERE frame.run = $1 AND frame.first = new.first";
         session.execute(sql, &[&run, &firsts, &bodies]).await?;
     }
-    if crate::takes_out_payloads(erasure) {
+    if crate::erases_payloads(erasure) {
         session.execute("DELETE FROM snapshot WHERE run = $1", &[&run]).await?;
         session.execute("DELETE FROM memo WHERE run = $1", &[&run]).await?;
     }
@@ -51,15 +51,15 @@ pub(super) async fn erase(
     Ok(Erased::Done)
 }
 
-/// Of two about one frame the last counts.
+/// If a frame is named twice, the last body wins.
 fn newest(left: &[(u64, Vec<u8>)]) -> (Vec<i64>, Vec<&[u8]>) {
     let left: BTreeMap<i64, &[u8]> =
         left.iter().map(|(first, body)| (int(*first), &body[..])).collect();
     left.into_iter().unzip()
 }
 
-/// The MACs of frames that get other bodies, in the order of `firsts`. Their places
-/// and hashes stay as they are, and so does what says whether they are authentic.
+/// The MACs of frames with replaced bodies, in the order of `firsts`. The halves of the
+/// MACs over their positions and hashes do not change.
 async fn renewed(
     session: &Session,
     keys: &Keys,
@@ -73,18 +73,18 @@ async fn renewed(
     let mac = |(row, body): (&tokio_postgres::Row, &&[u8])| {
         let count = u32::try_from(get::<i32>(row, 1)?).unwrap_or(0);
         let place = FramePlace { run, first: number(row, 0)?, count, chain: get(row, 2)? };
-        Ok(authentic::renewed(keys, place, body, get(row, 3)?))
+        Ok(authentic::mac_with_body(keys, place, body, get(row, 3)?))
     };
     rows.iter().zip(bodies).map(mac).collect()
 }
 
-/// Whether every frame is there, and has something beside it where it must.
+/// Whether every frame exists, and has stream deltas where it must.
 async fn has_all(session: &Session, erasure: &Erasure) -> Result<bool, Fault> {
-    let wanted = erasure.bodies.iter().chain(&erasure.besides).map(|(first, _)| int(*first));
-    let wanted: Vec<i64> = wanted.collect();
+    let firsts = erasure.bodies.iter().chain(&erasure.besides).map(|(first, _)| int(*first));
+    let firsts: Vec<i64> = firsts.collect();
     let sql = "SELECT first, coalesce(octet_length(beside), 0) > 0 FROM frame
                WHERE run = $1 AND first = ANY($2)";
-    let rows = session.query(sql, &[&Id::from(erasure.run), &wanted]).await?;
+    let rows = session.query(sql, &[&Id::from(erasure.run), &firsts]).await?;
     let mut found: BTreeMap<u64, bool> = BTreeMap::new();
     for row in &rows {
         found.insert(number(row, 0)?, get(row, 1)?);

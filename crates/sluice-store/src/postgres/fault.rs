@@ -1,20 +1,19 @@
-//! What the database's errors mean for the caller.
+//! Classifies the database's errors for the caller.
 
 use sluice_core::port::store::StoreError;
 use std::error::Error as _;
 use tokio_postgres::Error;
 use tokio_postgres::error::{DbError, SqlState};
 
-/// Something the database did not do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The connection is of no use any more, or there was none.
-    Gone(String),
-    /// Another transaction was in the way: the same again may succeed.
-    Again(String),
-    /// The disk, or the settings: it hits everyone and passes.
-    World(String),
-    /// What is stored makes no sense.
+    /// The connection is lost, or could not be made.
+    Disconnected(String),
+    /// A conflict with another transaction: a retry may succeed.
+    Conflict(String),
+    /// The disk or the configuration: temporary, and affects all writes.
+    Environment(String),
+    /// The database holds invalid data.
     Corrupt(String),
     /// This statement with these values.
     Statement(String),
@@ -22,38 +21,40 @@ pub(super) enum Fault {
 
 impl Fault {
     /// Whether other writes of the same transaction would fail too.
-    pub(super) fn hits_everyone(&self) -> bool {
-        matches!(self, Fault::World(_) | Fault::Gone(_) | Fault::Again(_))
+    pub(super) fn affects_all(&self) -> bool {
+        matches!(self, Fault::Environment(_) | Fault::Disconnected(_) | Fault::Conflict(_))
     }
 
-    /// What the database or the driver said.
+    /// The message of the database or the driver.
     pub(super) fn why(&self) -> &str {
         match self {
-            Fault::Gone(why)
-            | Fault::Again(why)
-            | Fault::World(why)
+            Fault::Disconnected(why)
+            | Fault::Conflict(why)
+            | Fault::Environment(why)
             | Fault::Corrupt(why)
             | Fault::Statement(why) => why,
         }
     }
 
-    /// The error of a caller whose transaction was rolled back, or who only read.
+    /// The error of a caller whose transaction was rolled back, or which only reads.
     pub(super) fn rolled_back(self) -> StoreError {
         match self {
-            Fault::Gone(why) | Fault::Again(why) | Fault::World(why) | Fault::Statement(why) => {
-                StoreError::Unavailable(why)
-            }
+            Fault::Disconnected(why)
+            | Fault::Conflict(why)
+            | Fault::Environment(why)
+            | Fault::Statement(why) => StoreError::Unavailable(why),
             Fault::Corrupt(why) => StoreError::Corrupt(why),
         }
     }
 
-    /// The error of a caller whose commit was under way.
+    /// The error of a caller whose commit was in progress.
     pub(super) fn not_committed(self) -> StoreError {
         match self {
-            Fault::Gone(why) => StoreError::Unknown(why),
-            Fault::Again(_) | Fault::World(_) | Fault::Corrupt(_) | Fault::Statement(_) => {
-                self.rolled_back()
-            }
+            Fault::Disconnected(why) => StoreError::Unknown(why),
+            Fault::Conflict(_)
+            | Fault::Environment(_)
+            | Fault::Corrupt(_)
+            | Fault::Statement(_) => self.rolled_back(),
         }
     }
 }
@@ -64,47 +65,51 @@ impl From<Error> for Fault {
             return from_database(db);
         }
         let why = describe(&error);
-        // A value that cannot be sent is the sender's fault, and the only one here
-        // that says nothing of the connection.
-        if why.starts_with("error serializing") { Fault::Statement(why) } else { Fault::Gone(why) }
+        // An unsendable value is the caller's fault, and the only driver error that
+        // does not concern the connection.
+        if why.starts_with("error serializing") {
+            Fault::Statement(why)
+        } else {
+            Fault::Disconnected(why)
+        }
     }
 }
 
 fn from_database(error: &DbError) -> Fault {
     let why = error.message().to_owned();
     let code = error.code();
-    let again = [
+    let conflict = [
         SqlState::T_R_SERIALIZATION_FAILURE,
         SqlState::T_R_DEADLOCK_DETECTED,
-        // Two who made the same row or the same table at once: the second looks again.
+        // Two nodes created the same row or table at once: the second one retries.
         SqlState::UNIQUE_VIOLATION,
         SqlState::DUPLICATE_TABLE,
         SqlState::DUPLICATE_OBJECT,
     ];
-    if again.contains(code) {
-        return Fault::Again(why);
+    if conflict.contains(code) {
+        return Fault::Conflict(why);
     }
     let class = code.code().get(..2).unwrap_or_default();
     match class {
-        // Connections; an operator's word, as when the server stops; and a server
-        // that has become a replica, which is left for the one that is none.
-        "08" | "57" => Fault::Gone(why),
-        "25" if *code == SqlState::READ_ONLY_SQL_TRANSACTION => Fault::Gone(why),
-        // It stood still in a transaction for too long, and has lost it.
-        "25" if *code == SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT => Fault::Gone(why),
-        // The wrong password, no such database.
-        "28" | "3D" => Fault::Gone(why),
-        "53" if *code == SqlState::DISK_FULL => Fault::World("the disk is full".to_owned()),
-        // Means of the server, its files, rows that were held for too long, and what
-        // it refuses to us as a user.
-        "53" | "55" | "58" => Fault::World(why),
-        "42" if *code == SqlState::INSUFFICIENT_PRIVILEGE => Fault::World(why),
+        // Connection errors; an intervention by the operator, such as a server stop;
+        // and a server that has become a replica, so that the primary is tried next.
+        "08" | "57" => Fault::Disconnected(why),
+        "25" if *code == SqlState::READ_ONLY_SQL_TRANSACTION => Fault::Disconnected(why),
+        // The transaction was idle for too long and was aborted.
+        "25" if *code == SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT => Fault::Disconnected(why),
+        // The wrong password, or no such database.
+        "28" | "3D" => Fault::Disconnected(why),
+        "53" if *code == SqlState::DISK_FULL => Fault::Environment("the disk is full".to_owned()),
+        // Exhausted resources of the server, its files, lock timeouts, and missing
+        // privileges.
+        "53" | "55" | "58" => Fault::Environment(why),
+        "42" if *code == SqlState::INSUFFICIENT_PRIVILEGE => Fault::Environment(why),
         "XX" => Fault::Corrupt(why),
         _ => Fault::Statement(why),
     }
 }
 
-/// The driver's message with its cause, which alone says something.
+/// The driver's message with its cause, which alone is specific.
 pub(super) fn describe(error: &Error) -> String {
     if let Some(db) = error.as_db_error() {
         return db.message().to_owned();
@@ -121,17 +126,17 @@ mod tests {
 
     #[test]
     fn a_connection_that_went_leaves_a_commit_open_and_nothing_else() {
-        let gone = Fault::Gone("connection closed".to_owned());
-        assert!(matches!(gone.clone().rolled_back(), StoreError::Unavailable(_)));
-        assert!(matches!(gone.not_committed(), StoreError::Unknown(_)));
-        let again = Fault::Again("deadlock detected".to_owned());
-        assert!(matches!(again.not_committed(), StoreError::Unavailable(_)));
+        let lost = Fault::Disconnected("connection closed".to_owned());
+        assert!(matches!(lost.clone().rolled_back(), StoreError::Unavailable(_)));
+        assert!(matches!(lost.not_committed(), StoreError::Unknown(_)));
+        let conflict = Fault::Conflict("deadlock detected".to_owned());
+        assert!(matches!(conflict.not_committed(), StoreError::Unavailable(_)));
     }
 
     #[test]
     fn a_statement_at_fault_does_not_hit_others() {
-        assert!(!Fault::Statement(String::new()).hits_everyone());
-        assert!(!Fault::Corrupt(String::new()).hits_everyone());
-        assert!(Fault::World(String::new()).hits_everyone());
+        assert!(!Fault::Statement(String::new()).affects_all());
+        assert!(!Fault::Corrupt(String::new()).affects_all());
+        assert!(Fault::Environment(String::new()).affects_all());
     }
 }

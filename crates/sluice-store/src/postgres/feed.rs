@@ -1,10 +1,10 @@
-//! Every journal at once, in the order of places.
+//! The feed over all journals, in order of position.
 //!
-//! Whoever adds frames holds the position until it has committed, so a place that
-//! is visible has every smaller one visible before it.
+//! A transaction that adds frames locks the position until it commits, so when a
+//! position is visible, all smaller ones are visible too.
 
 use super::PostgresStore;
-use super::column::{Id, get, int, most, number};
+use super::column::{Id, get, int, number, sql_limit};
 use super::fault::Fault;
 use super::read::frame_at;
 use super::session::Session;
@@ -14,7 +14,7 @@ use sluice_core::port::feed::{Feed, Placed};
 use sluice_core::port::store::{Answer, Examined};
 use std::sync::Arc;
 
-/// Hardly any frame has fewer bytes.
+/// Hardly any frame is smaller, in bytes.
 const FRAME_BYTES_MIN: usize = 64;
 const PAGE: &str = "
     SELECT place, run, first, count, chain, body, beside, mac FROM (
@@ -29,11 +29,11 @@ const PAGE: &str = "
 impl Feed for PostgresStore {
     fn feed(&self, after: u64, bytes_max: usize) -> Answer<'_, Vec<Placed>> {
         let shared = Arc::clone(&self.shared);
-        self.ask(async move |session| feed(session, &shared.keys, after, bytes_max).await)
+        self.read(async move |session| feed(session, &shared.keys, after, bytes_max).await)
     }
 
     fn feed_end(&self) -> Answer<'_, u64> {
-        self.ask(async |session| {
+        self.read(async |session| {
             let rows = session.query("SELECT frames FROM position WHERE one = 1", &[]).await?;
             rows.first().map_or(Ok(0), |row| number(row, 0))
         })
@@ -46,9 +46,10 @@ async fn feed(
     after: u64,
     bytes_max: usize,
 ) -> Result<Vec<Placed>, Fault> {
-    // No more rows are looked at than frames of the smallest sort would fill.
+    // Reads no more rows than the smallest frames could fill.
     let frames = (bytes_max / FRAME_BYTES_MIN).saturating_add(1).min(FEED_FRAMES_MAX);
-    let rows = session.query(PAGE, &[&int(after), &most(bytes_max), &most(frames)]).await?;
+    let rows =
+        session.query(PAGE, &[&int(after), &sql_limit(bytes_max), &sql_limit(frames)]).await?;
     let placed = |row: &tokio_postgres::Row| {
         let (place, run) = (number(row, 0)?, get::<Id>(row, 1)?.run());
         let Examined { frame, is_authentic } = frame_at(keys, run, row, 2)?;

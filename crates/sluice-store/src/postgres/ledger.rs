@@ -1,7 +1,7 @@
-//! The ledger's side of the port.
+//! The `Ledger` port: counters, registry, entries, seals, remembered outputs, erasure.
 
-use super::writer::{Outcome, Write};
-use super::{PostgresStore, count, entry, erase, memo, registry, seal};
+use super::writer::{Write, WriteOutcome};
+use super::{PostgresStore, count, entry, erase, registry, remembered_output, seal};
 use sluice_core::port::ledger::{
     Change, Changed, Count, Counter, Entry, Erased, Erasure, Ledger, Recorded, Rows, SealRow,
     Sealed, Sealing, Unsealed,
@@ -12,11 +12,11 @@ use std::sync::Arc;
 
 impl Ledger for PostgresStore {
     fn counts(&self, counters: Vec<Counter>) -> Answer<'_, Vec<i64>> {
-        self.hand(async move |desk| {
-            desk.ask(async |session| {
-                // Only a window asks what time it is.
+        self.run_task(async move |pool| {
+            pool.read(async |session| {
+                // Only a counter over a window needs the time.
                 let is_windowed = counters.iter().any(|one| one.window_ms.is_some());
-                let now_ms = if is_windowed { desk.now_ms(session).await? } else { 0 };
+                let now_ms = if is_windowed { pool.now_ms(session).await? } else { 0 };
                 count::counts(session, &counters, now_ms).await
             })
             .await
@@ -24,19 +24,19 @@ impl Ledger for PostgresStore {
     }
 
     fn counters(&self, after: String, before: String, limit: usize) -> Answer<'_, Vec<Count>> {
-        self.ask(async move |session| count::between(session, &after, &before, limit).await)
+        self.read(async move |session| count::between(session, &after, &before, limit).await)
     }
 
     fn registry(&self, at: Option<u64>) -> Answer<'_, Rows> {
-        self.hand(async move |desk| {
-            let (keys, known) = (&desk.shared.keys, &desk.registry);
-            desk.ask(async |session| registry::rows(session, keys, at, known).await).await
+        self.run_task(async move |pool| {
+            let (keys, known) = (&pool.shared.keys, &pool.registry);
+            pool.read(async |session| registry::rows(session, keys, at, known).await).await
         })
     }
 
     fn change(&self, change: Change) -> Answer<'_, Changed> {
-        let changed = self.transact(async move |session, desk| {
-            registry::change(session, &desk.shared.keys, &change).await
+        let changed = self.transact(async move |session, pool| {
+            registry::change(session, &pool.shared.keys, &change).await
         });
         Box::pin(async move {
             self.shared.keys.for_writing()?;
@@ -48,20 +48,22 @@ impl Ledger for PostgresStore {
         Box::pin(async move {
             self.shared.keys.for_writing()?;
             match self.writer.write(Write::Record(node, entries)).await? {
-                Outcome::Recorded => Ok(()),
-                Outcome::Appended(_) | Outcome::Posted(_) => unreachable!("entries were sent"),
+                WriteOutcome::Recorded => Ok(()),
+                WriteOutcome::Appended(_) | WriteOutcome::Posted(_) => {
+                    unreachable!("entries were sent")
+                }
             }
         })
     }
 
     fn entries(&self, after: u64, limit: usize) -> Answer<'_, Vec<Recorded>> {
         let shared = Arc::clone(&self.shared);
-        self.ask(async move |session| entry::entries(session, &shared.keys, after, limit).await)
+        self.read(async move |session| entry::entries(session, &shared.keys, after, limit).await)
     }
 
     fn unsealed(&self, limit: usize) -> Answer<'_, Unsealed> {
         let shared = Arc::clone(&self.shared);
-        self.ask(async move |session| seal::unsealed(session, &shared.keys, limit).await)
+        self.read(async move |session| seal::unsealed(session, &shared.keys, limit).await)
     }
 
     fn seal(&self, seal: Sealing) -> Answer<'_, Sealed> {
@@ -69,17 +71,19 @@ impl Ledger for PostgresStore {
     }
 
     fn seals(&self, from: u64, limit: usize) -> Answer<'_, Vec<SealRow>> {
-        self.ask(async move |session| seal::seals(session, from, limit).await)
+        self.read(async move |session| seal::seals(session, from, limit).await)
     }
 
     fn memos(&self, agents: Vec<String>) -> Answer<'_, Vec<Memo>> {
         let shared = Arc::clone(&self.shared);
-        self.ask(async move |session| memo::memos(session, &shared.keys, &agents).await)
+        self.read(async move |session| {
+            remembered_output::load(session, &shared.keys, &agents).await
+        })
     }
 
     fn erase(&self, erasure: Erasure) -> Answer<'_, Erased> {
-        let erased = self.transact(async move |session, desk| {
-            erase::erase(session, &desk.shared.keys, &erasure).await
+        let erased = self.transact(async move |session, pool| {
+            erase::erase(session, &pool.shared.keys, &erasure).await
         });
         Box::pin(async move {
             self.shared.keys.for_writing()?;

@@ -1,19 +1,20 @@
-//! Which runs took values from which.
+//! Provenance edges between runs.
 
 use super::PostgresStore;
-use super::column::{Id, get, most, number};
+use super::column::{Id, get, number, sql_limit};
 use sluice_core::port::lineage::{Lineage, Taker};
 use sluice_core::port::store::Answer;
 use sluice_core::run::id::RunId;
 
 impl Lineage for PostgresStore {
     fn takers(&self, run: RunId, after: Option<RunId>, limit: usize) -> Answer<'_, Vec<Taker>> {
-        self.ask(async move |session| {
+        self.read(async move |session| {
             let sql = "SELECT taker, count FROM taking
                        WHERE source = $1 AND ($2::uuid IS NULL OR taker > $2)
                        ORDER BY taker LIMIT $3";
             let (source, after) = (Id::from(run), after.map(Id::from));
-            let rows = session.query(sql, &[&source, &after, &most(crate::page(limit))]).await?;
+            let rows =
+                session.query(sql, &[&source, &after, &sql_limit(crate::page(limit))]).await?;
             let taker = |row: &tokio_postgres::Row| {
                 Ok(Taker { run: get::<Id>(row, 0)?.run(), values: number(row, 1)? })
             };
@@ -22,7 +23,7 @@ impl Lineage for PostgresStore {
     }
 
     fn taken(&self, run: RunId) -> Answer<'_, u64> {
-        self.ask(async move |session| {
+        self.read(async move |session| {
             let sql = "SELECT coalesce(sum(count), 0)::bigint FROM taking WHERE source = $1";
             number(&session.query(sql, &[&Id::from(run)]).await?[0], 0)
         })

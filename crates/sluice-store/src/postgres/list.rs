@@ -1,6 +1,6 @@
-//! What is known of runs without reading their journals.
+//! Lists runs without reading their journals.
 
-use super::column::{Id, Text, get, int, most, number, some_number, status, text};
+use super::column::{Id, Text, get, int, number, some_number, sql_limit, status, text};
 use super::fault::Fault;
 use super::session::Session;
 use sluice_core::port::store::{Filter, RunRow};
@@ -13,12 +13,11 @@ use tokio_postgres::types::ToSql;
 /// Columns in the order in which `read` reads them.
 const COLUMNS: &str = "id, workflow, release, status, started_at, ended_at, parent, owner, due_at,
     initiator";
-/// Owners whose lease has ended are left out. Where no time is given, the
-/// database's own.
+/// Whether the owner's lease is valid. Uses the database's clock if no time is given.
 const OWNER: &str = "EXISTS (SELECT 1 FROM node WHERE node.id = listed.owner AND node.ends_at
     > coalesce($1, (extract(epoch FROM clock_timestamp()) * 1000)::bigint))";
 
-/// The newest runs that pass the filter, of one moment.
+/// The newest runs that match the filter, of one moment.
 pub(super) async fn list(
     session: &Session,
     filter: &Filter,
@@ -31,32 +30,32 @@ pub(super) async fn list(
         statuses.push(None);
     }
     let lower = filter.text.as_ref().map(|text| text.to_ascii_lowercase());
-    let mut asked = Asked { sql: String::new(), values: vec![Box::new(now)] };
-    let limit = most(crate::page(filter.limit));
-    // One part per status: each reads its own stretch of the index in order, where
-    // all at once would have to sort every run there is.
+    let mut query = ListQuery { sql: String::new(), values: vec![Box::new(now)] };
+    let limit = sql_limit(crate::page(filter.limit));
+    // One subquery per status: each reads its own range of the index in order. A single
+    // query would have to sort all runs.
     for (number, only) in statuses.into_iter().enumerate() {
-        asked.sql.push_str(if number == 0 { "" } else { " UNION ALL " });
-        asked.part(filter, lower.as_deref(), only, limit);
+        query.sql.push_str(if number == 0 { "" } else { " UNION ALL " });
+        query.subquery(filter, lower.as_deref(), only, limit);
     }
     let sql = format!(
         "SELECT {COLUMNS}, {OWNER} FROM ({}) AS listed ORDER BY id DESC LIMIT {limit}",
-        asked.sql
+        query.sql
     );
     let values: Vec<super::session::Value<'_>> =
-        asked.values.iter().map(|value| &**value as super::session::Value<'_>).collect();
+        query.values.iter().map(|value| &**value as super::session::Value<'_>).collect();
     let rows = session.query(&sql, &values).await?;
     rows.iter().map(read).collect()
 }
 
-/// A statement under way, and what is sent with it.
-struct Asked<'a> {
+/// A query being built, with its parameters.
+struct ListQuery<'a> {
     sql: String,
     values: Vec<Box<dyn ToSql + Sync + 'a>>,
 }
 
-impl<'a> Asked<'a> {
-    fn part(
+impl<'a> ListQuery<'a> {
+    fn subquery(
         &mut self,
         filter: &'a Filter,
         lower: Option<&'a str>,
@@ -65,29 +64,29 @@ impl<'a> Asked<'a> {
     ) {
         let _ = write!(self.sql, "(SELECT {COLUMNS} FROM run WHERE TRUE");
         let id = |run: RunId| Id::from(run);
-        self.wanted(" AND id = ", filter.run.map(id));
-        self.wanted(" AND id < ", filter.before.map(id));
-        self.wanted(" AND parent = ", filter.parent.map(id));
-        self.wanted(" AND workflow = ", filter.workflow.as_deref().map(Text));
-        self.wanted(" AND initiator = ", filter.initiator.as_deref().map(Text));
-        self.wanted(" AND started_at >= ", filter.since_ms.map(int));
-        self.wanted(" AND started_at < ", filter.until_ms.map(int));
-        self.wanted(" AND status = ", only.map(RunStatus::as_str));
+        self.condition(" AND id = ", filter.run.map(id));
+        self.condition(" AND id < ", filter.before.map(id));
+        self.condition(" AND parent = ", filter.parent.map(id));
+        self.condition(" AND workflow = ", filter.workflow.as_deref().map(Text));
+        self.condition(" AND initiator = ", filter.initiator.as_deref().map(Text));
+        self.condition(" AND started_at >= ", filter.since_ms.map(int));
+        self.condition(" AND started_at < ", filter.until_ms.map(int));
+        self.condition(" AND status = ", only.map(RunStatus::as_str));
         self.sql.push_str(if filter.asking { " AND asks" } else { "" });
         if let Some(lower) = lower {
-            // Not LIKE: here a text has no letters that stand for others.
-            self.wanted(" AND (strpos(lower(workflow), ", Some(Text(lower)));
-            self.wanted(") > 0 OR strpos(lower(initiator), ", Some(Text(lower)));
-            // The least id comes after the greatest where no id begins so.
+            // Not LIKE: the text has no wildcards.
+            self.condition(" AND (strpos(lower(workflow), ", Some(Text(lower)));
+            self.condition(") > 0 OR strpos(lower(initiator), ", Some(Text(lower)));
+            // An empty range matches if no id begins with the text.
             let (least, most) = crate::text::ids_beginning(lower).unwrap_or((RunId(1), RunId(0)));
-            self.wanted(") > 0 OR id BETWEEN ", Some(id(least)));
-            self.wanted(" AND ", Some(id(most)));
+            self.condition(") > 0 OR id BETWEEN ", Some(id(least)));
+            self.condition(" AND ", Some(id(most)));
             self.sql.push(')');
         }
         let _ = write!(self.sql, " ORDER BY id DESC LIMIT {limit})");
     }
 
-    fn wanted(&mut self, condition: &str, value: Option<impl ToSql + Sync + 'a>) {
+    fn condition(&mut self, condition: &str, value: Option<impl ToSql + Sync + 'a>) {
         if let Some(value) = value {
             self.values.push(Box::new(value));
             let _ = write!(self.sql, "{condition}${}", self.values.len());

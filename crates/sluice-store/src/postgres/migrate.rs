@@ -1,19 +1,19 @@
-//! Brings a database to the schema this program knows.
+//! Migrates a database to the current schema.
 //!
-//! Migrations are numbered files, applied in one transaction that holds a row
-//! of the table of migrations, so that two nodes starting at once do not race.
-//! What was applied is kept with its checksum: a released migration never changes.
+//! Migrations are numbered files, applied in one transaction that locks a row of the
+//! `migration` table, so that two starting nodes do not race. The checksum of each
+//! applied migration is stored: a released migration never changes.
 
 use super::column::get;
 use super::fault::Fault;
 use super::session::Session;
-use crate::limits::AGAIN_MAX;
+use crate::limits::RETRIES_MAX;
 use sluice_core::port::store::Hash;
 
 pub(super) const MIGRATIONS: &[&str] =
     &[include_str!("migrations/0001_store.sql"), include_str!("migrations/0002_authentic.sql")];
 
-/// A row of number 0 stands for the table itself: whoever migrates locks it.
+/// The row with number 0 serves as the lock for migrations.
 const TABLE: &str = "
     CREATE TABLE IF NOT EXISTS migration (
         number   bigint PRIMARY KEY, -- its place in the order, from 1
@@ -29,40 +29,40 @@ const TABLE: &str = "
         ended  boolean NOT NULL     -- whether everything is there and was compared
     );";
 
-/// What becomes of a schema that not everything was carried into yet.
+/// How to treat a schema with an unfinished transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unfinished {
-    /// It is no store.
+    /// Fail: it is not a store yet.
     Refused,
-    /// Whoever opens it carries the rest.
+    /// Open it, to finish the transfer.
     Allowed,
 }
 
 /// A store that could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The URL says nothing that can be connected to.
-    #[error("this is no URL of a PostgreSQL database: {0}")]
+    /// The URL is not valid.
+    #[error("not a valid PostgreSQL URL: {0}")]
     Url(String),
-    /// A later version of this program has changed the schema.
+    /// A later version of Sluice has changed the schema.
     #[error(
-        "the database was made by a newer Sluice: its schema is {found}, this one knows {known}"
+        "the database was written by a newer Sluice: its schema is {found}, this one supports {known}"
     )]
     Newer {
-        /// The database's schema.
+        /// The schema of the database.
         found: usize,
-        /// The newest schema known here.
+        /// The newest schema that this version supports.
         known: usize,
     },
-    /// A migration that was applied is not the one this program has.
+    /// An applied migration differs from the one in this version.
     #[error("migration {number} of the database is not the one this Sluice has")]
     Altered {
-        /// Which.
+        /// Number of the migration.
         number: usize,
     },
-    /// A store is being carried into it, and not everything is there.
+    /// A transfer into the schema has not ended.
     #[error(
-        "a store was not yet moved here as a whole: run the same `sluice migrate` again, which goes on where it was"
+        "a transfer into this database is incomplete: run the same `sluice migrate` again to resume it"
     )]
     Unfinished,
     /// The database cannot be reached or used.
@@ -76,18 +76,18 @@ impl From<Fault> for OpenError {
     }
 }
 
-/// Applies what is missing. Refuses what a newer program has written.
+/// Applies the missing migrations. Refuses a schema of a newer version.
 pub(super) async fn migrate(
     session: &Session,
     schema: Option<&str>,
     unfinished: Unfinished,
 ) -> Result<(), OpenError> {
     if let Some(schema) = schema {
-        make(session, &format!("CREATE SCHEMA IF NOT EXISTS {}", quoted(schema))).await?;
+        create(session, &format!("CREATE SCHEMA IF NOT EXISTS {}", quoted(schema))).await?;
     }
-    make(session, TABLE).await?;
+    create(session, TABLE).await?;
     session.script("BEGIN").await?;
-    // A failure leaves the transaction open; it ends with the connection.
+    // On failure the transaction stays open; it ends with the connection.
     session.query("SELECT number FROM migration WHERE number = 0 FOR UPDATE", &[]).await?;
     let sql = "SELECT one FROM transfer WHERE NOT ended";
     if unfinished == Unfinished::Refused && !session.query(sql, &[]).await?.is_empty() {
@@ -115,19 +115,19 @@ pub(super) async fn migrate(
     Ok(())
 }
 
-/// Makes what may be made by somebody else at the same moment.
-async fn make(session: &Session, sql: &str) -> Result<(), Fault> {
-    let mut made = session.script(sql).await;
-    for _ in 0..AGAIN_MAX {
-        if !matches!(made, Err(Fault::Again(_))) {
+/// Creates what another node may create at the same moment.
+async fn create(session: &Session, sql: &str) -> Result<(), Fault> {
+    let mut created = session.script(sql).await;
+    for _ in 0..RETRIES_MAX {
+        if !matches!(created, Err(Fault::Conflict(_))) {
             break;
         }
-        made = session.script(sql).await;
+        created = session.script(sql).await;
     }
-    made
+    created
 }
 
-/// A name as statements write it.
+/// A quoted SQL identifier.
 pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

@@ -1,40 +1,41 @@
-//! Notices between nodes: that something has changed.
+//! Notifications between nodes that something has changed.
 //!
-//! A hint and nothing more. Who waits for changes looks again after its patience
-//! in any case, so a notice that is lost costs that long, and a database that
-//! knows no notices costs it always.
+//! They are only a hint. A caller that waits for changes also polls after its patience,
+//! so a lost notification costs that delay, and a database without notifications always
+//! costs it.
 
 use super::Shared;
-use super::address::Address;
+use super::address::DatabaseAddress;
 use super::column::get;
 use super::fault::Fault;
 use super::migrate::quoted;
 use super::session::Session;
-use crate::limits::{LOOK_MS, NOTICES_MAX, RECONNECT_MS};
+use crate::limits::{NOTICES_MAX, POLL_MS, RECONNECT_MS};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Tells other nodes of changes here, and hears of theirs, as long as it is polled.
-pub(super) async fn exchange(address: Arc<Address>, shared: Arc<Shared>) {
+/// Sends notifications of local changes and receives those of other nodes, while
+/// polled.
+pub(super) async fn exchange(address: Arc<DatabaseAddress>, shared: Arc<Shared>) {
     loop {
         let (heard, mut notices) = mpsc::channel(NOTICES_MAX);
         if let Ok((session, channel)) = listen(&address, heard).await {
-            // What was missed meanwhile is made up for by a look.
+            // Notifications may have been missed meanwhile, so cause one read.
             shared.foreign.send_modify(|changes| *changes += 1);
-            let _ = converse(&session, &channel, &mut notices, &shared).await;
+            let _ = serve(&session, &channel, &mut notices, &shared).await;
         }
         tokio::time::sleep(Duration::from_millis(RECONNECT_MS)).await;
     }
 }
 
-/// A connection that hears, and the name of what it hears.
+/// A connection that listens, and the name of its channel.
 async fn listen(
-    address: &Address,
+    address: &DatabaseAddress,
     heard: mpsc::Sender<String>,
 ) -> Result<(Session, String), Fault> {
     let session = Session::connect(address, Some(heard)).await?;
-    // Stores of one database are told apart by their schemas.
+    // The schema distinguishes the stores of one database.
     let rows = session.query("SELECT coalesce(current_schema()::text, '')", &[]).await?;
     let schema: String = get(&rows[0], 0)?;
     let channel = format!("sluice_{schema}");
@@ -43,7 +44,7 @@ async fn listen(
 }
 
 /// Ends with the connection.
-async fn converse(
+async fn serve(
     session: &Session,
     channel: &str,
     notices: &mut mpsc::Receiver<String>,
@@ -52,7 +53,7 @@ async fn converse(
     loop {
         tokio::select! {
             heard = notices.recv() => match heard {
-                // One's own come back too.
+                // A store also receives its own notifications.
                 Some(from) if from != shared.name => {
                     shared.foreign.send_modify(|changes| *changes += 1);
                 }
@@ -61,8 +62,8 @@ async fn converse(
             },
             () = shared.changed.notified() => {
                 session.query("SELECT pg_notify($1, $2)", &[&channel, &shared.name]).await?;
-                // However much is written, one notice in so long is enough.
-                tokio::time::sleep(Duration::from_millis(LOOK_MS)).await;
+                // One notification per interval is enough, however much is written.
+                tokio::time::sleep(Duration::from_millis(POLL_MS)).await;
             }
         }
     }

@@ -1,34 +1,33 @@
-//! What can be asked of a database without opening a store in it, and so without
-//! making one.
+//! Queries about a database that do not open, and so do not create, a store in it.
 
 use super::OpenError;
-use super::address::Address;
+use super::address::DatabaseAddress;
 use super::column::get;
 use super::fault::Fault;
 use super::migrate::MIGRATIONS;
 use super::session::Session;
 use tokio::task::LocalSet;
 
-/// Most schemas that are answered.
+/// Largest number of schemas returned.
 const SCHEMAS_MAX: i64 = 10_000;
 
-/// What a URL says, for those who use one schema of the database.
-pub(super) fn config(url: &str, schema: Option<&str>) -> Result<Address, OpenError> {
-    Address::read(url, schema).map_err(OpenError::Url)
+/// Parses a URL, for the use of one schema of the database.
+pub(super) fn config(url: &str, schema: Option<&str>) -> Result<DatabaseAddress, OpenError> {
+    DatabaseAddress::read(url, schema).map_err(OpenError::Url)
 }
 
-/// The state of a store.
+/// The schema version of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
-    /// The number of the last migration that was applied; 0 where there is no store.
+    /// Number of the last applied migration; 0 if there is no store.
     pub schema: usize,
-    /// That of the last one known here.
+    /// Number of the last migration that this version has.
     pub known: usize,
 }
 
-/// What there is in a schema. Waits for the answer.
+/// Inspects a schema. Blocks until the database responds.
 pub fn inspect(url: &str, schema: Option<&str>) -> Result<Found, OpenError> {
-    ask(config(url, schema)?, async |session| {
+    query(config(url, schema)?, async |session| {
         let known = MIGRATIONS.len();
         let rows = session.query("SELECT to_regclass('migration') IS NOT NULL", &[]).await?;
         if !get::<bool>(&rows[0], 0)? {
@@ -40,11 +39,11 @@ pub fn inspect(url: &str, schema: Option<&str>) -> Result<Found, OpenError> {
     })
 }
 
-/// The schemas with a store whose names begin like this, in their order. Waits
-/// for the answer.
+/// The schemas with a store whose names begin with a prefix, in order. Blocks until the
+/// database responds.
 pub fn schemas(url: &str, prefix: &str) -> Result<Vec<String>, OpenError> {
     let prefix = prefix.to_owned();
-    ask(config(url, None)?, async move |session| {
+    query(config(url, None)?, async move |session| {
         let sql = "SELECT table_schema::text FROM information_schema.tables
                    WHERE table_name = 'migration' AND left(table_schema, length($1)) = $1
                    ORDER BY 1 LIMIT $2";
@@ -53,23 +52,23 @@ pub fn schemas(url: &str, prefix: &str) -> Result<Vec<String>, OpenError> {
     })
 }
 
-/// Asks on a connection of its own, in a thread of its own: whoever calls may be
-/// within a runtime.
-fn ask<T: Send + 'static>(
-    address: Address,
+/// Runs a query on a new connection, in a new thread, because the caller may be inside
+/// a runtime.
+fn query<T: Send + 'static>(
+    address: DatabaseAddress,
     work: impl AsyncFnOnce(&Session) -> Result<T, Fault> + Send + 'static,
 ) -> Result<T, OpenError> {
     let failed = |error: std::io::Error| OpenError::Failed(error.to_string());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(failed)?;
-    let asking = std::thread::Builder::new().name("ask-postgres".to_owned());
-    let asking = asking.spawn(move || {
+    let thread = std::thread::Builder::new().name("query-postgres".to_owned());
+    let thread = thread.spawn(move || {
         LocalSet::new().block_on(&runtime, async {
             let session = Session::connect(&address, None).await?;
             work(&session).await
         })
     });
-    let answer = asking.map_err(failed)?.join();
-    let answer = answer.map_err(|_| OpenError::Failed("the question was broken off".to_owned()))?;
+    let answer = thread.map_err(failed)?.join();
+    let answer = answer.map_err(|_| OpenError::Failed("the query thread panicked".to_owned()))?;
     Ok(answer?)
 }

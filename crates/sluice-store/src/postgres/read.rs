@@ -1,6 +1,6 @@
-//! Journals and blobs, read.
+//! Reads journals and blobs.
 
-use super::column::{Id, get, int, most, number};
+use super::column::{Id, get, int, number, sql_limit};
 use super::fault::Fault;
 use super::session::Session;
 use crate::authentic::{Keys, authentic};
@@ -10,8 +10,8 @@ use sluice_core::port::store::{Examined, Frame, Hash, Loaded};
 use sluice_core::run::id::RunId;
 use tokio_postgres::Row;
 
-/// Frames from the one that holds the event after `$2` on: so many that they have
-/// no more bytes than `$3`, but `$4` at least.
+/// Frames starting with the one that holds the event after `$2`: up to `$3` bytes, but
+/// at least `$4` frames.
 const PAGE: &str = "
     SELECT first, count, chain, body, beside, mac FROM (
         SELECT first, count, chain, body, beside, mac,
@@ -25,8 +25,8 @@ const PAGE: &str = "
     ) AS counted
     WHERE bytes <= $3::bigint OR number <= $4::bigint ORDER BY first";
 
-/// The newest snapshot and the tail after it. A snapshot that is not authentic, or not
-/// of this journal, is left out: the journal has it all.
+/// The newest snapshot and the frames after it. A snapshot that is not authentic, or
+/// does not belong to this journal, is ignored: the journal is complete.
 pub(super) async fn load(
     session: &Session,
     keys: &Keys,
@@ -53,7 +53,8 @@ pub(super) async fn load(
         }
     }
     let after = snapshot.as_ref().map_or(0, |(version, _)| *version);
-    // Frames are only added, so those that came since belong to it as well.
+    // Frames are only appended, so the ones added since the first query belong to it
+    // too.
     let sql = "SELECT first, count, chain, body, NULL::bytea, mac FROM frame
                WHERE run = $1 AND first > $2 ORDER BY first";
     let rows = session.query(sql, &[&Id::from(run), &int(after)]).await?;
@@ -75,7 +76,7 @@ pub(super) async fn load(
     Ok(Some(Loaded { snapshot, frames, has_foreign_snapshot }))
 }
 
-/// The hash of an event, if a frame ends with it and is where it belongs.
+/// The hash of an event, if an authentic frame ends with it.
 async fn last(
     session: &Session,
     key: &MacKey,
@@ -94,7 +95,7 @@ async fn last(
     Ok(is_placed.then(|| last_hash(chain)))
 }
 
-/// A page of frames as they are stored.
+/// A page of frames as stored.
 pub(super) async fn examine(
     session: &Session,
     keys: &Keys,
@@ -105,10 +106,10 @@ pub(super) async fn examine(
     let (mut page, mut after, mut bytes_left) = (Vec::new(), after, bytes_max);
     loop {
         let at_least = i64::from(page.is_empty());
-        // The sum of numbers is of another type than they are.
-        let bytes = most(bytes_left).min(i64::MAX / 2);
+        // Keeps the sum in the query within the range of its type.
+        let bytes = sql_limit(bytes_left).min(i64::MAX / 2);
         let start = int(after).min(i64::MAX - 1);
-        let limit = most(FRAMES_AT_ONCE);
+        let limit = sql_limit(FRAMES_AT_ONCE);
         let rows =
             session.query(PAGE, &[&Id::from(run), &start, &bytes, &at_least, &limit]).await?;
         for row in &rows {
@@ -118,14 +119,14 @@ pub(super) async fn examine(
             after = frame.first + u64::from(frame.count) - 1;
             page.push(examined);
         }
-        // Fewer than asked: the journal has ended, or the page is full.
+        // Fewer rows than the limit: the journal has ended, or the page is full.
         if rows.len() < FRAMES_AT_ONCE {
             return Ok(page);
         }
     }
 }
 
-/// What lies under a hash. It is looked at: a blob is read rarely and believed fully.
+/// The blob with a hash. The hash is verified: blobs are read rarely and fully trusted.
 pub(super) async fn blob(session: &Session, hash: Hash) -> Result<Option<Vec<u8>>, Fault> {
     let rows = session.query("SELECT body FROM blob WHERE hash = $1", &[&hash.0.to_vec()]).await?;
     let Some(row) = rows.first() else {
@@ -133,17 +134,17 @@ pub(super) async fn blob(session: &Session, hash: Hash) -> Result<Option<Vec<u8>
     };
     let body: Vec<u8> = get(row, 0)?;
     if Hash::of(&body) != hash {
-        return Err(Fault::Corrupt(format!("the blob {hash} is not what was stored")));
+        return Err(Fault::Corrupt(format!("the content of blob {hash} does not match its hash")));
     }
     Ok(Some(body))
 }
 
-/// A frame: first, count, chain, body, beside, mac.
+/// Reads a frame: first, count, chain, body, beside, mac.
 fn frame(keys: &Keys, run: RunId, row: &Row) -> Result<Examined, Fault> {
     frame_at(keys, run, row, 0)
 }
 
-/// A frame whose columns begin at a place.
+/// Reads a frame whose columns begin at an index.
 pub(super) fn frame_at(keys: &Keys, run: RunId, row: &Row, at: usize) -> Result<Examined, Fault> {
     let count: i32 = get(row, at + 1)?;
     let frame = Frame {

@@ -1,4 +1,4 @@
-//! What operators have set up, with its history.
+//! Registry rows with their history.
 
 use super::column::{Text, get, int, number, text, uint};
 use super::fault::Fault;
@@ -7,12 +7,11 @@ use super::{count, entry};
 use crate::REGISTRY;
 use crate::authentic::{Keys, bytes};
 use sluice_core::port::ledger::{Change, Changed, Rows};
-use sluice_govern::registry::{Kind, Row};
+use sluice_govern::registry::Kind;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// Puts rows, then removes some, within a transaction: of two about the same row
-/// the last one counts.
+/// Puts rows, then removes rows, in a transaction: the last change to a row wins.
 pub(super) async fn change(
     session: &Session,
     keys: &Keys,
@@ -49,8 +48,8 @@ pub(super) async fn change(
     Ok(Changed::Done { epoch })
 }
 
-/// The rows as of an epoch. Rows of an epoch that was read are there already, so
-/// the newest are kept, and asked for again only when there are newer ones.
+/// The rows as of an epoch. Caches the newest ones until there is a newer epoch, since
+/// the content at an epoch never changes.
 pub(super) async fn rows(
     session: &Session,
     keys: &Keys,
@@ -72,7 +71,7 @@ pub(super) async fn rows(
         if !keys.is_row((kind, &name), number(one, 2)?, body, get(one, 4)?) {
             foreign.push((kind.to_owned(), name.into_owned()));
         } else if let Some(body) = body {
-            rows.push(row(kind, &name, body)?);
+            rows.push(crate::registry_row(kind, &name, body).map_err(Fault::Corrupt)?);
         }
     }
     rows.sort_unstable_by(|one, other| (one.kind, &one.name).cmp(&(other.kind, &other.name)));
@@ -81,13 +80,4 @@ pub(super) async fn rows(
         *known.borrow_mut() = Some(rows.clone());
     }
     Ok(rows)
-}
-
-fn row(kind: &str, name: &str, body: &str) -> Result<Row, Fault> {
-    let unreadable = |what: &str| Fault::Corrupt(format!("the {kind} {name:?} {what}"));
-    Ok(Row {
-        kind: Kind::parse(kind).ok_or_else(|| unreadable("is of no known kind"))?,
-        name: name.to_owned(),
-        body: serde_json::from_str(body).map_err(|_| unreadable("is no JSON"))?,
-    })
 }

@@ -1,6 +1,6 @@
-//! Seals, and what they have not covered yet.
+//! Seals, and what no seal covers yet.
 
-use super::column::{Id, get, hash, int, most, number};
+use super::column::{Id, get, hash, int, number, sql_limit};
 use super::fault::Fault;
 use super::session::Session;
 use crate::authentic::Keys;
@@ -11,7 +11,7 @@ use sluice_core::port::store::{Hash, NodeId};
 use sluice_core::run::id::RunId;
 use std::collections::BTreeMap;
 
-/// Adds a seal, if it is the next.
+/// Adds a seal if it has the next number.
 pub(super) async fn seal(session: &Session, seal: &Sealing) -> Result<Sealed, Fault> {
     let sql = "INSERT INTO seal (number, hash, frames, entries, text, leaves)
                SELECT $1, $2, $3, $4, $5, $6
@@ -24,21 +24,21 @@ pub(super) async fn seal(session: &Session, seal: &Sealing) -> Result<Sealed, Fa
     Ok(if added == 1 { Sealed::Done } else { Sealed::Stale })
 }
 
-/// A page of seals.
 pub(super) async fn seals(
     session: &Session,
     from: u64,
     limit: usize,
 ) -> Result<Vec<SealRow>, Fault> {
     let sql = "SELECT number, text, leaves FROM seal WHERE number >= $1 ORDER BY number LIMIT $2";
-    let rows = session.query(sql, &[&int(from), &most(limit.min(SEALS_MAX))]).await?;
+    let rows = session.query(sql, &[&int(from), &sql_limit(limit.min(SEALS_MAX))]).await?;
     let read = |row: &tokio_postgres::Row| {
         Ok(SealRow { number: number(row, 0)?, text: get(row, 1)?, leaves: get(row, 2)? })
     };
     rows.iter().map(read).collect()
 }
 
-/// What came after the newest seal. Whoever seals in between makes it stale.
+/// Everything after the newest seal. If another node seals in between, the new seal is
+/// stale.
 pub(super) async fn unsealed(
     session: &Session,
     keys: &Keys,
@@ -56,9 +56,8 @@ pub(super) async fn unsealed(
     Ok(Unsealed { last, heads, writers, upto })
 }
 
-/// The newest version of every run that has a frame after the mark. The mark
-/// goes on to the last frame that was looked at. A frame that is not authentic is
-/// passed and not sealed.
+/// The newest version of every run that has a frame after the mark. Moves the mark to
+/// the last frame examined. Skips frames that are not authentic.
 async fn heads(
     session: &Session,
     keys: &Keys,
@@ -69,7 +68,8 @@ async fn heads(
                FROM frame WHERE place > $1 ORDER BY place LIMIT $2";
     let mut newest: BTreeMap<RunId, (u64, Hash)> = BTreeMap::new();
     for _ in 0..SEAL_ROWS_MAX / SEAL_ROWS_AT_ONCE {
-        let values: [super::session::Value<'_>; 2] = [&int(upto.frames), &most(SEAL_ROWS_AT_ONCE)];
+        let values: [super::session::Value<'_>; 2] =
+            [&int(upto.frames), &sql_limit(SEAL_ROWS_AT_ONCE)];
         let rows = session.query(sql, &values).await?;
         for row in &rows {
             let (run, chain) = (get::<Id>(row, 1)?.run(), get::<&[u8]>(row, 4)?);
@@ -77,10 +77,10 @@ async fn heads(
             let place = FramePlace { run, first, count, chain };
             let mac: &[u8] = get(row, 5)?;
             let is_placed = keys.get().is_none_or(|key| key.is_placed(place, mac));
-            // Frames from before there were hashes have nothing to seal.
+            // Frames from before the hash chain have nothing to seal.
             if let Some(hash) = chain.last_chunk::<32>().filter(|_| is_placed) {
                 if newest.len() >= limit && !newest.contains_key(&run) {
-                    return Ok(named(newest));
+                    return Ok(flatten(newest));
                 }
                 let version = (first + u64::from(count)).saturating_sub(1);
                 newest.insert(run, (version, Hash(*hash)));
@@ -91,10 +91,10 @@ async fn heads(
             break;
         }
     }
-    Ok(named(newest))
+    Ok(flatten(newest))
 }
 
-fn named<K>(newest: BTreeMap<K, (u64, Hash)>) -> Vec<(K, u64, Hash)> {
+fn flatten<K>(newest: BTreeMap<K, (u64, Hash)>) -> Vec<(K, u64, Hash)> {
     newest.into_iter().map(|(key, (number, hash))| (key, number, hash)).collect()
 }
 
@@ -108,7 +108,8 @@ async fn writers(
                ORDER BY place LIMIT $2";
     let mut newest: BTreeMap<NodeId, (u64, Hash)> = BTreeMap::new();
     for _ in 0..SEAL_ROWS_MAX / SEAL_ROWS_AT_ONCE {
-        let values: [super::session::Value<'_>; 2] = [&int(upto.entries), &most(SEAL_ROWS_AT_ONCE)];
+        let values: [super::session::Value<'_>; 2] =
+            [&int(upto.entries), &sql_limit(SEAL_ROWS_AT_ONCE)];
         let rows = session.query(sql, &values).await?;
         for row in &rows {
             let (writer, seq, hash) = (get::<Id>(row, 1)?.node(), number(row, 2)?, hash(row, 3)?);
@@ -122,5 +123,5 @@ async fn writers(
             break;
         }
     }
-    Ok(named(newest))
+    Ok(flatten(newest))
 }

@@ -1,9 +1,9 @@
-//! A PostgreSQL of one's own, for tests and measurements.
+//! A private PostgreSQL server for tests and benchmarks.
 //!
-//! It has its own data directory and its own socket, runs as an unprivileged
-//! user, and writes to the disk as a real one does. A guard process starts it and
-//! ends it, however this process ends. It can have a replica that commits wait
-//! for, and a proxy before it that fails as a network does.
+//! It has its own data directory and socket, runs as an unprivileged user, and writes
+//! to disk like a real one. A guard process starts and stops it, however this process
+//! ends. It can have a synchronous replica, and a proxy in front of it that fails like
+//! a network.
 
 mod guard;
 mod install;
@@ -24,32 +24,32 @@ const START_MS_MAX: u64 = 60_000;
 
 /// A running server.
 pub struct Server {
-    // Declared first: the guard ends the server before anything else goes.
+    // Declared first: the guard stops the server before the rest is dropped.
     guard: Guard,
     bin: PathBuf,
     dir: PathBuf,
     /// The port, which also names the socket.
     port: u16,
-    /// Those it was started with, without its port.
+    /// Its settings, without the port.
     settings: Vec<String>,
     schemas: AtomicU32,
 }
 
 impl Server {
-    /// Makes a data directory and starts a server on it, with settings of its own:
-    /// `name=value`. It has a socket alone unless `listen_addresses` says more; then
-    /// its port is one that is free.
+    /// Creates a data directory and starts a server with some settings, each
+    /// `name=value`. It has only a socket unless `listen_addresses` is set; then it
+    /// also gets a free port.
     pub fn start(settings: &[&str]) -> Result<Server, String> {
         Server::start_with(settings, &[])
     }
 
-    /// The same, on a port of the loopback device too.
+    /// The same, listening on a loopback port too.
     pub fn start_listening(settings: &[&str]) -> Result<Server, String> {
         Server::start(&[&["listen_addresses=127.0.0.1"], settings].concat())
     }
 
-    /// The same as `start`, with files: their names and what is in them. A setting
-    /// finds one as `../name`.
+    /// The same as `start`, with additional files, given by name and content. Settings
+    /// refer to them as `../name`.
     pub fn start_with(settings: &[&str], files: &[(&str, &str)]) -> Result<Server, String> {
         let (bin, dir) = (programs()?, directory()?);
         let mut initdb = command(bin.join("initdb"));
@@ -62,7 +62,7 @@ impl Server {
         Server::on(dir, settings.into_iter().map(str::to_owned).collect())
     }
 
-    /// Starts a server on a directory that has its data.
+    /// Starts a server on an existing data directory.
     fn on(dir: PathBuf, settings: Vec<String>) -> Result<Server, String> {
         let bin = programs()?;
         let given = |name: &str| settings.iter().rev().find_map(|one| one.strip_prefix(name));
@@ -79,7 +79,7 @@ impl Server {
         Ok(server)
     }
 
-    /// The URL of a new and empty schema.
+    /// The URL of a new, empty schema.
     pub fn schema(&self) -> String {
         let name = format!("store_{}", self.schemas.fetch_add(1, Ordering::Relaxed));
         self.psql(&format!("CREATE SCHEMA {name}"));
@@ -91,21 +91,21 @@ impl Server {
         format!("postgres:///postgres?user=sluice&port={}&host={}", self.port, self.dir.display())
     }
 
-    /// The URL of a database behind ports of the loopback device: of servers that
-    /// listen, or of proxies before them. The first that can be written is meant.
+    /// The URL of a database on several loopback ports: of listening servers, or of
+    /// proxies in front of them. Clients use the first server that accepts writes.
     pub fn url_at(ports: &[u16]) -> String {
         let hosts: Vec<String> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
         let hosts = hosts.join(",");
         format!("postgres://sluice@{hosts}/postgres?target_session_attrs=read-write")
     }
 
-    /// The port, which the socket is named by. Only a server that listens has it on
-    /// the loopback device.
+    /// The port that names the socket. Only a listening server also has it on the
+    /// loopback device.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Performs statements from outside, and answers what comes back, unadorned.
+    /// Runs statements with `psql` and returns the plain output.
     pub fn psql(&self, sql: &str) -> String {
         let mut psql = command(self.bin.join("psql"));
         psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "sluice", "-h"]);
@@ -113,8 +113,8 @@ impl Server {
         run(psql.current_dir("/")).unwrap_or_else(|why| panic!("{sql}: {why}"))
     }
 
-    /// Performs statements in one of its databases, however long they are, and answers
-    /// what comes back. An error is what the database says.
+    /// Runs a script in one of the databases and returns the output, or the database's
+    /// error.
     pub fn script(&self, database: &str, sql: &str) -> Result<String, String> {
         let mut psql = command(self.bin.join("psql"));
         psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "sluice", "-h"]);
@@ -122,17 +122,17 @@ impl Server {
         install::feed(psql.current_dir("/"), sql)
     }
 
-    /// What it has written to its log since it was first started.
+    /// The server's log since its first start.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.dir.join("log")).unwrap_or_default()
     }
 
-    /// Kills the server with -9.
+    /// Kills the server with SIGKILL.
     pub fn kill(&mut self) {
         self.guard.order("kill");
     }
 
-    /// Starts it again after it was killed.
+    /// Starts the server again after `kill`.
     pub fn restart(&mut self) -> Result<(), String> {
         self.guard.order("start");
         self.await_ready()
@@ -152,8 +152,8 @@ impl Server {
     }
 }
 
-/// One that nobody has at the moment. The system hands them out in turn, so the
-/// next to ask gets another.
+/// A port that is free now. The operating system assigns ports in turn, so the next
+/// caller gets a different one.
 fn free_port() -> std::io::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }

@@ -1,7 +1,7 @@
-//! Slots of schedules.
+//! Schedule slots.
 
 use super::PostgresStore;
-use super::column::{Id, Text, get, int, most, number, some_text, text};
+use super::column::{Id, Text, get, int, number, some_text, sql_limit, text};
 use super::fault::Fault;
 use super::session::{Session, Value};
 use crate::authentic::{self, Keys};
@@ -18,27 +18,26 @@ impl Slots for PostgresStore {
         limit: usize,
     ) -> Answer<'_, Vec<Slot>> {
         let shared = Arc::clone(&self.shared);
-        self.ask(async move |session| {
+        self.read(async move |session| {
             slots(session, &shared.keys, &schedule, before_ms, limit).await
         })
     }
 
     fn mark(&self, marks: Vec<Mark>) -> Answer<'_, Vec<bool>> {
-        let noted = self.transact(async move |session, desk| {
-            let mut noted = Vec::with_capacity(marks.len());
+        let stored = self.transact(async move |session, pool| {
+            let mut stored = Vec::with_capacity(marks.len());
             for mark in &marks {
-                noted.push(note(session, &desk.shared.keys, mark).await?);
+                stored.push(store_slot(session, &pool.shared.keys, mark).await?);
             }
-            Ok(noted)
+            Ok(stored)
         });
         Box::pin(async move {
             self.shared.keys.for_writing()?;
-            noted.await
+            stored.await
         })
     }
 }
 
-/// What is read of a slot.
 const COLUMNS: &str = "SELECT at, count, fate, why, run, noted_at, mac FROM slot";
 
 async fn slots(
@@ -50,11 +49,12 @@ async fn slots(
 ) -> Result<Vec<Slot>, Fault> {
     let sql = format!("{COLUMNS} WHERE schedule = $1 AND at < $2 ORDER BY at DESC LIMIT $3");
     let before = before_ms.map_or(i64::MAX, int);
-    let rows = session.query(&sql, &[&Text(schedule), &before, &most(crate::page(limit))]).await?;
+    let rows =
+        session.query(&sql, &[&Text(schedule), &before, &sql_limit(crate::page(limit))]).await?;
     rows.iter().map(|row| read(keys, schedule, row)).collect()
 }
 
-/// One that is not authentic would decide what is started: nothing is, then.
+/// Fails if the slot is not authentic, because slots decide which runs are started.
 fn read(keys: &Keys, schedule: &str, row: &tokio_postgres::Row) -> Result<Slot, Fault> {
     let slot = Slot {
         schedule: schedule.to_owned(),
@@ -66,15 +66,15 @@ fn read(keys: &Keys, schedule: &str, row: &tokio_postgres::Row) -> Result<Slot, 
         at_ms: number(row, 5)?,
     };
     if !keys.is_slot(&slot, get(row, 6)?) {
-        return Err(Fault::Corrupt(authentic::foreign_slot(schedule, slot.slot_ms)));
+        return Err(Fault::Corrupt(authentic::slot_not_authentic(schedule, slot.slot_ms)));
     }
     Ok(slot)
 }
 
-/// One that nobody has noted is added, one with the right fate is changed.
-async fn note(session: &Session, keys: &Keys, mark: &Mark) -> Result<bool, Fault> {
+/// Inserts a new slot, or updates one whose stored outcome is in `mark.from`.
+async fn store_slot(session: &Session, keys: &Keys, mark: &Mark) -> Result<bool, Fault> {
     let slot = &mark.slot;
-    let (schedule, fate) = (Text(&slot.schedule), Text(&slot.fate));
+    let (schedule, outcome) = (Text(&slot.schedule), Text(&slot.fate));
     let why = slot.why.as_deref().map(Text);
     let run = slot.run.map(Id::from);
     let (at, count, noted_at) = (int(slot.slot_ms), int(slot.count), int(slot.at_ms));
@@ -83,24 +83,25 @@ async fn note(session: &Session, keys: &Keys, mark: &Mark) -> Result<bool, Fault
     if !mark.from.is_empty() {
         let sql = format!("{COLUMNS} WHERE schedule = $1 AND at = $2 FOR UPDATE");
         let rows = session.query(&sql, &[&schedule, &at]).await?;
-        let known = rows.first().map(|row| read(keys, &slot.schedule, row)).transpose()?;
-        if !known.is_some_and(|known| mark.from.contains(&known.fate)) {
+        let stored = rows.first().map(|row| read(keys, &slot.schedule, row)).transpose()?;
+        if !stored.is_some_and(|stored| mark.from.contains(&stored.fate)) {
             return Ok(false);
         }
         let sql = "UPDATE slot SET count = $3, fate = $4, why = $5, run = $6, noted_at = $7,
                        mac = $8
                    WHERE schedule = $1 AND at = $2";
-        let values: [Value<'_>; 8] = [&schedule, &at, &count, &fate, &why, &run, &noted_at, &mac];
+        let values: [Value<'_>; 8] =
+            [&schedule, &at, &count, &outcome, &why, &run, &noted_at, &mac];
         return Ok(session.execute(sql, &values).await? > 0);
     }
     let sql = "INSERT INTO slot (schedule, at, count, fate, why, run, noted_at, mac)
                VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING";
-    let values: [Value<'_>; 8] = [&schedule, &at, &count, &fate, &why, &run, &noted_at, &mac];
+    let values: [Value<'_>; 8] = [&schedule, &at, &count, &outcome, &why, &run, &noted_at, &mac];
     let added = session.execute(sql, &values).await?;
     if added > 0 {
         let sql = "DELETE FROM slot WHERE schedule = $1 AND at <=
                    (SELECT at FROM slot WHERE schedule = $1 ORDER BY at DESC LIMIT 1 OFFSET $2)";
-        session.execute(sql, &[&schedule, &most(SLOTS_KEPT)]).await?;
+        session.execute(sql, &[&schedule, &sql_limit(SLOTS_KEPT)]).await?;
     }
     Ok(added > 0)
 }

@@ -1,8 +1,8 @@
-//! Everything in the database at one moment, for a verification.
+//! Reads everything in the database at one moment, for a verification.
 //!
-//! INVARIANT: one transaction lasts from the first row to the last and sees what was
-//! committed before it. It only reads, on a connection of its own, and ends with that
-//! connection, whatever fails.
+//! INVARIANT: one read-only transaction lasts from the first row to the last and sees
+//! what was committed before it. It has its own connection and ends with it, whatever
+//! fails.
 
 use super::PostgresStore;
 use super::column::{Id, get, number};
@@ -12,7 +12,7 @@ use super::target::{keys, read};
 use crate::authentic::Keys;
 use crate::inspect::{NO_RUN, ORDER, Skip, SnapshotRow, damaged, is_numbered, stored, unreadable};
 use crate::limits::{INSPECT_IDLE_MS, INSPECT_ROWS_AT_ONCE};
-use crate::transfer::table::{Cell, Row, Table};
+use crate::transfer::table::{Cell, Cells, Table};
 use futures_util::StreamExt as _;
 use sluice_core::port::inspect::{Each, FrameAt, Inspect, Stored};
 use sluice_core::port::store::Answer;
@@ -20,9 +20,9 @@ use std::pin::pin;
 
 impl Inspect for PostgresStore {
     fn inspect(&self, each: Each) -> Answer<'_, ()> {
-        self.hand(async move |desk| {
-            let session = desk.connect().await.map_err(Fault::rolled_back)?;
-            let mut inspector = Inspector { session: &session, keys: &desk.shared.keys, each };
+        self.run_task(async move |pool| {
+            let session = pool.connect().await.map_err(Fault::rolled_back)?;
+            let mut inspector = Inspector { session: &session, keys: &pool.shared.keys, each };
             inspector.inspect().await.map_err(Fault::rolled_back)
         })
     }
@@ -37,7 +37,8 @@ struct Inspector<'a> {
 
 impl Inspector<'_> {
     async fn inspect(&mut self) -> Result<(), Fault> {
-        // It holds no row, so it may stand still for longer than one that writes.
+        // It holds no locks, so it may be idle for longer than a transaction that
+        // writes.
         let begin = format!(
             "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
              SET LOCAL idle_in_transaction_session_timeout = {INSPECT_IDLE_MS};
@@ -51,7 +52,7 @@ impl Inspector<'_> {
         self.session.script("COMMIT").await
     }
 
-    /// Reads a table, around the parts of it that cannot be read.
+    /// Reads a table, skipping the parts that cannot be read.
     async fn table(&mut self, table: Table) -> Result<(), Fault> {
         let mut last = None;
         loop {
@@ -59,25 +60,25 @@ impl Inspector<'_> {
                 Err(Fault::Corrupt(why) | Fault::Statement(why)) => why,
                 read => return read,
             };
-            self.go_back().await?;
+            self.rollback_to_savepoint().await?;
             self.unreadable(table, last.as_deref(), &why);
-            match self.beyond(table, last.as_deref()).await? {
+            match self.skip_damage(table, last.as_deref()).await? {
                 Some(next) => last = Some(next),
                 None => return Ok(()),
             }
         }
     }
 
-    /// Reads the rows after a key as they come, and keeps the key of the last one. A row
-    /// that makes no sense is reported and passed; an error of the database ends it.
-    async fn rows(&mut self, table: Table, last: &mut Option<Row>) -> Result<(), Fault> {
+    /// Streams the rows after a key, and keeps the key of the last one. Reports and
+    /// skips an invalid row; stops at an error of the database.
+    async fn rows(&mut self, table: Table, last: &mut Option<Cells>) -> Result<(), Fault> {
         let sql = select(table, last.is_some());
         let rows = self.session.stream(&sql, &values(table, last.as_deref())).await?;
         let mut rows = pin!(rows);
         let mut read = 0usize;
         loop {
             let next = async { rows.next().await.transpose().map_err(Fault::from) };
-            let Some(row) = self.session.in_time(next).await? else { return Ok(()) };
+            let Some(row) = self.session.with_timeout(next).await? else { return Ok(()) };
             let found = match table {
                 Table::Frame => self.frame(&row),
                 Table::Snapshot => self.snapshot(&row),
@@ -96,26 +97,27 @@ impl Inspector<'_> {
         }
     }
 
-    /// There is one row of last places. A frame has something next to it, or no value.
+    /// Checks that there is exactly one row of positions, and that stream deltas are
+    /// NULL rather than empty.
     async fn position(&mut self) -> Result<(), Fault> {
         let sql = "SELECT one::bigint FROM position";
         let rows = self.session.query(sql, &[]).await?;
         let found = rows.iter().map(|row| get::<i64>(row, 0)).collect::<Result<Vec<_>, _>>()?;
         if found != [1] {
-            let detail = format!("there are the rows {found:?}, and should be row 1 alone");
+            let detail = format!("found the rows {found:?} instead of only row 1");
             (self.each)(damaged(Table::Position.target(), None, detail));
         }
         let sql = "SELECT place FROM frame WHERE length(beside) = 0";
         for row in &self.session.query(sql, &[]).await? {
             let key = [Cell::Int(get(row, 0)?)];
-            let detail = "what is stored next to it is empty".to_owned();
+            let detail = "its stream deltas are empty instead of NULL".to_owned();
             (self.each)(damaged(Table::Frame.target(), Some(&key), detail));
         }
         Ok(())
     }
 
-    /// Leaves a statement that failed, and stays at the same moment.
-    async fn go_back(&self) -> Result<(), Fault> {
+    /// Leaves the failed statement, without changing the snapshot of the transaction.
+    async fn rollback_to_savepoint(&self) -> Result<(), Fault> {
         self.session.script("ROLLBACK TO SAVEPOINT whole").await
     }
 
@@ -123,9 +125,13 @@ impl Inspector<'_> {
         (self.each)(damaged(table.target(), last, unreadable(why)));
     }
 
-    /// The key after which a table can be read again; none where that is not tried, or
-    /// does not help.
-    async fn beyond(&self, table: Table, last: Option<&[Cell]>) -> Result<Option<Row>, Fault> {
+    /// The key after which a table can be read again; `None` if skipping is not
+    /// possible or does not help.
+    async fn skip_damage(
+        &self,
+        table: Table,
+        last: Option<&[Cell]>,
+    ) -> Result<Option<Cells>, Fault> {
         if !is_numbered(table) {
             return Ok(None);
         }
@@ -133,20 +139,20 @@ impl Inspector<'_> {
         let mut skip = Skip::after(last);
         while let Some(key) = skip.next() {
             match self.session.query(&sql, &[&key]).await {
-                Ok(_) => skip.learn(key, true),
+                Ok(_) => skip.record(key, true),
                 Err(Fault::Corrupt(_) | Fault::Statement(_)) => {
-                    self.go_back().await?;
-                    skip.learn(key, false);
+                    self.rollback_to_savepoint().await?;
+                    skip.record(key, false);
                 }
                 Err(fault) => return Err(fault),
             }
         }
-        Ok(skip.found())
+        Ok(skip.resume_key())
     }
 
-    /// A row that has the columns of its table, and then perhaps its run's id. Answers
-    /// its key.
-    fn row(&mut self, table: Table, row: &tokio_postgres::Row) -> Result<Row, Fault> {
+    /// Reads a row with the columns of its table, optionally followed by the id of its
+    /// run. Returns its key.
+    fn row(&mut self, table: Table, row: &tokio_postgres::Row) -> Result<Cells, Fault> {
         let cells = read(table, row)?;
         let found = stored(self.keys, table, &cells);
         found.map_err(corrupt)?.into_iter().for_each(&mut self.each);
@@ -157,8 +163,8 @@ impl Inspector<'_> {
         Ok(key)
     }
 
-    /// A frame: its place, its run, its first event, its count; its run's id.
-    fn frame(&mut self, row: &tokio_postgres::Row) -> Result<Row, Fault> {
+    /// Reads a frame: position, run, first event, count; id of its run.
+    fn frame(&mut self, row: &tokio_postgres::Row) -> Result<Cells, Fault> {
         let place: i64 = get(row, 0)?;
         let key = vec![Cell::Int(place)];
         (self.each)(Stored::Frame(FrameAt {
@@ -171,9 +177,9 @@ impl Inspector<'_> {
         Ok(key)
     }
 
-    /// A snapshot: its run, its version, its body, its MAC; its run's id; the frame that
-    /// it ends with.
-    fn snapshot(&mut self, row: &tokio_postgres::Row) -> Result<Row, Fault> {
+    /// Reads a snapshot: run, version, body, MAC; id of its run; the frame it ends
+    /// with.
+    fn snapshot(&mut self, row: &tokio_postgres::Row) -> Result<Cells, Fault> {
         let run = get::<Id>(row, 0)?.run();
         let key = vec![Cell::Id(run.0)];
         let frame = match get::<Option<i64>>(row, 5)? {
@@ -191,7 +197,7 @@ impl Inspector<'_> {
         Ok(key)
     }
 
-    /// Reports a row whose run has none. The run's id is in a column behind its own.
+    /// Reports a row without its run, whose id is in column `at`.
     fn orphan(
         &mut self,
         table: Table,
@@ -210,23 +216,23 @@ fn corrupt(why: &str) -> Fault {
     Fault::Corrupt(why.to_owned())
 }
 
-/// Whether a row is read together with its run's.
+/// Whether the rows of a table are read together with their runs.
 fn has_run(table: Table) -> bool {
-    matches!(table, Table::Letter | Table::Memo)
+    matches!(table, Table::Message | Table::RememberedOutput)
 }
 
-/// The key that rows come after, as it is sent.
+/// The parameters for rows after a key.
 fn values(
     table: Table,
     after: Option<&[Cell]>,
 ) -> Vec<Box<dyn tokio_postgres::types::ToSql + Sync + '_>> {
     let mut values = keys(table, after, 0);
-    // The last one is the number of rows of a page.
+    // The last parameter is the page size.
     values.pop();
     values
 }
 
-/// How a table is read: all of it, or what comes after a key. Bodies of frames are not.
+/// Selects all rows of a table, or those after a key, without the bodies of frames.
 fn select(table: Table, has_after: bool) -> String {
     let name = table.target();
     let columns = |columns: &mut dyn Iterator<Item = &'static str>| {
@@ -247,19 +253,19 @@ fn select(table: Table, has_after: bool) -> String {
             }
         }
     };
-    let mut wanted = Vec::new();
+    let mut conditions = Vec::new();
     if table == Table::Counter {
-        wanted.push("span = 0".to_owned());
+        conditions.push("span = 0".to_owned());
     }
     if has_after {
         let marks = (1..=table.key().len()).map(|at| format!("${at}")).collect::<Vec<_>>();
-        wanted.push(format!("({key}) > ({})", marks.join(", ")));
+        conditions.push(format!("({key}) > ({})", marks.join(", ")));
     }
-    let wanted = match &wanted[..] {
+    let conditions = match &conditions[..] {
         [] => String::new(),
-        wanted => format!(" WHERE {}", wanted.join(" AND ")),
+        conditions => format!(" WHERE {}", conditions.join(" AND ")),
     };
-    format!("SELECT {what}{wanted} ORDER BY {key}")
+    format!("SELECT {what}{conditions} ORDER BY {key}")
 }
 
 const FRAMES: &str = "frame.place, frame.run, frame.first, frame.count, run.id

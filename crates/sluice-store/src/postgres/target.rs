@@ -1,20 +1,19 @@
-//! A schema that a store is carried into.
+//! The schema that a transfer writes to.
 //!
-//! Rows come in the order of their keys, so the greatest key there is says how far
-//! it has come. A row of the table `transfer` says what is under way, from where.
+//! Rows arrive in key order, so the greatest key shows the progress. A row of the table
+//! `transfer` records the source and the current table.
 //!
-//! INVARIANT: a batch and its progress are one transaction, which writes nothing
-//! unless this is the newest that was begun. What a process that was killed has
-//! still on its way is left out.
+//! INVARIANT: a batch and its progress are written in one transaction, and only by the
+//! newest attempt. Batches still in flight from a killed process are rejected.
 
-use super::column::{Id, Text, get, most, some_text};
+use super::column::{Id, Text, get, some_text, sql_limit};
 use super::fault::Fault;
 use super::migrate::{self, OpenError, Unfinished};
 use super::outside;
 use super::session::{Pipeline, Session, step};
 use crate::limits::TRANSFER_PAGE_ROWS;
 use crate::transfer::TransferError;
-use crate::transfer::table::{Cell, Kind, Row, Table};
+use crate::transfer::table::{Cell, Cells, ColumnType, Table};
 use futures_util::StreamExt as _;
 use sluice_core::port::store::Hash;
 use std::future::Future;
@@ -32,30 +31,30 @@ const PROGRESS: &str = "UPDATE transfer SET at = $2, copied = $3 WHERE one = 1 A
     RETURNING one";
 const END: &str = "UPDATE transfer SET ended = true WHERE one = 1 AND turn = $1 RETURNING one";
 
-/// A connection to the schema, and what is needed to wait for its answers.
+/// A connection to the schema, with a runtime to wait for its responses.
 pub(crate) struct Target {
     runtime: Runtime,
     local: LocalSet,
     session: Session,
 }
 
-/// How far a transfer has come.
+/// Progress of a transfer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct State {
-    /// The digest of what it is from.
+pub(crate) struct TransferState {
+    /// Digest of the source.
     pub(crate) source: Vec<u8>,
-    /// How often it was begun.
+    /// Number of attempts.
     pub(crate) turn: i64,
-    /// The table under way.
+    /// The table being copied.
     pub(crate) at: String,
-    /// How many rows of that are there.
+    /// Rows of that table already copied.
     pub(crate) copied: i64,
-    /// Whether everything is there.
+    /// Whether the transfer is complete.
     pub(crate) has_ended: bool,
 }
 
 impl Target {
-    /// Connects, and brings the schema up to date.
+    /// Connects, and migrates the schema.
     pub(crate) fn open(url: &str, schema: Option<&str>) -> Result<Target, OpenError> {
         let address = outside::config(url, schema)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -74,18 +73,18 @@ impl Target {
         answer.map_err(|fault| TransferError::Write(fault.why().to_owned()))
     }
 
-    /// Begins a transfer, or goes on with the one that is there.
-    pub(crate) fn begin(&self, source: Hash) -> Result<State, TransferError> {
+    /// Starts a transfer, or resumes an unfinished one.
+    pub(crate) fn begin(&self, source: Hash) -> Result<TransferState, TransferError> {
         let begun = self.wait(begin(&self.session, source))?;
         if begun.is_err() {
-            // The refusal is what is told.
+            // The refusal is the error to report.
             let _ = self.wait(self.session.script("ROLLBACK"));
         }
         begun
     }
 
-    /// The greatest key that a table has.
-    pub(crate) fn last(&self, table: Table) -> Result<Option<Row>, TransferError> {
+    /// The greatest key of a table.
+    pub(crate) fn last(&self, table: Table) -> Result<Option<Cells>, TransferError> {
         let columns: Vec<_> =
             table.key().iter().filter_map(|at| table.columns().get(*at)).collect();
         let names = columns.iter().map(|(name, _)| format!("{name} DESC")).collect::<Vec<_>>();
@@ -97,12 +96,13 @@ impl Target {
         })
     }
 
-    /// Adds rows, and says how many there are then. Answers whether it was allowed to.
+    /// Inserts rows and updates the progress. Returns false if a newer attempt has
+    /// started.
     pub(crate) fn put(
         &self,
         turn: i64,
         table: Table,
-        rows: &[Row],
+        rows: &[Cells],
         copied: i64,
     ) -> Result<bool, TransferError> {
         let sql = insert(table);
@@ -119,35 +119,34 @@ impl Target {
         self.wait(async { Ok(!self.session.run(&pipeline).await?[progress].is_empty()) })
     }
 
-    /// Says that everything is there. Answers whether it was allowed to.
+    /// Marks the transfer as complete. Returns false if a newer attempt has started.
     pub(crate) fn end(&self, turn: i64) -> Result<bool, TransferError> {
         self.wait(async { Ok(!self.session.query(END, &[&turn]).await?.is_empty()) })
     }
 
-    /// The rows of a table, in the order of its key.
-    pub(crate) fn rows(&self, table: Table) -> Rows<'_> {
-        Rows { target: self, table, page: None, in_page: 0, last: None, is_over: false }
+    /// The rows of a table, in key order.
+    pub(crate) fn rows(&self, table: Table) -> TargetRows<'_> {
+        TargetRows { target: self, table, page: None, in_page: 0, last: None, is_over: false }
     }
 }
 
-/// Rows as they come, a page at a time and no page whole in memory.
-pub(crate) struct Rows<'a> {
+/// Streams rows page by page, without holding a whole page in memory.
+pub(crate) struct TargetRows<'a> {
     target: &'a Target,
     table: Table,
     page: Option<Pin<Box<RowStream>>>,
     in_page: usize,
-    last: Option<Row>,
+    last: Option<Cells>,
     is_over: bool,
 }
 
-impl Rows<'_> {
-    /// The next row.
-    pub(crate) fn next(&mut self) -> Result<Option<Row>, TransferError> {
+impl TargetRows<'_> {
+    pub(crate) fn next(&mut self) -> Result<Option<Cells>, TransferError> {
         let target = self.target;
         target.wait(self.advance())
     }
 
-    async fn advance(&mut self) -> Result<Option<Row>, Fault> {
+    async fn advance(&mut self) -> Result<Option<Cells>, Fault> {
         while !self.is_over {
             let page = match &mut self.page {
                 Some(page) => page,
@@ -160,7 +159,7 @@ impl Rows<'_> {
                 }
             };
             let next = async { page.next().await.transpose().map_err(Fault::from) };
-            let next = self.target.session.in_time(next);
+            let next = self.target.session.with_timeout(next);
             match next.await? {
                 Some(row) => {
                     let row = read(self.table, &row)?;
@@ -178,9 +177,12 @@ impl Rows<'_> {
     }
 }
 
-async fn begin(session: &Session, source: Hash) -> Result<Result<State, TransferError>, Fault> {
+async fn begin(
+    session: &Session,
+    source: Hash,
+) -> Result<Result<TransferState, TransferError>, Fault> {
     session.script("BEGIN").await?;
-    // Whoever opens the schema looks at the same row first.
+    // Opening a store locks the same row first.
     session.query("SELECT number FROM migration WHERE number = 0 FOR UPDATE", &[]).await?;
     let rows = session.query(STATE, &[]).await?;
     let Some(row) = rows.first() else {
@@ -190,9 +192,9 @@ async fn begin(session: &Session, source: Hash) -> Result<Result<State, Transfer
         session.execute(BEGIN, &[&source.0.to_vec()]).await?;
         session.script("COMMIT").await?;
         let (at, source) = (String::new(), source.0.to_vec());
-        return Ok(Ok(State { source, turn: 1, at, copied: 0, has_ended: false }));
+        return Ok(Ok(TransferState { source, turn: 1, at, copied: 0, has_ended: false }));
     };
-    let mut state = State {
+    let mut state = TransferState {
         source: get(row, 0)?,
         turn: get(row, 1)?,
         at: get(row, 2)?,
@@ -208,7 +210,7 @@ async fn begin(session: &Session, source: Hash) -> Result<Result<State, Transfer
     Ok(Ok(state))
 }
 
-/// A table that something is in.
+/// The name of a table that is not empty.
 async fn filled(session: &Session) -> Result<Option<&'static str>, Fault> {
     let tables = Table::ALL.iter().filter(|table| **table != Table::Position);
     for name in tables.map(|table| table.target()).chain(["node", "agreed"]) {
@@ -226,7 +228,7 @@ fn names(table: Table) -> String {
     table.columns().iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
 }
 
-/// The rows that are written, from arrays, unless another was begun since.
+/// Inserts rows from arrays, unless a newer attempt has started.
 fn insert(table: Table) -> String {
     let arrays =
         (2..).zip(table.columns()).map(|(at, (_, kind))| format!("${at}::{}[]", sort(*kind)));
@@ -235,7 +237,7 @@ fn insert(table: Table) -> String {
         let columns = table.columns().iter().map(|(name, _)| format!("{prefix}{name}"));
         columns.collect::<Vec<_>>().join(", ")
     };
-    // The schema is made with a row of positions, all of them zero.
+    // A new schema already has a row of positions, all zero.
     let instead = match table {
         Table::Position => {
             "ON CONFLICT (one) DO UPDATE SET frames = excluded.frames, entries = excluded.entries,
@@ -253,23 +255,22 @@ fn insert(table: Table) -> String {
     )
 }
 
-/// The rows that are read.
 fn select(table: Table, after: Option<&[Cell]>) -> String {
-    let mut wanted = Vec::new();
+    let mut conditions = Vec::new();
     match table {
-        Table::Counter => wanted.push("span = 0".to_owned()),
-        Table::Window => wanted.push("span > 0".to_owned()),
+        Table::Counter => conditions.push("span = 0".to_owned()),
+        Table::Window => conditions.push("span > 0".to_owned()),
         _ => {}
     }
     if after.is_some() {
         let marks = (1..=table.key().len()).map(|at| format!("${at}")).collect::<Vec<_>>();
-        wanted.push(format!("({}) > ({})", key(table), marks.join(", ")));
+        conditions.push(format!("({}) > ({})", key(table), marks.join(", ")));
     }
-    let wanted = match &wanted[..] {
+    let conditions = match &conditions[..] {
         [] => String::new(),
-        wanted => format!(" WHERE {}", wanted.join(" AND ")),
+        conditions => format!(" WHERE {}", conditions.join(" AND ")),
     };
-    format!("SELECT {} FROM {}{wanted}", names(table), table.target())
+    format!("SELECT {} FROM {}{conditions}", names(table), table.target())
 }
 
 pub(super) fn page(table: Table, after: Option<&[Cell]>) -> String {
@@ -282,7 +283,7 @@ pub(super) fn key(table: Table) -> String {
     columns.map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
 }
 
-/// What a page is asked with: the key it begins after, and how many rows it may have.
+/// The parameters for a page: the key it begins after, and its size.
 pub(super) fn keys<'a>(
     table: Table,
     after: Option<&'a [Cell]>,
@@ -290,46 +291,47 @@ pub(super) fn keys<'a>(
 ) -> Vec<Box<dyn ToSql + Sync + 'a>> {
     let kinds = table.key().iter().filter_map(|at| table.columns().get(*at));
     let cells = after.unwrap_or_default().iter();
-    let mut values: Vec<_> = kinds.zip(cells).map(|((_, kind), cell)| one(*kind, cell)).collect();
-    values.push(Box::new(most(limit)));
+    let mut values: Vec<_> =
+        kinds.zip(cells).map(|((_, kind), cell)| parameter(*kind, cell)).collect();
+    values.push(Box::new(sql_limit(limit)));
     values
 }
 
-pub(super) fn sort(kind: Kind) -> &'static str {
+pub(super) fn sort(kind: ColumnType) -> &'static str {
     match kind {
-        Kind::Id => "uuid",
-        Kind::Int => "bigint",
-        Kind::Small => "integer",
-        Kind::Flag => "boolean",
-        Kind::Bytes => "bytea",
-        Kind::Text | Kind::Plain => "text",
+        ColumnType::Id => "uuid",
+        ColumnType::Int => "bigint",
+        ColumnType::Small => "integer",
+        ColumnType::Flag => "boolean",
+        ColumnType::Bytes => "bytea",
+        ColumnType::Text | ColumnType::Plain => "text",
     }
 }
 
-fn one(kind: Kind, cell: &Cell) -> Box<dyn ToSql + Sync + '_> {
+fn parameter(kind: ColumnType, cell: &Cell) -> Box<dyn ToSql + Sync + '_> {
     match kind {
-        Kind::Id => Box::new(id(cell)),
-        Kind::Int => Box::new(number(cell)),
-        Kind::Small => Box::new(small(cell)),
-        Kind::Flag => Box::new(flag(cell)),
-        Kind::Bytes => Box::new(bytes(cell)),
-        Kind::Text => Box::new(text(cell).map(Text)),
-        Kind::Plain => Box::new(text(cell)),
+        ColumnType::Id => Box::new(id(cell)),
+        ColumnType::Int => Box::new(number(cell)),
+        ColumnType::Small => Box::new(small(cell)),
+        ColumnType::Flag => Box::new(flag(cell)),
+        ColumnType::Bytes => Box::new(bytes(cell)),
+        ColumnType::Text => Box::new(text(cell).map(Text)),
+        ColumnType::Plain => Box::new(text(cell)),
     }
 }
 
 pub(super) fn array<'a>(
-    kind: Kind,
+    kind: ColumnType,
     cells: impl Iterator<Item = &'a Cell>,
 ) -> Box<dyn ToSql + Sync + 'a> {
     match kind {
-        Kind::Id => Box::new(cells.map(id).collect::<Vec<_>>()),
-        Kind::Int => Box::new(cells.map(number).collect::<Vec<_>>()),
-        Kind::Small => Box::new(cells.map(small).collect::<Vec<_>>()),
-        Kind::Flag => Box::new(cells.map(flag).collect::<Vec<_>>()),
-        Kind::Bytes => Box::new(cells.map(bytes).collect::<Vec<_>>()),
-        Kind::Text => Box::new(cells.map(|cell| text(cell).map(Text)).collect::<Vec<_>>()),
-        Kind::Plain => Box::new(cells.map(text).collect::<Vec<_>>()),
+        ColumnType::Id => Box::new(cells.map(id).collect::<Vec<_>>()),
+        ColumnType::Int => Box::new(cells.map(number).collect::<Vec<_>>()),
+        ColumnType::Small => Box::new(cells.map(small).collect::<Vec<_>>()),
+        ColumnType::Flag => Box::new(cells.map(flag).collect::<Vec<_>>()),
+        ColumnType::Bytes => Box::new(cells.map(bytes).collect::<Vec<_>>()),
+        ColumnType::Text => Box::new(cells.map(|cell| text(cell).map(Text)).collect::<Vec<_>>()),
+        ColumnType::Plain => Box::new(cells.map(text).collect::<Vec<_>>()),
     }
 }
 
@@ -341,7 +343,7 @@ fn number(cell: &Cell) -> Option<i64> {
     if let Cell::Int(number) = cell { Some(*number) } else { None }
 }
 
-/// One that is too large becomes nothing, which a comparison finds.
+/// A number that is too large becomes NULL, which the comparison detects.
 fn small(cell: &Cell) -> Option<i32> {
     number(cell).and_then(|number| i32::try_from(number).ok())
 }
@@ -358,19 +360,21 @@ fn text(cell: &Cell) -> Option<&str> {
     if let Cell::Text(text) = cell { Some(text) } else { None }
 }
 
-pub(super) fn read(table: Table, row: &tokio_postgres::Row) -> Result<Row, Fault> {
+pub(super) fn read(table: Table, row: &tokio_postgres::Row) -> Result<Cells, Fault> {
     let columns = table.columns().iter().enumerate();
     columns.map(|(at, (_, kind))| Ok(cell(row, at, *kind)?.unwrap_or(Cell::None))).collect()
 }
 
-fn cell(row: &tokio_postgres::Row, at: usize, kind: Kind) -> Result<Option<Cell>, Fault> {
+fn cell(row: &tokio_postgres::Row, at: usize, kind: ColumnType) -> Result<Option<Cell>, Fault> {
     Ok(match kind {
-        Kind::Id => get::<Option<Id>>(row, at)?.map(|id| Cell::Id(id.0)),
-        Kind::Int => get::<Option<i64>>(row, at)?.map(Cell::Int),
-        Kind::Small => get::<Option<i32>>(row, at)?.map(|number| Cell::Int(i64::from(number))),
-        Kind::Flag => get::<Option<bool>>(row, at)?.map(Cell::Flag),
-        Kind::Bytes => get::<Option<Vec<u8>>>(row, at)?.map(Cell::Bytes),
-        Kind::Text => some_text(row, at)?.map(Cell::Text),
-        Kind::Plain => get::<Option<String>>(row, at)?.map(Cell::Text),
+        ColumnType::Id => get::<Option<Id>>(row, at)?.map(|id| Cell::Id(id.0)),
+        ColumnType::Int => get::<Option<i64>>(row, at)?.map(Cell::Int),
+        ColumnType::Small => {
+            get::<Option<i32>>(row, at)?.map(|number| Cell::Int(i64::from(number)))
+        }
+        ColumnType::Flag => get::<Option<bool>>(row, at)?.map(Cell::Flag),
+        ColumnType::Bytes => get::<Option<Vec<u8>>>(row, at)?.map(Cell::Bytes),
+        ColumnType::Text => some_text(row, at)?.map(Cell::Text),
+        ColumnType::Plain => get::<Option<String>>(row, at)?.map(Cell::Text),
     })
 }

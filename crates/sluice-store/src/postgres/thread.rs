@@ -1,10 +1,10 @@
-//! The thread that speaks with the database, and the way to it.
+//! The thread that talks to the database, and its task queue.
 
-use super::address::Address;
-use super::desk::Desk;
+use super::address::DatabaseAddress;
 use super::migrate::{OpenError, Unfinished, migrate};
+use super::pool::ConnectionPool;
 use super::session::Session;
-use super::writer::Turns;
+use super::writer::WriterTask;
 use super::{Shared, adopt, notice};
 use crate::limits::READS_WAITING_MAX;
 use futures_util::future::LocalBoxFuture;
@@ -17,17 +17,17 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::LocalSet;
 
-/// Something to be done on the thread.
-type Task = Box<dyn FnOnce(Rc<Desk>) -> LocalBoxFuture<'static, ()> + Send>;
+/// A task for the thread.
+type Task = Box<dyn FnOnce(Rc<ConnectionPool>) -> LocalBoxFuture<'static, ()> + Send>;
 
-/// The thread. Ends when its writer has nothing more to come.
+/// The thread. It ends when the writer's queue is closed.
 pub(super) struct Thread {
     tasks: mpsc::UnboundedSender<Task>,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// A name that no other store of this moment has.
+/// A name that is unique among all running stores.
 pub(super) fn name() -> String {
     static STORES: AtomicU64 = AtomicU64::new(0);
     let store = STORES.fetch_add(1, Ordering::Relaxed);
@@ -36,10 +36,10 @@ pub(super) fn name() -> String {
 }
 
 impl Thread {
-    /// Starts it, and waits until the database is up to date.
+    /// Starts the thread, and waits until the database is migrated.
     pub(super) fn start(
-        address: Arc<Address>,
-        turns: Turns,
+        address: Arc<DatabaseAddress>,
+        turns: WriterTask,
         shared: Arc<Shared>,
         unfinished: Unfinished,
     ) -> Result<Thread, OpenError> {
@@ -56,10 +56,10 @@ impl Thread {
                     return;
                 }
                 let _ = ready.send(Ok(()));
-                let desk = Rc::new(Desk::new(Arc::clone(&address), Arc::clone(&shared)));
+                let pool = Rc::new(ConnectionPool::new(Arc::clone(&address), Arc::clone(&shared)));
                 tokio::task::spawn_local(notice::exchange(address, shared));
-                tokio::task::spawn_local(perform(queue, Rc::clone(&desk)));
-                turns.serve(desk).await;
+                tokio::task::spawn_local(perform(queue, Rc::clone(&pool)));
+                turns.serve(pool).await;
             });
         };
         let thread = std::thread::Builder::new().name("store-postgres".to_owned());
@@ -70,24 +70,24 @@ impl Thread {
             let _ = thread.join();
             return Err(error);
         }
-        let places = Arc::new(Semaphore::new(READS_WAITING_MAX));
-        Ok(Thread { tasks, places, thread: Some(thread) })
+        let permits = Arc::new(Semaphore::new(READS_WAITING_MAX));
+        Ok(Thread { tasks, permits, thread: Some(thread) })
     }
 
-    /// Hands something over, and waits for its answer. What is handed over is done,
-    /// whether or not the answer is awaited.
-    pub(super) async fn hand<T: Send + 'static>(
+    /// Runs a task on the thread and waits for its result. A queued task runs even if
+    /// the caller stops waiting.
+    pub(super) async fn run<T: Send + 'static>(
         &self,
-        work: impl AsyncFnOnce(Rc<Desk>) -> Result<T, StoreError> + Send + 'static,
+        work: impl AsyncFnOnce(Rc<ConnectionPool>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let stopped = || StoreError::Unavailable("the store has stopped".to_owned());
-        let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| stopped())?;
+        let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|_| stopped())?;
         let (answer, answered) = oneshot::channel();
-        let task: Task = Box::new(move |desk| {
+        let task: Task = Box::new(move |pool| {
             Box::pin(async move {
-                let _place = place;
-                // A caller that has gone wants no answer.
-                let _ = answer.send(work(desk).await);
+                let _permit = permit;
+                // The caller may have dropped the receiver.
+                let _ = answer.send(work(pool).await);
             })
         });
         self.tasks.send(task).map_err(|_| stopped())?;
@@ -97,26 +97,26 @@ impl Thread {
 }
 
 async fn prepare(
-    address: &Address,
+    address: &DatabaseAddress,
     unfinished: Unfinished,
     shared: &Shared,
 ) -> Result<(), OpenError> {
     let session = Session::connect(address, None).await?;
     migrate(&session, address.schema(), unfinished).await?;
-    shared.keys.found(adopt::find(&session).await?);
+    shared.keys.set_found_mark(adopt::find(&session).await?);
     Ok(())
 }
 
-async fn perform(mut queue: mpsc::UnboundedReceiver<Task>, desk: Rc<Desk>) {
+async fn perform(mut queue: mpsc::UnboundedReceiver<Task>, pool: Rc<ConnectionPool>) {
     while let Some(task) = queue.recv().await {
-        tokio::task::spawn_local(task(Rc::clone(&desk)));
+        tokio::task::spawn_local(task(Rc::clone(&pool)));
     }
 }
 
 impl Drop for Thread {
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
-            // A panic has been reported where it happened.
+            // The panic has already been reported.
             let _ = thread.join();
         }
     }

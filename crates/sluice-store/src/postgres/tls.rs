@@ -1,15 +1,14 @@
-//! How far a server is trusted: what `sslmode` and `sslrootcert` ask for.
+//! TLS settings: the meaning of `sslmode` and `sslrootcert`.
 //!
-//! The words mean what they mean to PostgreSQL's own library. `prefer`, which
-//! holds where nothing is said, encrypts where the server can, and `require`
-//! always; neither looks at who the server is, unless `require` is given a root
-//! certificate. `verify-ca` asks for a chain up to that root, and `verify-full` for
-//! the server's name as well. Without a root, `verify-full` takes those of the
-//! system. `verify-ca` must name one: anyone can have a certificate of a public
-//! authority.
+//! The values mean the same as in libpq. `prefer`, the default, encrypts if the server
+//! supports it, and `require` always. Neither verifies the server, unless `require`
+//! comes with a root certificate. `verify-ca` requires a chain up to that root, and
+//! `verify-full` also the server's name. Without a root, `verify-full` uses the
+//! system's. `verify-ca` must name one, because anyone can get a certificate of a
+//! public authority.
 //!
-//! INVARIANT: what asks for encryption never goes on without it, and what asks for
-//! a verified server speaks with no other.
+//! INVARIANT: a connection that requires encryption is never made without it, and one
+//! that requires a verified server is made to no other.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::verify_server_cert_signed_by_trust_anchor;
@@ -22,28 +21,26 @@ use std::sync::Arc;
 use tokio_postgres::config::SslMode;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// The root certificates of the system, as PostgreSQL's own library names them.
+/// The root certificates of the system, as libpq names them.
 const SYSTEM: &str = "system";
 
-/// What a URL says of TLS.
+/// The TLS parameters of a URL.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Wish {
-    /// The word of `sslmode`.
+pub(super) struct TlsSettings {
     pub(super) mode: Option<String>,
-    /// The file of `sslrootcert`.
     pub(super) root: Option<String>,
 }
 
-/// Which servers are the right ones.
+/// How a server is verified.
 enum Trust {
     Anyone,
     Chain(RootCertStore),
     ChainAndName(RootCertStore),
 }
 
-impl Wish {
-    /// The way to make connections so, and whether they must be encrypted.
-    pub(super) fn grant(&self) -> Result<(SslMode, MakeRustlsConnect), String> {
+impl TlsSettings {
+    /// The SSL mode and the connector for these settings.
+    pub(super) fn connector(&self) -> Result<(SslMode, MakeRustlsConnect), String> {
         let (mode, trust) = match (self.mode.as_deref().unwrap_or("prefer"), &self.root) {
             ("disable", None) => (SslMode::Disable, Trust::Anyone),
             ("prefer", None) => (SslMode::Prefer, Trust::Anyone),
@@ -83,7 +80,7 @@ fn client(trust: Trust) -> Result<ClientConfig, String> {
         Trust::Chain(roots) => Some(roots),
         Trust::Anyone => None,
     };
-    let verifier = Arc::new(Nameless { provider, roots });
+    let verifier = Arc::new(AnyNameVerifier { provider, roots });
     Ok(client.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
 }
 
@@ -94,7 +91,7 @@ fn read_roots(file: &str) -> Result<RootCertStore, String> {
         roots.add(root.map_err(|error| failed(&error))?).map_err(|error| failed(&error))?;
     }
     if roots.is_empty() {
-        return Err(failed(&"no certificate in it"));
+        return Err(failed(&"contains no certificate"));
     }
     Ok(roots)
 }
@@ -102,24 +99,24 @@ fn read_roots(file: &str) -> Result<RootCertStore, String> {
 fn system_roots() -> Result<RootCertStore, String> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
-    // Systems carry roots that nothing of ours can read. One of them is no reason to stop.
+    // Some systems have roots that this library cannot parse; they are skipped.
     roots.add_parsable_certificates(found.certs);
     if roots.is_empty() {
-        return Err("the system has no root certificates: name one by sslrootcert".to_owned());
+        return Err("the system has no root certificates: set sslrootcert".to_owned());
     }
     Ok(roots)
 }
 
-/// Takes a server by any name. Its signatures are looked at all the same: it holds
-/// the key of the certificate that it shows.
+/// Accepts a server with any name. Verifies its signatures, so the server must hold the
+/// key of its certificate.
 #[derive(Debug)]
-struct Nameless {
+struct AnyNameVerifier {
     provider: Arc<CryptoProvider>,
-    /// None where anyone is taken.
+    /// `None` accepts any certificate.
     roots: Option<RootCertStore>,
 }
 
-impl ServerCertVerifier for Nameless {
+impl ServerCertVerifier for AnyNameVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,

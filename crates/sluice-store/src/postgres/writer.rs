@@ -1,32 +1,31 @@
-//! Appends, letters and entries: many of them in one transaction.
+//! The writer: many appends, messages and entries in one transaction.
 //!
-//! One task takes everything that waits and performs it in two round trips. The
-//! first locks the rows that matter, in an order that is the same for every node,
-//! and reads them. What passes is decided in memory, one after the other, as if
-//! each were alone. The second writes all of it in statements over arrays, and
-//! commits. While that goes to the disk the next writes gather.
+//! One task takes everything in its queue and performs it in two round trips. The first
+//! locks and reads the rows involved, in the same order on every node. Then the task
+//! decides each write in memory, one after the other, as if each were alone. The second
+//! round trip writes all of them with statements over arrays, and commits. New writes
+//! queue up meanwhile.
 //!
-//! INVARIANT: rows are locked in the order runs, keys, the counter of the
-//! registry, counters, chains, blobs, the position; each kind by its key. Two
-//! nodes never wait for each other in a circle.
+//! INVARIANT: rows are locked in the order runs, keys, the registry's counter,
+//! counters, chains, blobs, the position; each kind sorted by key. So two nodes never
+//! deadlock.
 //!
-//! INVARIANT: a write is answered with success only after the commit that holds
-//! it; a refused write leaves nothing in the transaction it shares.
+//! INVARIANT: a write is answered with success only after its commit; a refused write
+//! leaves nothing in the transaction it shares.
 
 mod batch;
 mod decide;
 mod write;
 
-use super::column::Named;
-use super::desk::Desk;
+use super::column::CounterText;
 use super::fault::Fault;
+use super::pool::ConnectionPool;
 use super::session::Session;
 use crate::authentic::AppendMacs;
 use crate::limits::{
-    AGAIN_MAX, BATCH_BYTES_MAX, BATCH_WRITES_MAX, REMEMBERED_MAX, WRITE_BYTES_MAX,
-    WRITES_WAITING_MAX,
+    BATCH_BYTES_MAX, BATCH_WRITES_MAX, CACHED_MAX, RETRIES_MAX, WRITE_BYTES_MAX, WRITES_WAITING_MAX,
 };
-use batch::Locked;
+use batch::LockedRows;
 use sluice_core::evidence::mac::Mac;
 use sluice_core::port::ledger::Entry;
 use sluice_core::port::store::{Append, Appended, Hold, Letter, NodeId, Posted, StoreError};
@@ -35,108 +34,107 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-/// The way to the writer.
-pub(super) struct Writer {
+/// The sending side of the writer's queue.
+pub(super) struct WriterQueue {
     jobs: mpsc::UnboundedSender<Job>,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
-/// Something to write.
 pub(super) enum Write {
     Append(Arc<Append>, AppendMacs),
     Post(Letter, Option<Mac>),
     Record(NodeId, Vec<Entry>),
 }
 
-/// What became of it.
+/// The result of a write.
 #[derive(Debug, Clone)]
-pub(super) enum Outcome {
+pub(super) enum WriteOutcome {
     Appended(Appended),
     Posted(Posted),
     Recorded,
 }
 
-/// A write with the way back.
+/// A write with its reply channel.
 pub(super) struct Job {
     write: Write,
     bytes: usize,
-    answer: oneshot::Sender<Result<Outcome, StoreError>>,
+    answer: oneshot::Sender<Result<WriteOutcome, StoreError>>,
 }
 
-impl Writer {
-    /// A writer and what it will take its jobs from.
-    pub(super) fn new() -> (Writer, Turns) {
+impl WriterQueue {
+    /// The queue's sending side, and the task that will serve it.
+    pub(super) fn new() -> (WriterQueue, WriterTask) {
         let (jobs, queue) = mpsc::unbounded_channel();
-        let places = Arc::new(Semaphore::new(WRITES_WAITING_MAX));
-        let turns = Turns {
+        let permits = Arc::new(Semaphore::new(WRITES_WAITING_MAX));
+        let turns = WriterTask {
             queue,
-            places: Arc::clone(&places),
+            permits: Arc::clone(&permits),
             session: None,
             counters: HashSet::new(),
             chains: HashSet::new(),
         };
-        (Writer { jobs, places }, turns)
+        (WriterQueue { jobs, permits }, turns)
     }
 
-    /// Performs a write. Waits for a place in the queue first. Once it is in the
-    /// queue it is performed, whether or not the answer is awaited.
-    pub(super) async fn write(&self, write: Write) -> Result<Outcome, StoreError> {
+    /// Performs a write, after waiting for capacity in the queue. A queued write is
+    /// performed even if the caller stops waiting.
+    pub(super) async fn write(&self, write: Write) -> Result<WriteOutcome, StoreError> {
         let stopped = || StoreError::Unavailable("the store has stopped".to_owned());
         let bytes = bytes(&write);
         if bytes > WRITE_BYTES_MAX {
-            let why = format!("{bytes} bytes at once are more than {WRITE_BYTES_MAX}");
+            let why = format!("{bytes} bytes in one write exceed the limit of {WRITE_BYTES_MAX}");
             return Err(StoreError::Unavailable(why));
         }
-        // The task gives the place back when it takes the write.
-        self.places.acquire().await.map_err(|_| stopped())?.forget();
+        // The task returns the permit when it takes the write.
+        self.permits.acquire().await.map_err(|_| stopped())?.forget();
         let (answer, answered) = oneshot::channel();
         self.jobs.send(Job { write, bytes, answer }).map_err(|_| stopped())?;
         let gone = |_| StoreError::Unknown("the writer stopped before it answered".to_owned());
         answered.await.map_err(gone)?
     }
 
-    /// Writes that the task has not taken yet.
+    /// Writes in the queue.
     pub(super) fn waiting(&self) -> usize {
-        WRITES_WAITING_MAX.saturating_sub(self.places.available_permits())
+        WRITES_WAITING_MAX.saturating_sub(self.permits.available_permits())
     }
 }
 
-/// Whether an append lets its run go.
+/// Whether an append releases ownership of its run.
 fn is_released(append: &Append) -> bool {
     append.head.as_ref().is_some_and(|head| head.hold == Hold::Release)
 }
 
-/// How much there is to write, for the bounds of a transaction.
+/// Size of a write in bytes, for the limits of a transaction.
 fn bytes(write: &Write) -> usize {
     match write {
         Write::Append(append, _) => crate::append_bytes(append),
-        Write::Post(letter, _) => letter.body.len(),
+        Write::Post(message, _) => message.body.len(),
         Write::Record(_, entries) => crate::entries_bytes(entries),
     }
 }
 
 /// The state of the task.
-pub(super) struct Turns {
+pub(super) struct WriterTask {
     queue: mpsc::UnboundedReceiver<Job>,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     session: Option<Session>,
-    /// Counters that have a row. A row never goes.
+    /// Counters that have a row. Rows of counters are never deleted.
     counters: HashSet<(String, i64)>,
     /// Writers of entries that have a row.
     chains: HashSet<NodeId>,
 }
 
-/// Why a batch was not written.
+/// The point at which a batch failed.
 enum Failed {
     /// Nothing was written.
     Before(Fault),
-    /// It depends.
+    /// The writes may be durable or not, depending on the error.
     Commit(Fault),
 }
 
-impl Turns {
-    /// Works until the store is dropped.
-    pub(super) async fn serve(mut self, desk: Rc<Desk>) {
+impl WriterTask {
+    /// Runs until the store is dropped.
+    pub(super) async fn serve(mut self, pool: Rc<ConnectionPool>) {
         while let Some(job) = self.queue.recv().await {
             let mut held = job.bytes;
             let mut batch = vec![job];
@@ -145,21 +143,21 @@ impl Turns {
                 held += job.bytes;
                 batch.push(job);
             }
-            self.places.add_permits(batch.len());
-            self.perform(&desk, batch).await;
+            self.permits.add_permits(batch.len());
+            self.perform(&pool, batch).await;
         }
     }
 
-    /// Performs a batch. Where one of it is at fault, each by itself, so that the
-    /// others do not suffer for it.
-    async fn perform(&mut self, desk: &Desk, batch: Vec<Job>) {
-        match self.attempts(desk, &batch).await {
+    /// Performs a batch. If one write is at fault, performs each alone, so that the
+    /// other writes are not affected.
+    async fn perform(&mut self, pool: &ConnectionPool, batch: Vec<Job>) {
+        match self.attempts(pool, &batch).await {
             Err(Failed::Before(fault) | Failed::Commit(fault))
-                if !fault.hits_everyone() && batch.len() > 1 =>
+                if !fault.affects_all() && batch.len() > 1 =>
             {
                 for job in batch {
                     let one = [job];
-                    let outcome = self.attempts(desk, &one).await;
+                    let outcome = self.attempts(pool, &one).await;
                     answer(one, outcome);
                 }
             }
@@ -167,13 +165,17 @@ impl Turns {
         }
     }
 
-    /// Tries a batch again as long as other transactions are in the way.
-    async fn attempts(&mut self, desk: &Desk, batch: &[Job]) -> Result<Vec<Outcome>, Failed> {
-        let mut outcome = self.attempt(desk, batch).await;
-        for _ in 0..AGAIN_MAX {
+    /// Performs a batch, and retries it after a conflict.
+    async fn attempts(
+        &mut self,
+        pool: &ConnectionPool,
+        batch: &[Job],
+    ) -> Result<Vec<WriteOutcome>, Failed> {
+        let mut outcome = self.attempt(pool, batch).await;
+        for _ in 0..RETRIES_MAX {
             match outcome {
-                Err(Failed::Before(Fault::Again(_)) | Failed::Commit(Fault::Again(_))) => {
-                    outcome = self.attempt(desk, batch).await;
+                Err(Failed::Before(Fault::Conflict(_)) | Failed::Commit(Fault::Conflict(_))) => {
+                    outcome = self.attempt(pool, batch).await;
                 }
                 _ => break,
             }
@@ -181,22 +183,28 @@ impl Turns {
         outcome
     }
 
-    async fn attempt(&mut self, desk: &Desk, batch: &[Job]) -> Result<Vec<Outcome>, Failed> {
+    async fn attempt(
+        &mut self,
+        pool: &ConnectionPool,
+        batch: &[Job],
+    ) -> Result<Vec<WriteOutcome>, Failed> {
         let session = match self.session.take().filter(|session| !session.is_closed()) {
             Some(session) => session,
-            None => desk.connect().await.map_err(Failed::Before)?,
+            None => pool.connect().await.map_err(Failed::Before)?,
         };
-        let outcome = self.transact(desk, &session, batch).await;
+        let outcome = self.transact(pool, &session, batch).await;
         if outcome.is_ok() {
             self.session = Some(session);
             return outcome;
         }
-        // What was remembered may be what was wrong.
+        // The cache may have caused the failure.
         self.counters.clear();
         self.chains.clear();
-        let is_gone =
-            matches!(outcome, Err(Failed::Before(Fault::Gone(_)) | Failed::Commit(Fault::Gone(_))));
-        // One whose transaction cannot be left is left itself.
+        let is_gone = matches!(
+            outcome,
+            Err(Failed::Before(Fault::Disconnected(_)) | Failed::Commit(Fault::Disconnected(_)))
+        );
+        // If the rollback fails too, the connection is dropped.
         if !is_gone && session.query("ROLLBACK", &[]).await.is_ok() {
             self.session = Some(session);
         }
@@ -205,39 +213,49 @@ impl Turns {
 
     async fn transact(
         &mut self,
-        desk: &Desk,
+        pool: &ConnectionPool,
         session: &Session,
         batch: &[Job],
-    ) -> Result<Vec<Outcome>, Failed> {
-        let mut wanted = Locked::of(batch.iter().map(|job| &job.write));
-        self.make_rows(session, &wanted).await.map_err(Failed::Before)?;
-        let now_ms = wanted.lock(session, &desk.shared).await.map_err(Failed::Before)?;
+    ) -> Result<Vec<WriteOutcome>, Failed> {
+        let mut locked = LockedRows::collect(batch.iter().map(|job| &job.write));
+        self.insert_missing_rows(session, &locked).await.map_err(Failed::Before)?;
+        let now_ms = locked.lock(session, &pool.shared).await.map_err(Failed::Before)?;
         let writes = batch.iter().map(|job| &job.write);
-        let decided = decide::decide(wanted, writes, now_ms, &desk.shared.keys);
+        let decided = decide::decide(locked, writes, now_ms, &pool.shared.keys);
         let outcomes = decided.write(session).await.map_err(Failed::Commit)?;
-        let done = |outcome: &&Outcome| matches!(outcome, Outcome::Appended(Appended::Done { .. }));
+        let done = |outcome: &&WriteOutcome| {
+            matches!(outcome, WriteOutcome::Appended(Appended::Done { .. }))
+        };
         let appends = outcomes.iter().filter(done).count();
-        desk.shared.counted(batch.len(), appends);
+        pool.shared.record_commit(batch.len(), appends);
         Ok(outcomes)
     }
 
-    /// Makes the rows that are to be locked. By itself: nobody minds a counter of zero.
-    async fn make_rows(&mut self, session: &Session, wanted: &Locked<'_>) -> Result<(), Fault> {
-        let is_new = |slot: &&&super::count::Slot<'_>| {
-            !self.counters.contains(&(slot.name.whole(), slot.span))
+    /// Inserts the missing rows, so that they can be locked. Not part of the
+    /// transaction, because a counter of zero is harmless.
+    async fn insert_missing_rows(
+        &mut self,
+        session: &Session,
+        rows: &LockedRows<'_>,
+    ) -> Result<(), Fault> {
+        let is_new = |counter: &&&super::count::BatchCounter<'_>| {
+            !self.counters.contains(&(counter.name.whole(), counter.span))
         };
-        let slots = wanted.counters.sorted();
-        let (names, spans): (Vec<Named<'_>>, Vec<i64>) =
-            slots.iter().filter(is_new).map(|slot| (Named(slot.name), slot.span)).unzip();
+        let counters = rows.counters.sorted();
+        let (names, spans): (Vec<CounterText<'_>>, Vec<i64>) = counters
+            .iter()
+            .filter(is_new)
+            .map(|counter| (CounterText(counter.name), counter.span))
+            .unzip();
         if !names.is_empty() {
             session.execute(batch::NEW_COUNTERS, &[&names, &spans]).await?;
-            if self.counters.len() + names.len() > REMEMBERED_MAX {
+            if self.counters.len() + names.len() > CACHED_MAX {
                 self.counters.clear();
             }
             self.counters.extend(names.into_iter().map(|one| one.0.whole()).zip(spans));
         }
         let chains: Vec<NodeId> =
-            wanted.chains.keys().filter(|writer| !self.chains.contains(*writer)).copied().collect();
+            rows.chains.keys().filter(|writer| !self.chains.contains(*writer)).copied().collect();
         if !chains.is_empty() {
             super::entry::make_chains(session, &chains).await?;
             self.chains.extend(chains);
@@ -246,8 +264,8 @@ impl Turns {
     }
 }
 
-fn answer(batch: impl IntoIterator<Item = Job>, outcome: Result<Vec<Outcome>, Failed>) {
-    // A caller that has gone wants no answer.
+fn answer(batch: impl IntoIterator<Item = Job>, outcome: Result<Vec<WriteOutcome>, Failed>) {
+    // A caller may have dropped the receiver.
     match outcome {
         Ok(outcomes) => {
             for (job, outcome) in batch.into_iter().zip(outcomes) {

@@ -5,11 +5,11 @@
 
 use super::SqliteStore;
 use super::fault::Fault;
-use super::source::{cells, page};
+use super::source::{cells, select_page};
 use super::writer::Work;
-use crate::authentic::{Condition, Keyed, Mark, TABLES, adopted};
+use crate::authentic::{FoundMark, Keyed, Mark, TABLES, row_mac};
 use crate::limits::{ADOPT_BYTES_MAX, ADOPT_ROWS_MAX};
-use crate::transfer::table::{Cell, Row, Table};
+use crate::transfer::table::{Cell, Cells, Table};
 use rusqlite::{Connection, params, params_from_iter};
 use sluice_core::evidence::mac::{Doubts, MacKey};
 use sluice_core::port::store::Answer;
@@ -40,7 +40,7 @@ impl Keyed for SqliteStore {
                 }
             }
             let mark = given.0.mark();
-            self.writer.write(0, move |work| put(work, &mark.0)).await?;
+            self.writer.write(0, move |work| write_mark(work, &mark.0)).await?;
             self.unlock(given.0.clone());
             Ok(())
         })
@@ -53,21 +53,21 @@ impl Keyed for SqliteStore {
 
 /// Reads the mark of the store. A process that adopts a key at the same time writes the
 /// mark before any other row, so rows are checked before the mark.
-pub(super) fn find(connection: &Connection) -> Result<Condition, rusqlite::Error> {
-    let mut unmarked = Condition::Empty;
+pub(super) fn find(connection: &Connection) -> Result<FoundMark, rusqlite::Error> {
+    let mut unmarked = FoundMark::Empty;
     for table in TABLES {
         if connection.prepare(&format!("SELECT 1 FROM {}", table.target()))?.exists([])? {
-            unmarked = Condition::Unmarked;
+            unmarked = FoundMark::Unmarked;
             break;
         }
     }
     let mut marks = connection.prepare("SELECT one, mark FROM authentic LIMIT 2")?;
     let marks = marks.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(Condition::of(marks.collect::<Result<_, _>>()?, unmarked))
+    Ok(FoundMark::from_rows(marks.collect::<Result<_, _>>()?, unmarked))
 }
 
 /// Marks the store. Deletes all snapshots: they are made again from authentic journals.
-fn put(work: &mut Work<'_>, mark: &[u8]) -> Result<(), Fault> {
+fn write_mark(work: &mut Work<'_>, mark: &[u8]) -> Result<(), Fault> {
     work.connection.execute("DELETE FROM snapshot", [])?;
     work.connection.execute("INSERT OR REPLACE INTO authentic VALUES (1, ?1)", params![mark])?;
     Ok(())
@@ -79,9 +79,9 @@ fn batch(
     work: &mut Work<'_>,
     (key, doubts): &(MacKey, Doubts),
     table: Table,
-    after: Option<&Row>,
-) -> Result<Option<Row>, Fault> {
-    let sql = page(table, after.map(Vec::as_slice), ADOPT_ROWS_MAX);
+    after: Option<&Cells>,
+) -> Result<Option<Cells>, Fault> {
+    let sql = select_page(table, after.map(Vec::as_slice), ADOPT_ROWS_MAX);
     let mut statement = work.connection.prepare(&sql)?;
     let mut rows = statement.query(params_from_iter(after.into_iter().flatten()))?;
     let (mut last, mut bytes, mut found) = (None, 0, Vec::new());
@@ -93,7 +93,7 @@ fn batch(
         last = Some(table.key_of(&row));
         // The MAC is the last column of each of these tables.
         let has = row.last();
-        if let Some(mac) = adopted(key, doubts, table, &row).map(Cell::Bytes)
+        if let Some(mac) = row_mac(key, doubts, table, &row).map(Cell::Bytes)
             && has != Some(&mac)
         {
             found.push((table.key_of(&row), mac));
@@ -112,13 +112,13 @@ fn update(table: Table) -> &'static str {
     match table {
         Table::Frame => "UPDATE frame SET mac = ?1 WHERE seq = ?2",
         Table::Entry => "UPDATE entry SET mac = ?1 WHERE place = ?2",
-        Table::Letter => {
+        Table::Message => {
             "UPDATE letter SET mac = ?1
              WHERE run = (SELECT num FROM run WHERE id = ?2) AND key = ?3"
         }
         Table::Key => "UPDATE key SET mac = ?1 WHERE key = ?2",
         Table::Slot => "UPDATE slot SET mac = ?1 WHERE schedule = ?2 AND at = ?3",
-        Table::Memo => "UPDATE memo SET mac = ?1 WHERE agent = ?2 AND place = ?3",
+        Table::RememberedOutput => "UPDATE memo SET mac = ?1 WHERE agent = ?2 AND place = ?3",
         _ => "UPDATE registry SET mac = ?1 WHERE kind = ?2 AND name = ?3 AND epoch = ?4",
     }
 }

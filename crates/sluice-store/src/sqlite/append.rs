@@ -1,11 +1,11 @@
 //! Appends.
 
+use super::cache::CachedRun;
 use super::column::{int, node_bytes, run_bytes, run_id, uint};
 use super::fault::Fault;
-use super::fresh::Written;
-use super::memory::Known;
+use super::recent_heads::WrittenFrame;
 use super::writer::Work;
-use super::{entry, letter, lineage, memo};
+use super::{entry, lineage, mailbox, remembered_output};
 use crate::authentic::AppendMacs;
 use crate::limits::FRAMES_PER_MARK;
 use rusqlite::params;
@@ -21,7 +21,7 @@ pub(super) fn append(
     append: &Append,
     macs: &AppendMacs,
 ) -> Result<Appended, Fault> {
-    let known = work.memory.find(work.connection, append.run)?;
+    let known = work.cache.find(work.connection, append.run)?;
     let refusal = match &append.create {
         Some(create) => refuse_create(work, append, create, known)?,
         None => refuse_append(append, known),
@@ -29,7 +29,7 @@ pub(super) fn append(
     if let Some(refusal) = refusal {
         return Ok(refusal);
     }
-    let counters = &mut work.memory.counters;
+    let counters = &mut work.cache.counters;
     let counts = match counters.guard(work.connection, &append.guards, work.now_ms)? {
         Ok(counts) => counts,
         Err(refused) => return Ok(refused),
@@ -50,7 +50,7 @@ fn refuse_create(
     work: &Work<'_>,
     append: &Append,
     create: &Create,
-    known: Option<Known>,
+    known: Option<CachedRun>,
 ) -> Result<Option<Appended>, Fault> {
     let fingerprint = create.key.as_ref().map(|key| key.fingerprint.0);
     if known.is_some() {
@@ -60,7 +60,7 @@ fn refuse_create(
         return Ok(Some(Appended::Exists { run: append.run, same: fingerprint == stored }));
     }
     if let Some(key) = &create.key
-        && let Some((run, same)) = used(work, key)?
+        && let Some((run, same)) = run_of_key(work, key)?
     {
         return Ok(Some(Appended::Exists { run, same }));
     }
@@ -71,7 +71,7 @@ fn refuse_create(
 }
 
 /// The run of an unexpired idempotency key, and whether it has the same fingerprint.
-fn used(work: &Work<'_>, key: &Key) -> Result<Option<(RunId, bool)>, Fault> {
+fn run_of_key(work: &Work<'_>, key: &Key) -> Result<Option<(RunId, bool)>, Fault> {
     let sql = "SELECT run, fingerprint, expires_at, mac FROM key
                WHERE key = ?1 AND expires_at > ?2";
     let mut statement = work.connection.prepare_cached(sql)?;
@@ -94,7 +94,7 @@ fn used(work: &Work<'_>, key: &Key) -> Result<Option<(RunId, bool)>, Fault> {
     Ok(find(former)?.filter(|(_, same)| *same))
 }
 
-fn refuse_append(append: &Append, known: Option<Known>) -> Option<Appended> {
+fn refuse_append(append: &Append, known: Option<CachedRun>) -> Option<Appended> {
     let known = known.filter(|known| known.is_owned(append.node, append.epoch));
     match known {
         None => Some(Appended::NotOwner),
@@ -107,7 +107,7 @@ fn insert_run(
     append: &Append,
     create: &Create,
     macs: &AppendMacs,
-) -> Result<Known, Fault> {
+) -> Result<CachedRun, Fault> {
     if let Some(key) = &create.key {
         insert_key(work, append, key, macs.key())?;
     }
@@ -128,7 +128,7 @@ fn insert_run(
     let num = work.connection.last_insert_rowid();
     let sql = "INSERT INTO tip VALUES (?1, 0, 0, 0)";
     work.connection.prepare_cached(sql)?.execute([num])?;
-    Ok(Known { num, owner: Some(append.node), epoch: 1, version: 0, seq: 0, frames: 0 })
+    Ok(CachedRun { num, owner: Some(append.node), epoch: 1, version: 0, seq: 0, frames: 0 })
 }
 
 /// Stores the key, and deletes a few expired ones so that they do not accumulate.
@@ -150,7 +150,7 @@ fn insert_key(work: &Work<'_>, append: &Append, key: &Key, mac: &[u8]) -> Result
 fn write(
     work: &mut Work<'_>,
     append: &Append,
-    before: Known,
+    before: CachedRun,
     macs: &AppendMacs,
 ) -> Result<(), Fault> {
     for blob in &append.blobs {
@@ -168,18 +168,18 @@ fn write(
     }
     for (at, id) in append.read.iter().enumerate() {
         let sql = "UPDATE letter SET body = NULL, mac = ?3 WHERE id = ?1 AND run = ?2";
-        let values = params![int(*id), after.num, macs.read(at)];
+        let values = params![int(*id), after.num, macs.read_message(at)];
         work.connection.prepare_cached(sql)?.execute(values)?;
     }
     if let Some(head) = &append.head {
         write_head(work, &mut after, head)?;
     }
-    work.memory.remember(append.run, after);
-    for (at, letter) in append.letters.iter().enumerate() {
-        letter::post(work, letter, macs.letter(at))?;
+    work.cache.remember(append.run, after);
+    for (at, message) in append.letters.iter().enumerate() {
+        mailbox::post(work, message, macs.message(at))?;
     }
-    lineage::keep(work, append)?;
-    memo::keep(work, after.num, &append.memos, macs)?;
+    lineage::store_edges(work, append)?;
+    remembered_output::store(work, after.num, &append.memos, macs)?;
     entry::record(work, append.node, &append.entries)
 }
 
@@ -187,9 +187,9 @@ fn write(
 fn write_frame(
     work: &mut Work<'_>,
     append: &Append,
-    before: Known,
+    before: CachedRun,
     mac: &[u8],
-) -> Result<Known, Fault> {
+) -> Result<CachedRun, Fault> {
     let first = int(append.after) + 1;
     let sql = "INSERT INTO frame (run, prev, first, count, chain, mac, body)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
@@ -204,14 +204,14 @@ fn write_frame(
     let version = append.after + u64::from(append.count);
     if let Some(hash) = append.chain.last_chunk::<32>() {
         let hash = Hash(*hash);
-        work.written.push(Written { seq, run: append.run, version, hash });
+        work.written.push(WrittenFrame { seq, run: append.run, version, hash });
     }
-    let after = Known { version, seq, frames: before.frames + 1, ..before };
+    let after = CachedRun { version, seq, frames: before.frames + 1, ..before };
     // The database compares the version again, in case the cache is wrong.
     let sql = "UPDATE tip SET version = ?1, seq = ?2, frames = ?3 WHERE run = ?4 AND version = ?5";
     let values = [int(version), seq, int(after.frames), after.num, int(append.after)];
     if work.connection.prepare_cached(sql)?.execute(values)? != 1 {
-        return Err(Fault::Statement(format!("{} moved within a transaction", append.run)));
+        return Err(Fault::Statement(format!("{} changed within a transaction", append.run)));
     }
     if after.frames.is_multiple_of(FRAMES_PER_MARK) {
         let sql = "INSERT INTO mark VALUES (?1, ?2, ?3)";
@@ -220,7 +220,7 @@ fn write_frame(
     Ok(after)
 }
 
-fn write_head(work: &Work<'_>, after: &mut Known, head: &Head) -> Result<(), Fault> {
+fn write_head(work: &Work<'_>, after: &mut CachedRun, head: &Head) -> Result<(), Fault> {
     if head.hold == Hold::Release {
         after.owner = None;
     }
@@ -236,8 +236,8 @@ fn write_head(work: &Work<'_>, after: &mut Known, head: &Head) -> Result<(), Fau
     ])?;
     // A message that arrived before this release must make the run due, or it would
     // wait until another event wakes the run.
-    if after.owner.is_none() && letter::is_waiting(work, after.num)? {
-        letter::wake(work, after.num)?;
+    if after.owner.is_none() && mailbox::is_waiting(work, after.num)? {
+        mailbox::wake(work, after.num)?;
     }
     Ok(())
 }

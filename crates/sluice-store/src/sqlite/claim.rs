@@ -2,7 +2,7 @@
 
 use super::column::{int, node_bytes, node_id, run_bytes, run_id, uint};
 use super::fault::Fault;
-use super::node::Locks;
+use super::node_locks::NodeLocks;
 use super::writer::Work;
 use crate::limits::CLAIM_MAX;
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -11,7 +11,9 @@ use sluice_core::run::id::RunId;
 
 pub(super) fn renew(work: &mut Work<'_>, node: NodeId, ttl_ms: u64) -> Result<(), Fault> {
     // Locked before the lease is visible to other nodes.
-    work.locks.hold(node).map_err(|e| Fault::World(format!("the node's lock file: {e}")))?;
+    work.locks
+        .lock_node(node)
+        .map_err(|e| Fault::Environment(format!("the node's lock file: {e}")))?;
     let sql = "DELETE FROM node WHERE ends_at <= ?1";
     work.connection.prepare_cached(sql)?.execute([int(work.now_ms)])?;
     let sql = "INSERT OR REPLACE INTO node VALUES (?1, ?2)";
@@ -30,7 +32,7 @@ pub(super) fn leave(work: &mut Work<'_>, node: NodeId) -> Result<(), Fault> {
 /// Whether a node has a lease and a running process.
 pub(super) fn is_live(
     connection: &Connection,
-    locks: &Locks,
+    locks: &NodeLocks,
     node: NodeId,
     now_ms: u64,
 ) -> Result<bool, Fault> {
@@ -56,11 +58,11 @@ pub(super) fn claim(
         }
     }
     dues(work.connection, due_by_ms, limit - runs.len(), &mut runs)?;
-    runs.into_iter().map(|(run, epoch, from)| give(work, run, epoch, from, node)).collect()
+    runs.into_iter().map(|free| assign(work, &free, node)).collect()
 }
 
 pub(super) fn take(work: &mut Work<'_>, run: RunId, node: NodeId) -> Result<Taken, Fault> {
-    let Some(known) = work.memory.find(work.connection, run)? else {
+    let Some(known) = work.cache.find(work.connection, run)? else {
         return Ok(Taken::NoRun);
     };
     match known.owner {
@@ -70,11 +72,15 @@ pub(super) fn take(work: &mut Work<'_>, run: RunId, node: NodeId) -> Result<Take
         }
         Some(_) | None => {}
     }
-    Ok(Taken::Done(give(work, run, known.epoch, known.owner, node)?))
+    let free = ClaimableRun { run, epoch: known.epoch, former_owner: known.owner };
+    Ok(Taken::Done(assign(work, &free, node)?))
 }
 
-/// A run to claim: its id, current epoch and former owner.
-type Free = (RunId, u64, Option<NodeId>);
+struct ClaimableRun {
+    run: RunId,
+    epoch: u64,
+    former_owner: Option<NodeId>,
+}
 
 /// The next node that owns runs. One index lookup per node, however many runs it owns.
 fn next_owner(connection: &Connection, after: &[u8]) -> Result<Option<NodeId>, Fault> {
@@ -87,13 +93,14 @@ fn orphans(
     connection: &Connection,
     owner: NodeId,
     limit: usize,
-    runs: &mut Vec<Free>,
+    runs: &mut Vec<ClaimableRun>,
 ) -> Result<(), Fault> {
     let sql = "SELECT id, epoch FROM run WHERE owner = ?1 ORDER BY id LIMIT ?2";
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query(params![node_bytes(owner), int(limit as u64)])?;
     while let Some(row) = rows.next()? {
-        runs.push((run_id(row.get(0)?), uint(row.get(1)?), Some(owner)));
+        let (run, epoch) = (run_id(row.get(0)?), uint(row.get(1)?));
+        runs.push(ClaimableRun { run, epoch, former_owner: Some(owner) });
     }
     Ok(())
 }
@@ -102,29 +109,24 @@ fn dues(
     connection: &Connection,
     due_by_ms: u64,
     limit: usize,
-    runs: &mut Vec<Free>,
+    runs: &mut Vec<ClaimableRun>,
 ) -> Result<(), Fault> {
     let sql = "SELECT id, epoch FROM run WHERE owner IS NULL AND due_at IS NOT NULL
                AND due_at <= ?1 ORDER BY due_at, id LIMIT ?2";
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query([int(due_by_ms), int(limit as u64)])?;
     while let Some(row) = rows.next()? {
-        runs.push((run_id(row.get(0)?), uint(row.get(1)?), None));
+        let (run, epoch) = (run_id(row.get(0)?), uint(row.get(1)?));
+        runs.push(ClaimableRun { run, epoch, former_owner: None });
     }
     Ok(())
 }
 
-fn give(
-    work: &mut Work<'_>,
-    run: RunId,
-    epoch: u64,
-    from: Option<NodeId>,
-    node: NodeId,
-) -> Result<Claim, Fault> {
-    let epoch = epoch + 1;
+fn assign(work: &mut Work<'_>, free: &ClaimableRun, node: NodeId) -> Result<Claim, Fault> {
+    let (run, epoch) = (free.run, free.epoch + 1);
     let sql = "UPDATE run SET owner = ?1, epoch = ?2 WHERE id = ?3";
     let values = params![node_bytes(node), int(epoch), run_bytes(run)];
     work.connection.prepare_cached(sql)?.execute(values)?;
-    work.memory.forget_run(run);
-    Ok(Claim { run, epoch, from })
+    work.cache.forget_run(run);
+    Ok(Claim { run, epoch, from: free.former_owner })
 }

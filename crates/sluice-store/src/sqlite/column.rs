@@ -38,5 +38,5 @@ pub(super) fn node_id(bytes: [u8; 16]) -> NodeId {
 
 /// Reads what `as_str` wrote.
 pub(super) fn status(word: &str) -> Result<RunStatus, Fault> {
-    choice::find(word).ok_or_else(|| Fault::Corrupt(format!("{word:?} is no run status")))
+    choice::find(word).ok_or_else(|| Fault::Corrupt(format!("{word:?} is not a run status")))
 }

@@ -3,7 +3,7 @@
 use super::fault::describe;
 use super::migrate::migrate;
 use super::read_only::immutable_uri;
-use crate::limits::{BUSY_MS, LOG_BYTES_KEPT};
+use crate::limits::{BUSY_MS, LOG_BYTES_MAX};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::fs::{OpenOptions, Permissions};
@@ -31,7 +31,7 @@ pub enum OpenError {
     },
     /// A later version of Sluice has changed the schema.
     #[error(
-        "the database was made by a newer Sluice: its schema is {found}, this one knows {known}"
+        "the database was written by a newer Sluice: its schema is {found}, this one supports {known}"
     )]
     Newer {
         /// The schema of the file.
@@ -60,7 +60,7 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// The operating system refused to start a thread.
-    #[error("the system gives no thread to read and write the database on: {0}")]
+    #[error("cannot start a thread for the database: {0}")]
     NoThread(std::io::Error),
     /// Any other error.
     #[error("the database cannot be opened: {0}")]
@@ -81,7 +81,7 @@ impl From<rusqlite::Error> for OpenError {
 
 impl OpenError {
     /// Adds the path to the error.
-    pub(super) fn of(self, file: &Path) -> OpenError {
+    pub(super) fn with_path(self, file: &Path) -> OpenError {
         match self {
             OpenError::ReadOnly { .. } => OpenError::ReadOnly { path: file.to_owned() },
             OpenError::Damaged { .. } => OpenError::Damaged { path: file.to_owned() },
@@ -138,11 +138,11 @@ pub(super) fn writer(file: &Path) -> Result<Connection, OpenError> {
     connection.pragma_update(None, "secure_delete", true)?;
     // The writer runs checkpoints itself, when it is idle.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
-    connection.pragma_update(None, "journal_size_limit", LOG_BYTES_KEPT.to_string())?;
+    connection.pragma_update(None, "journal_size_limit", LOG_BYTES_MAX.to_string())?;
     // Negative means KiB. Pages at the ends of tables are hot; the operating system's
     // cache holds the rest.
     connection.pragma_update(None, "cache_size", -8192)?;
-    settled_plans(&connection)?;
+    stable_plans(&connection)?;
     connection.set_prepared_statement_cache_capacity(64);
     migrate(&connection)?;
     Ok(connection)
@@ -165,20 +165,20 @@ pub(super) fn immutable_reader(file: &Path) -> Result<Connection, OpenError> {
 fn set_up_reader(connection: Connection) -> Result<Connection, OpenError> {
     connection.busy_timeout(Duration::from_millis(BUSY_MS))?;
     connection.pragma_update(None, "cache_size", -1024)?;
-    settled_plans(&connection)?;
+    stable_plans(&connection)?;
     connection.set_prepared_statement_cache_capacity(32);
     Ok(connection)
 }
 
-/// Plans that do not look at what is bound. Else SQLite prepares a statement anew
-/// for every value, where a value could matter to a partial index.
-fn settled_plans(connection: &Connection) -> Result<(), OpenError> {
+/// Makes query plans independent of bound values. Otherwise SQLite prepares a statement
+/// again for each value that could matter to a partial index.
+fn stable_plans(connection: &Connection) -> Result<(), OpenError> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())
 }
 
-/// Switches to the write-ahead log. The first of two processes that open a new
-/// file wins; SQLite does not wait here by itself.
+/// Switches to the write-ahead log. If two processes open a new file at once, the first
+/// one wins and the second one retries, because SQLite does not wait for this lock.
 fn write_ahead(connection: &Connection) -> Result<(), OpenError> {
     let started = Instant::now();
     loop {
@@ -194,7 +194,9 @@ fn write_ahead(connection: &Connection) -> Result<(), OpenError> {
             mode => mode?,
         };
         if mode != "wal" {
-            return Err(OpenError::Failed("its file system allows no write-ahead log".to_owned()));
+            return Err(OpenError::Failed(
+                "its file system does not support a write-ahead log".to_owned(),
+            ));
         }
         return Ok(());
     }
@@ -204,7 +206,7 @@ fn write_ahead(connection: &Connection) -> Result<(), OpenError> {
 mod tests {
     use super::*;
 
-    /// No test can pull the plug, so what keeps a commit then is looked at.
+    /// No test can cut the power, so this checks the settings that make a commit durable.
     #[test]
     fn commits_wait_for_the_disk_and_leave_the_log_to_the_writer() {
         let dir = tempfile::tempdir().unwrap();
@@ -227,7 +229,7 @@ mod tests {
         let error = reader(&file).unwrap().execute("DELETE FROM run", []).unwrap_err();
         assert_eq!(describe(&error), "the database is read-only");
         assert!(matches!(
-            OpenError::from(error).of(&file),
+            OpenError::from(error).with_path(&file),
             OpenError::ReadOnly { path } if path == file
         ));
     }

@@ -6,7 +6,7 @@
 
 use super::column::{int, uint};
 use super::fault::Fault;
-use crate::limits::{COUNTERS_MAX, REMEMBERED_MAX};
+use crate::limits::{CACHED_MAX, COUNTERS_MAX};
 use crate::window::{Slice, Window};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use sluice_core::port::ledger::{Count, Counter};
@@ -22,7 +22,7 @@ const SHAPES: usize = 32;
 /// The cached counters.
 #[derive(Default)]
 pub(super) struct Counters {
-    slots: Vec<Slot>,
+    counters: Vec<CachedCounter>,
     /// Indices of plain counters.
     plain: HashMap<Arc<str>, usize>,
     /// Indices of counters over windows. Few counters have more than one window.
@@ -31,22 +31,22 @@ pub(super) struct Counters {
     changed: Vec<usize>,
     /// Indices of the counters of the last guard list of each length: the next append
     /// with as many guards usually names the same counters in the same order.
-    places: [Vec<usize>; SHAPES],
+    positions: [Vec<usize>; SHAPES],
     /// Changes by the current guards, oldest first.
-    undo: Vec<Before>,
+    undo: Vec<CounterBefore>,
 }
 
-struct Slot {
+struct CachedCounter {
     name: Arc<str>,
     /// The name in the form that guards have.
     parts: CounterName,
     /// Current value; for a window, the value at `at_ms`.
     count: i64,
-    window: Option<Kept>,
+    window: Option<CachedWindow>,
     is_changed: bool,
 }
 
-struct Kept {
+struct CachedWindow {
     window_ms: u64,
     window: Window,
     /// The clock is read once per transaction, so one sum serves all its guards.
@@ -54,7 +54,7 @@ struct Kept {
 }
 
 /// The value of a counter before a guard changed it.
-struct Before {
+struct CounterBefore {
     at: usize,
     count: i64,
     newest: Option<Slice>,
@@ -71,29 +71,29 @@ impl Counters {
         self.undo.clear();
         let shape = guards.len() % SHAPES;
         for (number, guard) in guards.iter().enumerate() {
-            let at = self.look(connection, (shape, number), guard)?;
-            let slot = &mut self.slots[at];
-            let Some(count) = crate::guarded(guard, slot.at(now_ms)) else {
-                self.take_back();
-                let (counter, count) = (guard.counter.whole(), self.slots[at].count);
+            let at = self.index_of(connection, (shape, number), guard)?;
+            let counter = &mut self.counters[at];
+            let Some(count) = crate::guarded(guard, counter.value_at(now_ms)) else {
+                self.undo_all();
+                let (counter, count) = (guard.counter.whole(), self.counters[at].count);
                 return Ok(Err(Appended::Refused { counter, count }));
             };
             if guard.delta != 0 {
-                let (before, newest) = (slot.count, slot.change(now_ms, guard.delta, count));
-                self.undo.push(Before { at, count: before, newest });
+                let (before, newest) = (counter.count, counter.change(now_ms, guard.delta, count));
+                self.undo.push(CounterBefore { at, count: before, newest });
             }
         }
-        for Before { at, .. } in &self.undo {
-            mark(&mut self.slots[*at], *at, &mut self.changed);
+        for CounterBefore { at, .. } in &self.undo {
+            mark(&mut self.counters[*at], *at, &mut self.changed);
         }
-        let places = self.places[shape].iter().take(guards.len());
-        Ok(Ok(places.map(|at| self.slots[*at].count).collect()))
+        let positions = self.positions[shape].iter().take(guards.len());
+        Ok(Ok(positions.map(|at| self.counters[*at].count).collect()))
     }
 
     /// A plain counter; zero if it was never changed.
     pub(super) fn count(&mut self, connection: &Connection, name: &str) -> Result<i64, Fault> {
         let at = self.find(connection, &name.into(), None)?;
-        Ok(self.slots[at].count)
+        Ok(self.counters[at].count)
     }
 
     /// Sets a plain counter.
@@ -104,8 +104,8 @@ impl Counters {
         count: i64,
     ) -> Result<(), Fault> {
         let at = self.find(connection, &name.into(), None)?;
-        self.slots[at].count = count;
-        mark(&mut self.slots[at], at, &mut self.changed);
+        self.counters[at].count = count;
+        mark(&mut self.counters[at], at, &mut self.changed);
         Ok(())
     }
 
@@ -115,19 +115,20 @@ impl Counters {
             let sql = "INSERT INTO counter VALUES (?1, ?2)
                        ON CONFLICT DO UPDATE SET count = excluded.count";
             let mut statement = connection.prepare_cached(sql)?;
-            let slots = &mut self.slots;
-            self.changed.sort_unstable_by(|one, other| slots[*one].name.cmp(&slots[*other].name));
+            let counters = &mut self.counters;
+            self.changed
+                .sort_unstable_by(|one, other| counters[*one].name.cmp(&counters[*other].name));
             for at in self.changed.drain(..) {
-                let slot = &mut slots[at];
-                slot.is_changed = false;
-                match &mut slot.window {
-                    None => _ = statement.execute(params![slot.name, slot.count])?,
-                    Some(kept) => kept.write(connection, &slot.name, now_ms)?,
+                let counter = &mut counters[at];
+                counter.is_changed = false;
+                match &mut counter.window {
+                    None => _ = statement.execute(params![counter.name, counter.count])?,
+                    Some(kept) => kept.write(connection, &counter.name, now_ms)?,
                 }
             }
         }
         // A full cache is rare. Starting over is simpler than tracking usage.
-        if self.slots.len() >= REMEMBERED_MAX {
+        if self.counters.len() >= CACHED_MAX {
             *self = Counters::default();
         }
         Ok(())
@@ -135,32 +136,32 @@ impl Counters {
 
     /// The index of a guard's counter: first the index used by the last guard list of
     /// the same length, then a lookup by name.
-    fn look(
+    fn index_of(
         &mut self,
         connection: &Connection,
         (shape, number): (usize, usize),
         guard: &Guard,
     ) -> Result<usize, Fault> {
-        let place = self.places[shape].get(number).copied();
+        let position = self.positions[shape].get(number).copied();
         let is_surely = |at: &usize| {
-            let slot = &self.slots[*at];
-            slot.window_ms() == guard.window_ms && slot.parts.is_surely(&guard.counter)
+            let counter = &self.counters[*at];
+            counter.window_ms() == guard.window_ms && counter.parts.is_surely(&guard.counter)
         };
-        if let Some(at) = place.filter(is_surely) {
+        if let Some(at) = position.filter(is_surely) {
             return Ok(at);
         }
-        let is_it = |at: &usize| self.slots[*at].is(guard.counter.name(), guard.window_ms);
-        let at = match place.filter(is_it) {
+        let is_it = |at: &usize| self.counters[*at].is_named(guard.counter.name(), guard.window_ms);
+        let at = match position.filter(is_it) {
             Some(at) => at,
             None => self.find(connection, &guard.counter, guard.window_ms)?,
         };
         if guard.counter.number().is_some() {
             // Keep the numbered name, so that the next lookup compares numbers.
-            self.slots[at].parts = guard.counter.clone();
+            self.counters[at].parts = guard.counter.clone();
         }
-        match self.places[shape].get_mut(number) {
-            Some(place) => *place = at,
-            None => self.places[shape].push(at),
+        match self.positions[shape].get_mut(number) {
+            Some(position) => *position = at,
+            None => self.positions[shape].push(at),
         }
         Ok(at)
     }
@@ -178,48 +179,49 @@ impl Counters {
                 return Ok(*at);
             }
             let count = plain(connection, &name)?;
-            let (name, at) = self.keep(parts, name, count, None);
+            let (name, at) = self.insert(parts, name, count, None);
             self.plain.insert(name, at);
             return Ok(at);
         };
-        let is_it = |at: &&usize| self.slots[**at].is(parts.name(), Some(window_ms));
+        let is_it = |at: &&usize| self.counters[**at].is_named(parts.name(), Some(window_ms));
         if let Some(at) = self.windows.get(&*name).and_then(|all| all.iter().find(is_it)) {
             return Ok(*at);
         }
         let window = window(connection, &name, window_ms)?;
-        let window = Kept { window_ms, window, at_ms: None };
-        let (name, at) = self.keep(parts, name, 0, Some(window));
+        let window = CachedWindow { window_ms, window, at_ms: None };
+        let (name, at) = self.insert(parts, name, 0, Some(window));
         self.windows.entry(name).or_default().push(at);
         Ok(at)
     }
 
-    fn keep(
+    fn insert(
         &mut self,
         parts: &CounterName,
         name: String,
         count: i64,
-        window: Option<Kept>,
+        window: Option<CachedWindow>,
     ) -> (Arc<str>, usize) {
         let (name, parts): (Arc<str>, _) = (name.into(), parts.clone());
-        let slot = Slot { name: Arc::clone(&name), parts, count, window, is_changed: false };
-        self.slots.push(slot);
-        (name, self.slots.len() - 1)
+        let counter =
+            CachedCounter { name: Arc::clone(&name), parts, count, window, is_changed: false };
+        self.counters.push(counter);
+        (name, self.counters.len() - 1)
     }
 
     /// Undoes the changes by the current guards, newest first.
-    fn take_back(&mut self) {
+    fn undo_all(&mut self) {
         while let Some(before) = self.undo.pop() {
-            let slot = &mut self.slots[before.at];
-            slot.count = before.count;
-            if let Some(kept) = &mut slot.window {
+            let counter = &mut self.counters[before.at];
+            counter.count = before.count;
+            if let Some(kept) = &mut counter.window {
                 kept.window.restore(before.newest);
             }
         }
     }
 }
 
-impl Slot {
-    fn is(&self, name: Name<'_>, window_ms: Option<u64>) -> bool {
+impl CachedCounter {
+    fn is_named(&self, name: Name<'_>, window_ms: Option<u64>) -> bool {
         self.window_ms() == window_ms && self.parts.name() == name
     }
 
@@ -228,7 +230,7 @@ impl Slot {
     }
 
     /// The value now.
-    fn at(&mut self, now_ms: u64) -> i64 {
+    fn value_at(&mut self, now_ms: u64) -> i64 {
         if let Some(kept) = &mut self.window
             && kept.at_ms != Some(now_ms)
         {
@@ -248,11 +250,11 @@ impl Slot {
     }
 }
 
-impl Kept {
+impl CachedWindow {
     /// Writes only the newest slice: nothing else changes within a transaction, because
     /// the clock is read once.
     fn write(&mut self, connection: &Connection, name: &str, now_ms: u64) -> Result<(), Fault> {
-        let Kept { window_ms, window, .. } = self;
+        let CachedWindow { window_ms, window, .. } = self;
         let window_ms = int(*window_ms);
         if let Some(oldest) = window.prune(now_ms) {
             let sql = "DELETE FROM slice WHERE name = ?1 AND window = ?2 AND number < ?3";
@@ -269,9 +271,9 @@ impl Kept {
     }
 }
 
-fn mark(slot: &mut Slot, at: usize, changed: &mut Vec<usize>) {
-    if !slot.is_changed {
-        slot.is_changed = true;
+fn mark(counter: &mut CachedCounter, at: usize, changed: &mut Vec<usize>) {
+    if !counter.is_changed {
+        counter.is_changed = true;
         changed.push(at);
     }
 }

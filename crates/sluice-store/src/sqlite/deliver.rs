@@ -14,7 +14,8 @@ const COLUMNS: &str = "number, run, event, kind, tries, status, error, at, next_
 
 impl Deliveries for SqliteStore {
     fn delivering(&self, webhook: String) -> Answer<'_, Delivering> {
-        let read = move |desk: &super::reader::Desk| delivering(&desk.connection, &webhook);
+        let read =
+            move |reader: &super::reader::ReadConnection| delivering(&reader.connection, &webhook);
         Box::pin(self.readers.read(read))
     }
 
@@ -39,7 +40,7 @@ impl Deliveries for SqliteStore {
     fn delivered(&self, done: Vec<Delivery>) -> Answer<'_, ()> {
         let bytes = done.iter().map(|one| 128 + one.error.as_ref().map_or(0, String::len)).sum();
         Box::pin(
-            self.writer.write(bytes, move |work| done.iter().try_for_each(|one| note(work, one))),
+            self.writer.write(bytes, move |work| done.iter().try_for_each(|one| update(work, one))),
         )
     }
 
@@ -50,13 +51,13 @@ impl Deliveries for SqliteStore {
         limit: usize,
     ) -> Answer<'_, Vec<Delivery>> {
         let limit = crate::page(limit);
-        let read = move |desk: &super::reader::Desk| {
+        let read = move |reader: &super::reader::ReadConnection| {
             let before = before.map_or(i64::MAX, int);
             let sql = format!(
                 "SELECT {COLUMNS} FROM delivery WHERE webhook = ?1 AND number < ?2
                  ORDER BY number DESC LIMIT ?3"
             );
-            let mut statement = desk.connection.prepare_cached(&sql)?;
+            let mut statement = reader.connection.prepare_cached(&sql)?;
             let mut rows = statement.query(params![webhook, before, int(limit as u64)])?;
             let mut found = Vec::new();
             while let Some(row) = rows.next()? {
@@ -87,7 +88,7 @@ fn delivering(connection: &Connection, webhook: &str) -> Result<Delivering, Faul
     Ok(Delivering { place, waiting: uint(waiting), due_ms: due.map(uint) })
 }
 
-/// Where a webhook is, and the number of its last delivery.
+/// Feed position of a webhook, and the number of its last delivery.
 fn place(connection: &Connection, webhook: &str) -> Result<Option<(u64, u64)>, Fault> {
     let mut statement =
         connection.prepare_cached("SELECT place, last FROM webhook WHERE name = ?1")?;
@@ -98,11 +99,11 @@ fn place(connection: &Connection, webhook: &str) -> Result<Option<(u64, u64)>, F
 
 fn deliver(work: &mut Work<'_>, ahead: &Ahead) -> Result<bool, Fault> {
     let connection = work.connection;
-    let there = place(connection, &ahead.webhook)?;
-    if there.map(|(place, _)| place) != ahead.from {
+    let stored = place(connection, &ahead.webhook)?;
+    if stored.map(|(place, _)| place) != ahead.from {
         return Ok(false);
     }
-    let mut last = there.map_or(0, |(_, last)| last);
+    let mut last = stored.map_or(0, |(_, last)| last);
     let sql = "INSERT OR IGNORE INTO delivery VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
     for one in &ahead.put {
         let added = connection.prepare_cached(sql)?.execute(params![
@@ -149,7 +150,7 @@ fn take_due(
     Ok(taken)
 }
 
-fn note(work: &mut Work<'_>, one: &Delivery) -> Result<(), Fault> {
+fn update(work: &mut Work<'_>, one: &Delivery) -> Result<(), Fault> {
     let sql = "UPDATE delivery SET tries = ?3, status = ?4, error = ?5, at = ?6, next_at = ?7
                WHERE webhook = ?1 AND number = ?2";
     work.connection.prepare_cached(sql)?.execute(params![

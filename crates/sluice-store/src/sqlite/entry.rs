@@ -2,7 +2,7 @@
 
 use super::column::{int, node_bytes, node_id, uint};
 use super::fault::Fault;
-use super::reader::Desk;
+use super::reader::ReadConnection;
 use super::writer::Work;
 use crate::authentic::{Keys, bytes};
 use crate::limits::ENTRIES_MAX;
@@ -19,7 +19,7 @@ pub(super) fn record(work: &mut Work<'_>, writer: NodeId, entries: &[Entry]) -> 
     if entries.is_empty() {
         return Ok(());
     }
-    let (mut seq, mut hash) = match work.memory.chain(writer) {
+    let (mut seq, mut hash) = match work.cache.chain(writer) {
         Some(tip) => tip,
         None => tip(work.connection, writer)?.unwrap_or((0, START)),
     };
@@ -33,16 +33,20 @@ pub(super) fn record(work: &mut Work<'_>, writer: NodeId, entries: &[Entry]) -> 
         let mac = bytes(mac.as_ref());
         statement.execute(params![node_bytes(writer), int(seq), hash.0, mac, text])?;
     }
-    work.memory.remember_chain(writer, (seq, hash));
+    work.cache.remember_chain(writer, (seq, hash));
     Ok(())
 }
 
-pub(super) fn entries(desk: &Desk, after: u64, limit: usize) -> Result<Vec<Recorded>, Fault> {
+pub(super) fn entries(
+    reader: &ReadConnection,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<Recorded>, Fault> {
     let sql = "SELECT place, writer, seq, text, hash, mac FROM entry WHERE place > ?1
                ORDER BY place LIMIT ?2";
     let limit = int(limit.min(ENTRIES_MAX) as u64);
-    let mut statement = desk.connection.prepare_cached(sql)?;
-    let rows = statement.query_map([int(after), limit], |row| read(&desk.shared.keys, row))?;
+    let mut statement = reader.connection.prepare_cached(sql)?;
+    let rows = statement.query_map([int(after), limit], |row| read(&reader.shared.keys, row))?;
     Ok(rows.collect::<Result<Vec<_>, _>>()?)
 }
 

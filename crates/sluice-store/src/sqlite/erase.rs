@@ -19,7 +19,7 @@ pub(super) fn bytes(erasure: &Erasure) -> usize {
 /// Finds every frame before it changes one. SQLite overwrites replaced content in the
 /// file (`secure_delete`), and the writer empties the log before it answers.
 pub(super) fn erase(work: &mut Work<'_>, erasure: &Erasure) -> Result<Erased, Fault> {
-    let Some(known) = work.memory.find(work.connection, erasure.run)? else {
+    let Some(known) = work.cache.find(work.connection, erasure.run)? else {
         return Ok(Erased::NoFrame);
     };
     let mut places = Vec::with_capacity(erasure.bodies.len());
@@ -59,7 +59,7 @@ fn replace(work: &Work<'_>, erasure: &Erasure, num: i64, places: &Places) -> Res
         let sql = "UPDATE frame SET body = ?1, mac = ?2 WHERE seq = ?3";
         work.connection.prepare_cached(sql)?.execute(params![body, mac, seq])?;
     }
-    if crate::takes_out_payloads(erasure) {
+    if crate::erases_payloads(erasure) {
         let sql = "DELETE FROM snapshot WHERE run = ?1";
         work.connection.prepare_cached(sql)?.execute([num])?;
         let sql = "DELETE FROM memo WHERE run = ?1";
@@ -83,5 +83,5 @@ fn renewed(work: &Work<'_>, run: RunId, seq: i64, body: &[u8]) -> Result<Vec<u8>
     };
     let (first, count, chain, mac) = statement.query_row([seq], read)?;
     let place = FramePlace { run, first, count, chain: &chain };
-    Ok(authentic::renewed(work.keys, place, body, mac))
+    Ok(authentic::mac_with_body(work.keys, place, body, mac))
 }

@@ -7,7 +7,7 @@ use sluice_core::port::store::StoreError;
 pub(super) enum Fault {
     /// The disk, the file system or another process: temporary, unrelated to the
     /// statement, and affects all writes.
-    World(String),
+    Environment(String),
     /// The same, while writing the log: after a crash the write may be durable.
     Log(String),
     /// The file holds invalid data.
@@ -18,14 +18,14 @@ pub(super) enum Fault {
 
 impl Fault {
     /// Whether other writes of the same transaction would fail too.
-    pub(super) fn hits_everyone(&self) -> bool {
-        matches!(self, Fault::World(_) | Fault::Log(_))
+    pub(super) fn affects_all(&self) -> bool {
+        matches!(self, Fault::Environment(_) | Fault::Log(_))
     }
 
     /// The error of a caller whose transaction was rolled back.
     pub(super) fn rolled_back(&self) -> StoreError {
         match self {
-            Fault::World(why) | Fault::Log(why) | Fault::Statement(why) => {
+            Fault::Environment(why) | Fault::Log(why) | Fault::Statement(why) => {
                 StoreError::Unavailable(why.clone())
             }
             Fault::Corrupt(why) => StoreError::Corrupt(why.clone()),
@@ -36,7 +36,7 @@ impl Fault {
     pub(super) fn not_committed(&self) -> StoreError {
         match self {
             Fault::Log(why) => StoreError::Unknown(why.clone()),
-            Fault::World(_) | Fault::Corrupt(_) | Fault::Statement(_) => self.rolled_back(),
+            Fault::Environment(_) | Fault::Corrupt(_) | Fault::Statement(_) => self.rolled_back(),
         }
     }
 }
@@ -54,7 +54,7 @@ impl From<Error> for Fault {
                 | ErrorCode::ApiMisuse
                 | ErrorCode::ParameterOutOfRange,
             ) => Fault::Statement(why),
-            Some(_) => Fault::World(why),
+            Some(_) => Fault::Environment(why),
             // The file contains a value of an unexpected type or size.
             None => Fault::Corrupt(why),
         }
@@ -93,7 +93,7 @@ mod tests {
         let fault = fault(ffi::SQLITE_IOERR_FSYNC);
         assert!(matches!(fault.not_committed(), StoreError::Unknown(_)));
         assert!(matches!(fault.rolled_back(), StoreError::Unavailable(_)));
-        assert!(fault.hits_everyone());
+        assert!(fault.affects_all());
     }
 
     #[test]
@@ -117,8 +117,8 @@ mod tests {
 
     #[test]
     fn a_statement_at_fault_does_not_hit_others() {
-        assert!(!fault(ffi::SQLITE_TOOBIG).hits_everyone());
-        assert!(!fault(ffi::SQLITE_CORRUPT).hits_everyone());
-        assert!(fault(ffi::SQLITE_FULL).hits_everyone());
+        assert!(!fault(ffi::SQLITE_TOOBIG).affects_all());
+        assert!(!fault(ffi::SQLITE_CORRUPT).affects_all());
+        assert!(fault(ffi::SQLITE_FULL).affects_all());
     }
 }

@@ -34,7 +34,7 @@ pub fn inspect(dir: &Path) -> Result<Inspection, OpenError> {
         faults.retain(|line| line != "ok");
         Ok(Inspection { schema, known: migrate::MIGRATIONS.len(), faults })
     };
-    look().map_err(|error| error.of(&file))
+    look().map_err(|error| error.with_path(&file))
 }
 
 /// Size of a directory's database in bytes, without its log.
@@ -54,7 +54,7 @@ pub fn copy(dir: &Path, to: &Path) -> Result<(), OpenError> {
         source.check().map_err(|fault| OpenError::Failed(fault.rolled_back().to_string()))?;
         Ok(())
     };
-    copy().map_err(|error| error.of(&file))
+    copy().map_err(|error| error.with_path(&file))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The `Ledger` port: counters, registry, entries, seals, remembered outputs, erasure.
 
-use super::reader::Desk;
-use super::{SqliteStore, count, entry, erase, memo, registry, seal};
+use super::reader::ReadConnection;
+use super::{SqliteStore, count, entry, erase, registry, remembered_output, seal};
 use sluice_core::port::ledger::{
     Change, Changed, Count, Counter, Entry, Erased, Erasure, Ledger, Recorded, Rows, SealRow,
     Sealed, Sealing, Unsealed,
@@ -11,20 +11,22 @@ use sluice_core::port::store::{Answer, NodeId};
 
 impl Ledger for SqliteStore {
     fn counts(&self, counters: Vec<Counter>) -> Answer<'_, Vec<i64>> {
-        let counts = move |desk: &Desk| {
-            let now_ms = desk.shared.clock.now_ms();
-            count::counts(&desk.connection, &counters, now_ms)
+        let counts = move |reader: &ReadConnection| {
+            let now_ms = reader.shared.clock.now_ms();
+            count::counts(&reader.connection, &counters, now_ms)
         };
         Box::pin(self.readers.read(counts))
     }
 
     fn counters(&self, after: String, before: String, limit: usize) -> Answer<'_, Vec<Count>> {
-        let counters = move |desk: &Desk| count::between(&desk.connection, &after, &before, limit);
+        let counters = move |reader: &ReadConnection| {
+            count::between(&reader.connection, &after, &before, limit)
+        };
         Box::pin(self.readers.read(counters))
     }
 
     fn registry(&self, at: Option<u64>) -> Answer<'_, Rows> {
-        Box::pin(self.readers.read(move |desk| registry::rows(desk, at)))
+        Box::pin(self.readers.read(move |reader| registry::rows(reader, at)))
     }
 
     fn change(&self, change: Change) -> Answer<'_, Changed> {
@@ -44,11 +46,11 @@ impl Ledger for SqliteStore {
     }
 
     fn entries(&self, after: u64, limit: usize) -> Answer<'_, Vec<Recorded>> {
-        Box::pin(self.readers.read(move |desk| entry::entries(desk, after, limit)))
+        Box::pin(self.readers.read(move |reader| entry::entries(reader, after, limit)))
     }
 
     fn unsealed(&self, limit: usize) -> Answer<'_, Unsealed> {
-        let unsealed = move |desk: &Desk| seal::unsealed(desk, limit);
+        let unsealed = move |reader: &ReadConnection| seal::unsealed(reader, limit);
         Box::pin(self.readers.read(unsealed))
     }
 
@@ -58,11 +60,11 @@ impl Ledger for SqliteStore {
     }
 
     fn seals(&self, from: u64, limit: usize) -> Answer<'_, Vec<SealRow>> {
-        Box::pin(self.readers.read(move |desk| seal::seals(&desk.connection, from, limit)))
+        Box::pin(self.readers.read(move |reader| seal::seals(&reader.connection, from, limit)))
     }
 
     fn memos(&self, agents: Vec<String>) -> Answer<'_, Vec<Memo>> {
-        Box::pin(self.readers.read(move |desk| memo::memos(desk, &agents)))
+        Box::pin(self.readers.read(move |reader| remembered_output::load(reader, &agents)))
     }
 
     fn erase(&self, erasure: Erasure) -> Answer<'_, Erased> {

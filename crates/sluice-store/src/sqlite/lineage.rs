@@ -12,19 +12,19 @@ use sluice_core::run::id::RunId;
 impl Lineage for SqliteStore {
     fn takers(&self, run: RunId, after: Option<RunId>, limit: usize) -> Answer<'_, Vec<Taker>> {
         let limit = crate::page(limit);
-        Box::pin(self.readers.read(move |desk| takers(&desk.connection, run, after, limit)))
+        Box::pin(self.readers.read(move |reader| consumers(&reader.connection, run, after, limit)))
     }
 
     fn taken(&self, run: RunId) -> Answer<'_, u64> {
-        Box::pin(self.readers.read(move |desk| {
+        Box::pin(self.readers.read(move |reader| {
             let sql = "SELECT coalesce(sum(count), 0) FROM taking WHERE source = ?1";
-            let mut statement = desk.connection.prepare_cached(sql)?;
+            let mut statement = reader.connection.prepare_cached(sql)?;
             Ok(uint(statement.query_row([run_bytes(run)], |row| row.get(0))?))
         }))
     }
 }
 
-fn takers(
+fn consumers(
     connection: &Connection,
     run: RunId,
     after: Option<RunId>,
@@ -44,15 +44,15 @@ fn takers(
 }
 
 /// Stores how many values the run of an append has consumed so far from each source.
-pub(super) fn keep(work: &Work<'_>, append: &Append) -> Result<(), Fault> {
-    for taking in &append.takings {
-        let (from, taker) = (run_bytes(taking.from), run_bytes(append.run));
-        if taking.values == 0 {
+pub(super) fn store_edges(work: &Work<'_>, append: &Append) -> Result<(), Fault> {
+    for edge in &append.takings {
+        let (source, consumer) = (run_bytes(edge.from), run_bytes(append.run));
+        if edge.values == 0 {
             let sql = "DELETE FROM taking WHERE source = ?1 AND taker = ?2";
-            work.connection.prepare_cached(sql)?.execute(params![from, taker])?;
+            work.connection.prepare_cached(sql)?.execute(params![source, consumer])?;
         } else {
             let sql = "INSERT OR REPLACE INTO taking VALUES (?1, ?2, ?3)";
-            let values = params![from, taker, int(taking.values)];
+            let values = params![source, consumer, int(edge.values)];
             work.connection.prepare_cached(sql)?.execute(values)?;
         }
     }

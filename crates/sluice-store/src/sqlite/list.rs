@@ -3,7 +3,7 @@
 use super::claim::is_live;
 use super::column::{int, node_id, run_bytes, run_id, status, uint};
 use super::fault::Fault;
-use super::reader::Desk;
+use super::reader::ReadConnection;
 use crate::text;
 use rusqlite::types::Value;
 use rusqlite::{Row, params_from_iter};
@@ -13,8 +13,8 @@ use sluice_core::run::status::RunStatus;
 use std::collections::BTreeSet;
 
 /// The newest runs that match the filter.
-pub(super) fn list(desk: &Desk, filter: &Filter) -> Result<Vec<RunRow>, Fault> {
-    let moment = desk.connection.unchecked_transaction()?;
+pub(super) fn list(reader: &ReadConnection, filter: &Filter) -> Result<Vec<RunRow>, Fault> {
+    let moment = reader.connection.unchecked_transaction()?;
     let limit = crate::page(filter.limit);
     let mut rows = Vec::new();
     if filter.statuses.is_empty() {
@@ -30,7 +30,7 @@ pub(super) fn list(desk: &Desk, filter: &Filter) -> Result<Vec<RunRow>, Fault> {
     }
     rows.sort_unstable_by_key(|row| std::cmp::Reverse(row.run));
     rows.truncate(limit);
-    show_owners(desk, &mut rows)?;
+    show_owners(reader, &mut rows)?;
     Ok(rows)
 }
 
@@ -44,33 +44,33 @@ fn query(
                    due_at, initiator FROM run WHERE TRUE"
         .to_owned();
     let mut values: Vec<Value> = Vec::new();
-    let mut wanted = |condition: &str, value: Option<Value>| {
+    let mut condition = |clause: &str, value: Option<Value>| {
         if let Some(value) = value {
-            sql.push_str(condition);
+            sql.push_str(clause);
             values.push(value);
         }
     };
     let id = |run| Value::Blob(run_bytes(run).to_vec());
-    wanted(" AND id = ?", filter.run.map(id));
-    wanted(" AND id < ?", filter.before.map(id));
-    wanted(" AND parent = ?", filter.parent.map(id));
-    wanted(" AND workflow = ?", filter.workflow.clone().map(Value::Text));
-    wanted(" AND initiator = ?", filter.initiator.clone().map(Value::Text));
-    wanted(" AND started_at >= ?", filter.since_ms.map(|ms| Value::Integer(int(ms))));
-    wanted(" AND started_at < ?", filter.until_ms.map(|ms| Value::Integer(int(ms))));
-    wanted(" AND status = ?", only.map(|status| Value::Text(status.as_str().to_owned())));
-    wanted(" AND asks = ?", filter.asking.then_some(Value::Integer(1)));
+    condition(" AND id = ?", filter.run.map(id));
+    condition(" AND id < ?", filter.before.map(id));
+    condition(" AND parent = ?", filter.parent.map(id));
+    condition(" AND workflow = ?", filter.workflow.clone().map(Value::Text));
+    condition(" AND initiator = ?", filter.initiator.clone().map(Value::Text));
+    condition(" AND started_at >= ?", filter.since_ms.map(|ms| Value::Integer(int(ms))));
+    condition(" AND started_at < ?", filter.until_ms.map(|ms| Value::Integer(int(ms))));
+    condition(" AND status = ?", only.map(|status| Value::Text(status.as_str().to_owned())));
+    condition(" AND asks = ?", filter.asking.then_some(Value::Integer(1)));
     if let Some(text) = &filter.text {
         // Not LIKE: the text has no wildcards and no length limit.
         let lower = Value::Text(text.to_ascii_lowercase());
-        wanted(" AND (instr(lower(workflow), ?)", Some(lower.clone()));
-        wanted(" OR instr(lower(initiator), ?)", Some(lower));
+        condition(" AND (instr(lower(workflow), ?)", Some(lower.clone()));
+        condition(" OR instr(lower(initiator), ?)", Some(lower));
         // An empty range matches if no id begins with the text.
         let (least, most) = text::ids_beginning(text).unwrap_or((RunId(1), RunId(0)));
-        wanted(" OR id BETWEEN ?", Some(id(least)));
-        wanted(" AND ?)", Some(id(most)));
+        condition(" OR id BETWEEN ?", Some(id(least)));
+        condition(" AND ?)", Some(id(most)));
     }
-    wanted(" ORDER BY id DESC LIMIT ?", Some(Value::Integer(int(limit as u64))));
+    condition(" ORDER BY id DESC LIMIT ?", Some(Value::Integer(int(limit as u64))));
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query(params_from_iter(values))?;
     let mut found = Vec::new();
@@ -96,12 +96,12 @@ fn read(row: &Row<'_>) -> Result<RunRow, Fault> {
 }
 
 /// Hides owners that are no longer alive. Checks each owner once.
-fn show_owners(desk: &Desk, rows: &mut [RunRow]) -> Result<(), Fault> {
-    let now_ms = desk.shared.clock.now_ms();
+fn show_owners(reader: &ReadConnection, rows: &mut [RunRow]) -> Result<(), Fault> {
+    let now_ms = reader.shared.clock.now_ms();
     let owners: BTreeSet<NodeId> = rows.iter().filter_map(|row| row.owner).collect();
     let mut dead = BTreeSet::new();
     for owner in owners {
-        if !is_live(&desk.connection, &desk.shared.locks, owner, now_ms)? {
+        if !is_live(&reader.connection, &reader.shared.locks, owner, now_ms)? {
             dead.insert(owner);
         }
     }

@@ -2,8 +2,8 @@
 
 use super::column::{int, run_bytes, uint};
 use super::fault::Fault;
-use super::reader::Desk;
-use crate::authentic::{Keys, authentic, place_of};
+use super::reader::ReadConnection;
+use crate::authentic::{Keys, authentic, frame_place};
 use rusqlite::{Connection, OptionalExtension as _};
 use sluice_core::evidence::mac::{MacKey, last_hash};
 use sluice_core::port::store::{Examined, Frame, Hash, Loaded};
@@ -11,13 +11,13 @@ use sluice_core::run::id::RunId;
 
 /// The newest snapshot and the frames after it, from one moment. A snapshot that is not
 /// authentic, or does not belong to this journal, is ignored: the journal is complete.
-pub(super) fn load(desk: &Desk, run: RunId) -> Result<Option<Loaded>, Fault> {
-    let moment = desk.connection.unchecked_transaction()?;
+pub(super) fn load(reader: &ReadConnection, run: RunId) -> Result<Option<Loaded>, Fault> {
+    let moment = reader.connection.unchecked_transaction()?;
     let Some(num) = number(&moment, run)? else {
         return Ok(None);
     };
     let journal =
-        JournalReader { connection: &moment, keys: &desk.shared.keys, run, num, sql: BARE };
+        JournalReader { connection: &moment, keys: &reader.shared.keys, run, num, sql: BARE };
     let sql = "SELECT version, body, mac FROM snapshot WHERE run = ?1";
     let read = |row: &rusqlite::Row<'_>| {
         Ok((uint(row.get(0)?), row.get::<_, Vec<u8>>(1)?, row.get::<_, Vec<u8>>(2)?))
@@ -43,24 +43,24 @@ pub(super) fn load(desk: &Desk, run: RunId) -> Result<Option<Loaded>, Fault> {
 
 /// A page of frames, all of them authentic.
 pub(super) fn frames(
-    desk: &Desk,
+    reader: &ReadConnection,
     run: RunId,
     after: u64,
     bytes_max: usize,
 ) -> Result<Vec<Frame>, Fault> {
-    authentic(run, examine(desk, run, after, bytes_max)?).map_err(Fault::Corrupt)
+    authentic(run, examine(reader, run, after, bytes_max)?).map_err(Fault::Corrupt)
 }
 
 /// A page of frames as stored.
 pub(super) fn examine(
-    desk: &Desk,
+    reader: &ReadConnection,
     run: RunId,
     after: u64,
     bytes_max: usize,
 ) -> Result<Vec<Examined>, Fault> {
-    let moment = desk.connection.unchecked_transaction()?;
+    let moment = reader.connection.unchecked_transaction()?;
     let Some(num) = number(&moment, run)? else { return Ok(Vec::new()) };
-    let keys = &desk.shared.keys;
+    let keys = &reader.shared.keys;
     let journal = JournalReader { connection: &moment, keys, run, num, sql: WHOLE };
     Ok(journal.tail(after, bytes_max)?.frames)
 }
@@ -72,7 +72,7 @@ pub(super) fn blob(connection: &Connection, hash: Hash) -> Result<Option<Vec<u8>
     let body: Option<Vec<u8>> = statement.query_row([hash.0], |row| row.get(0)).optional()?;
     match body {
         Some(body) if Hash::of(&body) != hash => {
-            Err(Fault::Corrupt(format!("the blob {hash} is not what was stored")))
+            Err(Fault::Corrupt(format!("the content of blob {hash} does not match its hash")))
         }
         body => Ok(body),
     }
@@ -159,7 +159,7 @@ impl JournalReader<'_> {
             let mac = row.get_ref(4)?.as_blob().map_err(rusqlite::Error::from)?;
             let end = frame.first + u64::from(frame.count);
             if end <= after.saturating_add(1) {
-                let place = place_of(self.run, &frame);
+                let place = frame_place(self.run, &frame);
                 let is_placed = self.keys.get().is_none_or(|key| key.is_placed(place, mac));
                 chain.before = is_placed.then(|| (end.saturating_sub(1), last_hash(&frame.chain)));
                 break;

@@ -123,7 +123,7 @@ impl ReadSource {
                     return Ok(());
                 }
                 let why = "another process has begun to write to the database; start again";
-                Err(Fault::World(why.to_owned()))
+                Err(Fault::Environment(why.to_owned()))
             }
         }
     }
@@ -245,9 +245,9 @@ mod tests {
         // A process on another mount starts to write.
         let writer = connect::writer(&file).unwrap();
         writer.execute_batch("INSERT INTO extra VALUES (8)").unwrap();
-        assert!(matches!(source.check(), Err(Fault::World(_))));
+        assert!(matches!(source.check(), Err(Fault::Environment(_))));
         drop(writer);
-        assert!(matches!(source.check(), Err(Fault::World(_))), "its log is folded in");
+        assert!(matches!(source.check(), Err(Fault::Environment(_))), "its log is folded in");
     }
 
     #[test]

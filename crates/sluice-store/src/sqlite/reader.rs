@@ -13,18 +13,18 @@ use std::thread::JoinHandle;
 use tokio::sync::{Semaphore, oneshot};
 
 /// The connection of a reader thread, with the state shared by all threads.
-pub(super) struct Desk {
+pub(super) struct ReadConnection {
     pub(super) connection: Connection,
     pub(super) shared: Arc<Shared>,
 }
 
-type Job = Box<dyn FnOnce(&Desk) + Send>;
+type Job = Box<dyn FnOnce(&ReadConnection) + Send>;
 
 /// The reader threads and their queue.
 pub(super) struct Readers {
     /// `None` once the store is being dropped.
     jobs: Option<Sender<Job>>,
-    places: Semaphore,
+    permits: Semaphore,
     threads: Vec<JoinHandle<()>>,
     // Dropped after the threads have ended, because a private copy is removed then.
     source: Arc<ReadSource>,
@@ -36,29 +36,30 @@ impl Readers {
         let queue = Arc::new(Mutex::new(queue));
         let mut threads = Vec::new();
         for _ in 0..READERS {
-            let desk = Desk { connection: source.connect()?, shared: Arc::clone(shared) };
+            let reader =
+                ReadConnection { connection: source.connect()?, shared: Arc::clone(shared) };
             let queue = Arc::clone(&queue);
             let thread = std::thread::Builder::new().name("store-reader".to_owned());
-            let thread = thread.spawn(move || serve(&desk, &queue));
+            let thread = thread.spawn(move || serve(&reader, &queue));
             threads.push(thread.map_err(OpenError::NoThread)?);
         }
-        let (places, source) = (Semaphore::new(READS_WAITING_MAX), Arc::new(source));
-        Ok(Readers { jobs: Some(jobs), places, threads, source })
+        let (permits, source) = (Semaphore::new(READS_WAITING_MAX), Arc::new(source));
+        Ok(Readers { jobs: Some(jobs), permits, threads, source })
     }
 
     /// Runs a query on one of the threads.
     pub(super) async fn read<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&Desk) -> Result<T, Fault> + Send + 'static,
+        read: impl FnOnce(&ReadConnection) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, StoreError> {
         let stopped = || StoreError::Unavailable("the store has stopped".to_owned());
-        let _place = self.places.acquire().await.map_err(|_| stopped())?;
+        let _permit = self.permits.acquire().await.map_err(|_| stopped())?;
         let (answer, answered) = oneshot::channel();
         let source = Arc::clone(&self.source);
-        let job = Box::new(move |desk: &Desk| {
-            let result = read(desk).and_then(|read| source.check().map(|()| read));
+        let job = Box::new(move |reader: &ReadConnection| {
+            let result = read(reader).and_then(|read| source.check().map(|()| read));
             let result = result.map_err(|fault| fault.rolled_back());
-            // A caller that has gone wants no answer.
+            // The caller may have dropped the receiver.
             let _ = answer.send(result);
         });
         let jobs = self.jobs.as_ref().ok_or_else(stopped)?;
@@ -71,17 +72,17 @@ impl Drop for Readers {
     fn drop(&mut self) {
         self.jobs = None;
         for thread in self.threads.drain(..) {
-            // A panic has been reported where it happened.
+            // The panic has already been reported.
             let _ = thread.join();
         }
     }
 }
 
-fn serve(desk: &Desk, queue: &Mutex<Receiver<Job>>) {
+fn serve(reader: &ReadConnection, queue: &Mutex<Receiver<Job>>) {
     loop {
         let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
         match job {
-            Ok(job) => job(desk),
+            Ok(job) => job(reader),
             Err(_) => return,
         }
     }

@@ -2,14 +2,13 @@
 
 use super::column::{int, uint};
 use super::fault::Fault;
-use super::reader::Desk;
+use super::reader::ReadConnection;
 use super::writer::Work;
 use super::{count, entry};
 use crate::REGISTRY;
 use crate::authentic;
 use rusqlite::{OptionalExtension as _, params};
 use sluice_core::port::ledger::{Change, Changed, Rows};
-use sluice_govern::registry::{Kind, Row};
 
 /// Size of a change in bytes, for the limits of a transaction.
 pub(super) fn bytes(change: &Change) -> usize {
@@ -20,7 +19,7 @@ pub(super) fn bytes(change: &Change) -> usize {
 
 /// Puts rows, then removes rows: the last change to a row wins.
 pub(super) fn change(work: &mut Work<'_>, change: &Change) -> Result<Changed, Fault> {
-    let epoch = uint(work.memory.counters.count(work.connection, REGISTRY)?);
+    let epoch = uint(work.cache.counters.count(work.connection, REGISTRY)?);
     if change.expect.is_some_and(|expected| expected != epoch) {
         return Ok(Changed::Stale { epoch });
     }
@@ -35,15 +34,15 @@ pub(super) fn change(work: &mut Work<'_>, change: &Change) -> Result<Changed, Fa
         let mac = work.keys.get().map(|key| key.row(kind, name, epoch, body.as_deref()));
         statement.execute(params![kind, name, int(epoch), body, authentic::bytes(mac.as_ref())])?;
     }
-    work.memory.counters.set(work.connection, REGISTRY, int(epoch))?;
+    work.cache.counters.set(work.connection, REGISTRY, int(epoch))?;
     entry::record(work, change.node, &change.entries)?;
     Ok(Changed::Done { epoch })
 }
 
 /// The rows as of an epoch. Needs one index lookup per name and one per row, however
 /// long the history is.
-pub(super) fn rows(desk: &Desk, at: Option<u64>) -> Result<Rows, Fault> {
-    let moment = desk.connection.unchecked_transaction()?;
+pub(super) fn rows(reader: &ReadConnection, at: Option<u64>) -> Result<Rows, Fault> {
+    let moment = reader.connection.unchecked_transaction()?;
     let newest = uint(count::plain(&moment, REGISTRY)?);
     let epoch = at.map_or(newest, |at| at.min(newest));
     let mut names = moment.prepare_cached(
@@ -64,21 +63,12 @@ pub(super) fn rows(desk: &Desk, at: Option<u64>) -> Result<Rows, Fault> {
         let body: Option<String> = newest.get(1)?;
         let mac = newest.get_ref(2)?.as_blob().map_err(rusqlite::Error::from)?;
         let (named, of_epoch) = ((&*last.0, &*last.1), uint(newest.get(0)?));
-        if !desk.shared.keys.is_row(named, of_epoch, body.as_deref(), mac) {
+        if !reader.shared.keys.is_row(named, of_epoch, body.as_deref(), mac) {
             foreign.push(last.clone());
         } else if let Some(body) = body {
-            rows.push(row(&last.0, &last.1, &body)?);
+            rows.push(crate::registry_row(&last.0, &last.1, &body).map_err(Fault::Corrupt)?);
         }
     }
     rows.sort_unstable_by(|one, other| (one.kind, &one.name).cmp(&(other.kind, &other.name)));
     Ok(Rows { epoch, rows, foreign })
-}
-
-fn row(kind: &str, name: &str, body: &str) -> Result<Row, Fault> {
-    let unreadable = |what: &str| Fault::Corrupt(format!("the {kind} {name:?} {what}"));
-    Ok(Row {
-        kind: Kind::parse(kind).ok_or_else(|| unreadable("is of no known kind"))?,
-        name: name.to_owned(),
-        body: serde_json::from_str(body).map_err(|_| unreadable("is no JSON"))?,
-    })
 }

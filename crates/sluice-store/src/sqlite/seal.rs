@@ -2,8 +2,8 @@
 
 use super::column::{int, node_id, run_id, uint};
 use super::fault::Fault;
-use super::fresh::Heads;
-use super::reader::Desk;
+use super::reader::ReadConnection;
+use super::recent_heads::Heads;
 use super::writer::Work;
 use crate::authentic::Keys;
 use crate::limits::{SEAL_ROWS_MAX, SEALS_MAX};
@@ -50,15 +50,15 @@ pub(super) fn seals(
 }
 
 /// Everything after the newest seal, from one moment.
-pub(super) fn unsealed(desk: &Desk, limit: usize) -> Result<Unsealed, Fault> {
-    let moment = desk.connection.unchecked_transaction()?;
+pub(super) fn unsealed(reader: &ReadConnection, limit: usize) -> Result<Unsealed, Fault> {
+    let moment = reader.connection.unchecked_transaction()?;
     let last = last(&moment)?;
     let mut upto = last.map_or_else(SealMark::default, |(_, _, upto)| upto);
-    let heads = match known(desk, &moment, &mut upto, limit)? {
+    let heads = match cached_heads(reader, &moment, &mut upto, limit)? {
         Some(heads) => heads,
-        None => heads(&moment, &desk.shared.keys, &mut upto, limit)?,
+        None => heads(&moment, &reader.shared.keys, &mut upto, limit)?,
     };
-    let writers = writers(&moment, &desk.shared.keys, &mut upto)?;
+    let writers = writers(&moment, &reader.shared.keys, &mut upto)?;
     let last = last.map(|(number, hash, _)| (number, hash));
     Ok(Unsealed { last, heads, writers, upto })
 }
@@ -73,15 +73,15 @@ fn last(connection: &Connection) -> Result<Option<(u64, Hash, SealMark)>, Fault>
 }
 
 /// The heads from the cache, if this process wrote all frames after the mark.
-fn known(
-    desk: &Desk,
+fn cached_heads(
+    reader: &ReadConnection,
     connection: &Connection,
     upto: &mut SealMark,
     limit: usize,
 ) -> Result<Option<Heads>, Fault> {
     let sql = "SELECT coalesce(max(seq), 0) FROM frame";
     let newest: i64 = connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
-    let mut fresh = desk.shared.fresh.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut fresh = reader.shared.recent_heads.lock().unwrap_or_else(PoisonError::into_inner);
     let found = fresh.heads(int(upto.frames), newest, limit);
     Ok(found.map(|(heads, seen)| {
         upto.frames = uint(seen);

@@ -1,9 +1,9 @@
-//! Slots of schedules.
+//! Schedule slots.
 
 use super::SqliteStore;
 use super::column::{int, run_bytes, run_id, uint};
 use super::fault::Fault;
-use super::reader::Desk;
+use super::reader::ReadConnection;
 use super::writer::Work;
 use crate::authentic::{self, Keys};
 use rusqlite::{Row, params};
@@ -18,7 +18,8 @@ impl Slots for SqliteStore {
         before_ms: Option<u64>,
         limit: usize,
     ) -> Answer<'_, Vec<Slot>> {
-        let read = move |desk: &Desk| slots(desk, &schedule, before_ms, crate::page(limit));
+        let read =
+            move |reader: &ReadConnection| slots(reader, &schedule, before_ms, crate::page(limit));
         Box::pin(self.readers.read(read))
     }
 
@@ -26,35 +27,34 @@ impl Slots for SqliteStore {
         let bytes = marks.iter().map(|mark| mark.slot.why.as_ref().map_or(64, String::len)).sum();
         Box::pin(async move {
             self.shared.keys.for_writing()?;
-            let note = move |work: &mut Work<'_>| {
-                marks.iter().map(|mark| note(work, mark)).collect::<Result<Vec<_>, Fault>>()
+            let store = move |work: &mut Work<'_>| {
+                marks.iter().map(|mark| store_slot(work, mark)).collect::<Result<Vec<_>, Fault>>()
             };
-            self.writer.write(bytes, note).await
+            self.writer.write(bytes, store).await
         })
     }
 }
 
-/// What is read of a slot.
 const COLUMNS: &str = "SELECT at, count, fate, why, run, noted_at, mac FROM slot";
 
 fn slots(
-    desk: &Desk,
+    reader: &ReadConnection,
     schedule: &str,
     before_ms: Option<u64>,
     limit: usize,
 ) -> Result<Vec<Slot>, Fault> {
     let sql = format!("{COLUMNS} WHERE schedule = ?1 AND at < ?2 ORDER BY at DESC LIMIT ?3");
-    let mut statement = desk.connection.prepare_cached(&sql)?;
+    let mut statement = reader.connection.prepare_cached(&sql)?;
     let before = before_ms.map_or(i64::MAX, int);
     let mut rows = statement.query(params![schedule, before, int(limit as u64)])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        found.push(read(&desk.shared.keys, schedule, row)?);
+        found.push(read(&reader.shared.keys, schedule, row)?);
     }
     Ok(found)
 }
 
-/// One that is not authentic would decide what is started: nothing is, then.
+/// Fails if the slot is not authentic, because slots decide which runs are started.
 fn read(keys: &Keys, schedule: &str, row: &Row<'_>) -> Result<Slot, Fault> {
     let slot = Slot {
         schedule: schedule.to_owned(),
@@ -67,17 +67,17 @@ fn read(keys: &Keys, schedule: &str, row: &Row<'_>) -> Result<Slot, Fault> {
     };
     if !keys.is_slot(&slot, row.get_ref(6)?.as_blob().map_err(rusqlite::Error::from)?) {
         let Slot { schedule, slot_ms, .. } = slot;
-        return Err(Fault::Corrupt(authentic::foreign_slot(&schedule, slot_ms)));
+        return Err(Fault::Corrupt(authentic::slot_not_authentic(&schedule, slot_ms)));
     }
     Ok(slot)
 }
 
-fn note(work: &mut Work<'_>, mark: &Mark) -> Result<bool, Fault> {
+fn store_slot(work: &mut Work<'_>, mark: &Mark) -> Result<bool, Fault> {
     let slot = &mark.slot;
-    let fate = fate(work, slot)?;
-    let fits = match &fate {
+    let outcome = outcome(work, slot)?;
+    let fits = match &outcome {
         None => mark.from.is_empty(),
-        Some(fate) => mark.from.contains(fate),
+        Some(outcome) => mark.from.contains(outcome),
     };
     if !fits {
         return Ok(false);
@@ -94,7 +94,7 @@ fn note(work: &mut Work<'_>, mark: &Mark) -> Result<bool, Fault> {
         int(slot.at_ms),
         authentic::bytes(mac.as_ref()),
     ])?;
-    if fate.is_none() {
+    if outcome.is_none() {
         let sql = "DELETE FROM slot WHERE schedule = ?1 AND at <=
                    (SELECT at FROM slot WHERE schedule = ?1 ORDER BY at DESC LIMIT 1 OFFSET ?2)";
         let kept = int(SLOTS_KEPT as u64);
@@ -103,8 +103,8 @@ fn note(work: &mut Work<'_>, mark: &Mark) -> Result<bool, Fault> {
     Ok(true)
 }
 
-/// What became of a slot so far.
-fn fate(work: &Work<'_>, slot: &Slot) -> Result<Option<String>, Fault> {
+/// The stored outcome of a slot.
+fn outcome(work: &Work<'_>, slot: &Slot) -> Result<Option<String>, Fault> {
     let sql = format!("{COLUMNS} WHERE schedule = ?1 AND at = ?2");
     let mut statement = work.connection.prepare_cached(&sql)?;
     let mut rows = statement.query(params![slot.schedule, int(slot.slot_ms)])?;

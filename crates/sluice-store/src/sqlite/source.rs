@@ -8,11 +8,11 @@ mod select;
 use super::column::{int, node_id};
 use super::connect;
 use super::fault::Fault;
-use super::node::Locks;
+use super::node_locks::NodeLocks;
 use super::{FILE, claim};
-use crate::limits::TRANSFER_HOLD_MS;
+use crate::limits::TRANSFER_LOCK_MS;
 use crate::transfer::TransferError;
-use crate::transfer::table::{Cell, Kind, Row, Table};
+use crate::transfer::table::{Cell, Cells, ColumnType, Table};
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, ErrorCode, ToSql, params};
 use sluice_core::port::store::NodeId;
@@ -31,26 +31,26 @@ pub(crate) struct Source {
 impl Source {
     /// Takes the write lock. Refuses if a node is alive, or if any other process has
     /// the database open: a suspended process could resume later and write.
-    pub(crate) fn hold(dir: &Path, now_ms: u64) -> Result<Source, TransferError> {
+    pub(crate) fn lock(dir: &Path, now_ms: u64) -> Result<Source, TransferError> {
         let file = dir.join(FILE);
         if !file.exists() {
             return Err(TransferError::NoSource { dir: dir.to_owned() });
         }
-        let opened = connect::writer(&file).map_err(|error| error.of(&file));
+        let opened = connect::writer(&file).map_err(|error| error.with_path(&file));
         let connection = opened.map_err(TransferError::Source)?;
-        connection.busy_timeout(Duration::from_millis(TRANSFER_HOLD_MS)).map_err(busy)?;
+        connection.busy_timeout(Duration::from_millis(TRANSFER_LOCK_MS)).map_err(busy)?;
         let source = Source { connection, file };
-        source.refuse_workers(dir, now_ms)?;
+        source.refuse_live_nodes(dir, now_ms)?;
         // SQLite refuses to change the journal mode of a file that another process has
         // open.
         source.set_mode("delete")?;
         source.set_mode("wal")?;
-        source.lock("BEGIN IMMEDIATE")?;
-        source.refuse_workers(dir, now_ms)?;
+        source.execute("BEGIN IMMEDIATE")?;
+        source.refuse_live_nodes(dir, now_ms)?;
         Ok(source)
     }
 
-    fn lock(&self, sql: &str) -> Result<(), TransferError> {
+    fn execute(&self, sql: &str) -> Result<(), TransferError> {
         self.connection.execute_batch(sql).map_err(busy)
     }
 
@@ -60,16 +60,16 @@ impl Source {
         if set.map_err(busy)? == mode { Ok(()) } else { Err(TransferError::Busy) }
     }
 
-    fn refuse_workers(&self, dir: &Path, now_ms: u64) -> Result<(), TransferError> {
-        match self.worker(dir, now_ms).map_err(unreadable)? {
+    fn refuse_live_nodes(&self, dir: &Path, now_ms: u64) -> Result<(), TransferError> {
+        match self.live_node(dir, now_ms).map_err(unreadable)? {
             Some(node) => Err(TransferError::InUse { node }),
             None => Ok(()),
         }
     }
 
     /// A node that is alive, if there is one.
-    fn worker(&self, dir: &Path, now_ms: u64) -> Result<Option<NodeId>, Fault> {
-        let locks = Locks::open(dir.join("nodes"));
+    fn live_node(&self, dir: &Path, now_ms: u64) -> Result<Option<NodeId>, Fault> {
+        let locks = NodeLocks::open(dir.join("nodes"));
         let mut statement = self.connection.prepare("SELECT id FROM node WHERE ends_at > ?1")?;
         let mut rows = statement.query(params![int(now_ms)])?;
         while let Some(row) = rows.next()? {
@@ -86,7 +86,7 @@ impl Source {
         &self,
         table: Table,
         after: Option<&[Cell]>,
-        each: &mut dyn FnMut(Row) -> Result<(), TransferError>,
+        each: &mut dyn FnMut(Cells) -> Result<(), TransferError>,
     ) -> Result<(), TransferError> {
         let failed = |error: rusqlite::Error| unreadable(error.into());
         let sql = select::sql(table, after);
@@ -109,7 +109,7 @@ impl Source {
         let before = changes(&self.connection).map_err(failed)?;
         self.connection.execute_batch("ROLLBACK").map_err(failed)?;
         self.set_mode("delete")?;
-        self.lock("BEGIN EXCLUSIVE")?;
+        self.execute("BEGIN EXCLUSIVE")?;
         if changes(&self.connection).map_err(failed)? != before {
             return Err(TransferError::Busy);
         }
@@ -119,7 +119,7 @@ impl Source {
         Ok(retired)
     }
 
-    fn read(&self, table: Table, row: &rusqlite::Row<'_>) -> Result<Row, Fault> {
+    fn read(&self, table: Table, row: &rusqlite::Row<'_>) -> Result<Cells, Fault> {
         let mut cells = cells(table, row)?;
         if table == Table::Window
             && let Some(slices) = cells.get_mut(3)
@@ -147,36 +147,37 @@ impl Source {
 }
 
 /// Selects the rows of a table after `after`, in key order.
-pub(super) fn rest(table: Table, after: Option<&[Cell]>) -> String {
+pub(super) fn select_after(table: Table, after: Option<&[Cell]>) -> String {
     select::sql(table, after)
 }
 
 /// Selects at most `limit` rows of a table after `after`, in key order.
-pub(super) fn page(table: Table, after: Option<&[Cell]>, limit: usize) -> String {
+pub(super) fn select_page(table: Table, after: Option<&[Cell]>, limit: usize) -> String {
     format!("{} LIMIT {limit}", select::sql(table, after))
 }
 
 /// Converts a row of a table.
-pub(super) fn cells(table: Table, row: &rusqlite::Row<'_>) -> Result<Row, Fault> {
-    let mut cells = Row::with_capacity(table.columns().len());
+pub(super) fn cells(table: Table, row: &rusqlite::Row<'_>) -> Result<Cells, Fault> {
+    let mut cells = Cells::with_capacity(table.columns().len());
     for (at, (name, kind)) in table.columns().iter().enumerate() {
         let cell = cell(row.get_ref(at)?, *kind);
-        let strange = || Fault::Corrupt(format!("{name} of a {} makes no sense", table.name()));
-        cells.push(cell.ok_or_else(strange)?);
+        let invalid =
+            || Fault::Corrupt(format!("{name} of a {} has an invalid value", table.name()));
+        cells.push(cell.ok_or_else(invalid)?);
     }
     Ok(cells)
 }
 
-fn cell(value: ValueRef<'_>, kind: Kind) -> Option<Cell> {
+fn cell(value: ValueRef<'_>, kind: ColumnType) -> Option<Cell> {
     match (value, kind) {
         (ValueRef::Null, _) => Some(Cell::None),
-        (ValueRef::Integer(number), Kind::Int | Kind::Small) => Some(Cell::Int(number)),
-        (ValueRef::Integer(number), Kind::Flag) => Some(Cell::Flag(number != 0)),
-        (ValueRef::Blob(bytes), Kind::Id) => {
+        (ValueRef::Integer(number), ColumnType::Int | ColumnType::Small) => Some(Cell::Int(number)),
+        (ValueRef::Integer(number), ColumnType::Flag) => Some(Cell::Flag(number != 0)),
+        (ValueRef::Blob(bytes), ColumnType::Id) => {
             Some(Cell::Id(u128::from_be_bytes(bytes.try_into().ok()?)))
         }
-        (ValueRef::Blob(bytes), Kind::Bytes) => Some(Cell::Bytes(bytes.to_vec())),
-        (ValueRef::Text(text), Kind::Text | Kind::Plain) => {
+        (ValueRef::Blob(bytes), ColumnType::Bytes) => Some(Cell::Bytes(bytes.to_vec())),
+        (ValueRef::Text(text), ColumnType::Text | ColumnType::Plain) => {
             Some(Cell::Text(String::from_utf8(text.to_vec()).ok()?))
         }
         _ => None,
@@ -206,7 +207,7 @@ fn busy(error: rusqlite::Error) -> TransferError {
 
 fn unreadable(fault: Fault) -> TransferError {
     match fault {
-        Fault::World(why) | Fault::Log(why) | Fault::Corrupt(why) | Fault::Statement(why) => {
+        Fault::Environment(why) | Fault::Log(why) | Fault::Corrupt(why) | Fault::Statement(why) => {
             TransferError::Read(why)
         }
     }

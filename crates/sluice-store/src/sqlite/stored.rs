@@ -9,19 +9,19 @@ use super::SqliteStore;
 use super::column::{run_id, uint};
 use super::fault::{Fault, describe};
 use super::read;
-use super::source::{cells, rest};
+use super::source::{cells, select_after};
 use crate::authentic::Keys;
 use crate::inspect::{NO_RUN, ORDER, Skip, SnapshotRow, damaged, is_numbered, stored, unreadable};
-use crate::transfer::table::{Cell, Row, Table};
+use crate::transfer::table::{Cell, Cells, Table};
 use rusqlite::{Connection, ErrorCode, params_from_iter};
 use sluice_core::port::inspect::{Each, FrameAt, Inspect, Stored};
 use sluice_core::port::store::Answer;
 
 impl Inspect for SqliteStore {
     fn inspect(&self, mut each: Each) -> Answer<'_, ()> {
-        Box::pin(self.readers.read(move |desk| {
-            let moment = desk.connection.unchecked_transaction()?;
-            let keys = &desk.shared.keys;
+        Box::pin(self.readers.read(move |reader| {
+            let moment = reader.connection.unchecked_transaction()?;
+            let keys = &reader.shared.keys;
             Inspector { connection: &moment, keys, each: &mut each }.inspect()
         }))
     }
@@ -59,7 +59,7 @@ impl Inspector<'_> {
                 read => return read,
             };
             self.unreadable(table, last.as_deref(), &why);
-            match self.beyond(table, last.as_deref())? {
+            match self.skip_damage(table, last.as_deref())? {
                 Some(next) => last = Some(next),
                 None => return Ok(()),
             }
@@ -68,7 +68,7 @@ impl Inspector<'_> {
 
     /// Reads the rows after a key, and keeps the key of the last one. Reports and skips
     /// an invalid row; stops at an error of SQLite.
-    fn rows(&mut self, table: Table, last: &mut Option<Row>) -> Result<(), Fault> {
+    fn rows(&mut self, table: Table, last: &mut Option<Cells>) -> Result<(), Fault> {
         let mut statement =
             self.connection.prepare(&select(table, last.as_deref())).map_err(fault)?;
         let mut rows = statement.query(params_from_iter(last.iter().flatten())).map_err(fault)?;
@@ -96,7 +96,7 @@ impl Inspector<'_> {
 
     /// The key after which a table can be read again; `None` if skipping is not
     /// possible or does not help.
-    fn beyond(&self, table: Table, last: Option<&[Cell]>) -> Result<Option<Row>, Fault> {
+    fn skip_damage(&self, table: Table, last: Option<&[Cell]>) -> Result<Option<Cells>, Fault> {
         if !is_numbered(table) {
             return Ok(None);
         }
@@ -106,12 +106,12 @@ impl Inspector<'_> {
             let mut statement = self.connection.prepare_cached(&sql)?;
             let read = statement.query([key]).and_then(|mut rows| rows.next().map(drop));
             match read.map_err(fault) {
-                Ok(()) => skip.learn(key, true),
-                Err(Fault::Corrupt(_)) => skip.learn(key, false),
+                Ok(()) => skip.record(key, true),
+                Err(Fault::Corrupt(_)) => skip.record(key, false),
                 Err(fault) => return Err(fault),
             }
         }
-        Ok(skip.found())
+        Ok(skip.resume_key())
     }
 
     /// Reads a row that has the columns of its table.
@@ -143,7 +143,7 @@ impl Inspector<'_> {
 }
 
 /// The key of a row, and the item to report for it.
-type Read = (Row, Option<Stored>);
+type Read = (Cells, Option<Stored>);
 
 /// Selects all rows of a table, or those after a key, without the bodies of frames.
 fn select(table: Table, after: Option<&[Cell]>) -> String {
@@ -160,7 +160,7 @@ fn select(table: Table, after: Option<&[Cell]>) -> String {
             "run.id > ?1",
             "ORDER BY run.id",
         ),
-        _ => return rest(table, after),
+        _ => return select_after(table, after),
     };
     let beyond = if after.is_some() { format!("WHERE {beyond}") } else { String::new() };
     format!("{from} {beyond} {order}")

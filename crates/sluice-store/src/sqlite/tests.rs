@@ -30,7 +30,7 @@ fn append(store: &SqliteStore, append: Append) -> Appended {
     wait(store.append(Arc::new(append))).unwrap()
 }
 
-/// A store whose directory lives as long as the returned guard list.
+/// A store whose directory lives as long as the returned guard.
 fn bench(dirs: &mut Vec<TempDir>) -> Bench {
     let dir = tempfile::tempdir().unwrap();
     let clock = Arc::new(SetClock::default());
@@ -112,7 +112,7 @@ fn two_processes_share_a_directory() {
     let (one, other) = (opened(&dir), opened(&dir));
     append(&one, first(run(1)));
     for after in (1..20).step_by(2) {
-        // Each has the run in its memory, and must notice that the other has written.
+        // Each has cached the run, and must notice that the other has written.
         assert_eq!(append(&other, plain(run(1), after)), DONE);
         assert_eq!(append(&one, plain(run(1), after)), Appended::Conflict);
         assert_eq!(append(&one, plain(run(1), after + 1)), DONE);
@@ -156,7 +156,7 @@ fn a_change_by_another_process_is_noticed() {
         waiting.join().unwrap();
     });
     assert_eq!(wait(one.letters(Inbox::Run(run(1)))).unwrap().len(), 1);
-    // Also one that came while nobody waited.
+    // Also a change that happened while no caller waited.
     wait(other.post(letter(run(1), "b"))).unwrap();
     wait(one.changed(100));
 }
@@ -190,7 +190,7 @@ fn a_full_disk_refuses_and_recovers() {
         assert_eq!(wait(store.append(Arc::new(large))).unwrap_err().to_string(), full);
     }
     assert_eq!(wait(store.load(run(1))).unwrap().unwrap().frames.len(), 1);
-    // Those in the same transaction fail with it, and none is written.
+    // The other writes of the transaction fail with it, and none is stored.
     let large = store.append(Arc::new(Append { body: body.clone(), ..plain(run(1), 1) }));
     let outcomes = wait_all(vec![
         large,
@@ -198,7 +198,7 @@ fn a_full_disk_refuses_and_recovers() {
     ]);
     assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(StoreError::Unavailable(_)))));
     store.writer.pages(1_000_000);
-    // What was counted in between was forgotten with the rest.
+    // The cached counters were dropped too.
     let large = Append { body, guards, ..plain(run(1), 1) };
     assert_eq!(append(&store, large), Appended::Done { counts: vec![1] });
     assert_eq!(append(&store, plain(run(2), 1)), DONE);
@@ -212,7 +212,7 @@ fn a_database_of_a_newer_program_is_refused() {
     file.pragma_update(None, "user_version", 99).unwrap();
     let error = open(dir.path()).err().unwrap();
     assert!(matches!(error, OpenError::Newer { found: 99, .. }), "{error}");
-    assert!(error.to_string().contains("made by a newer Sluice"), "{error}");
+    assert!(error.to_string().contains("written by a newer Sluice"), "{error}");
 }
 
 #[test]
@@ -271,7 +271,7 @@ fn a_process_that_died_is_noticed_by_its_lock() {
     wait(one.renew(node(1), 1_000_000)).unwrap();
     append(&one, first(run(1)));
     assert_eq!(wait(other.take(run(1), node(2))).unwrap(), Taken::Held(node(1)));
-    // What the system does when a process is killed.
+    // The operating system does this when a process is killed.
     drop(one);
     let claim = Claim { run: run(1), epoch: 2, from: Some(node(1)) };
     assert_eq!(wait(other.claim(node(2), 0, 10)).unwrap(), [claim]);
@@ -368,7 +368,7 @@ fn more_writes_than_places_wait_for_a_place() {
     let outcomes = wait_all(posts.collect());
     assert!(outcomes.into_iter().all(|outcome| outcome.unwrap() == Posted::Done));
     let received = wait(store.letters(Inbox::Run(run(1)))).unwrap();
-    assert_eq!(received.len(), crate::limits::LETTERS_MAX);
+    assert_eq!(received.len(), crate::limits::MESSAGES_MAX);
 }
 
 #[test]
@@ -398,7 +398,7 @@ fn a_store_that_is_opened_to_be_read_refuses_writes_and_leaves_nothing() {
     assert_eq!(wait(store.list(Filter::default())).unwrap().len(), 1);
     let refused = wait(store.renew(node(2), 1000)).unwrap_err();
     assert_eq!(refused.to_string(), "the store is unavailable: the database is read-only");
-    // A process that writes meanwhile is seen.
+    // Writes by another process are visible.
     let other = opened(&dir);
     assert_eq!(append(&other, first(run(2))), DONE);
     assert_eq!(wait(store.list(Filter::default())).unwrap().len(), 2);

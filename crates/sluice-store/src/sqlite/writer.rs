@@ -10,12 +10,12 @@ mod log;
 mod turn;
 
 use super::Shared;
+use super::cache::WriterCache;
 use super::connect::OpenError;
+use super::directory_check::DirectoryCheck;
 use super::fault::Fault;
-use super::fresh::Written;
-use super::home::Home;
-use super::memory::Memory;
-use super::node::Locks;
+use super::node_locks::NodeLocks;
+use super::recent_heads::WrittenFrame;
 use crate::authentic::Keys;
 use crate::limits::{WRITE_BYTES_MAX, WRITES_WAITING_MAX};
 use rusqlite::Connection;
@@ -24,13 +24,13 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use tokio::sync::{Semaphore, oneshot};
-use turn::Turns;
+use turn::WriterLoop;
 
 /// The writer thread and its queue.
-pub(super) struct Writer {
+pub(super) struct WriterThread {
     /// `None` once the store is being dropped.
     messages: Option<Sender<Message>>,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     thread: Option<JoinHandle<()>>,
     /// The error for writes when there is no thread.
     stopped: &'static str,
@@ -39,14 +39,14 @@ pub(super) struct Writer {
 /// The context of a write inside a transaction.
 pub(super) struct Work<'a> {
     pub(super) connection: &'a Connection,
-    pub(super) memory: &'a mut Memory,
-    pub(super) locks: &'a Locks,
+    pub(super) cache: &'a mut WriterCache,
+    pub(super) locks: &'a NodeLocks,
     pub(super) keys: &'a Keys,
     pub(super) now_ms: u64,
     /// Appends performed in this transaction.
     pub(super) appends: u64,
     /// Frames written in this transaction.
-    pub(super) written: Vec<Written>,
+    pub(super) written: Vec<WrittenFrame>,
     /// Whether this transaction erased payloads.
     pub(super) erased: bool,
 }
@@ -58,7 +58,7 @@ enum Message {
         bytes: usize,
     },
     /// A caller waits for changes by other processes.
-    Look,
+    Poll,
     /// Simulates a disk with this many pages.
     #[cfg(test)]
     Pages(i64),
@@ -71,7 +71,7 @@ trait Job: Send {
     fn answer(self: Box<Self>, outcome: Result<(), StoreError>);
 }
 
-struct Asked<T, F> {
+struct WriteJob<T, F> {
     perform: F,
     result: Option<T>,
     /// The closure goes back with the result, so that the caller frees its data and not
@@ -79,7 +79,7 @@ struct Asked<T, F> {
     answer: oneshot::Sender<(Result<T, StoreError>, F)>,
 }
 
-impl<T, F> Job for Asked<T, F>
+impl<T, F> Job for WriteJob<T, F>
 where
     T: Send,
     F: FnMut(&mut Work<'_>) -> Result<T, Fault> + Send,
@@ -97,26 +97,32 @@ where
     }
 }
 
-impl Writer {
+impl WriterThread {
     pub(super) fn start(
         connection: Connection,
-        home: Home,
+        directory: DirectoryCheck,
         shared: &Arc<Shared>,
-    ) -> Result<Writer, OpenError> {
+    ) -> Result<WriterThread, OpenError> {
         let (messages, queue) = channel();
-        let places = Arc::new(Semaphore::new(WRITES_WAITING_MAX));
-        let turns = Turns::new(connection, home, queue, Arc::clone(&places), Arc::clone(shared))?;
+        let permits = Arc::new(Semaphore::new(WRITES_WAITING_MAX));
+        let turns = WriterLoop::new(
+            connection,
+            directory,
+            queue,
+            Arc::clone(&permits),
+            Arc::clone(shared),
+        )?;
         let thread = std::thread::Builder::new().name("store-writer".to_owned());
         let thread = thread.spawn(move || turns.serve());
         let thread = thread.map_err(OpenError::NoThread)?;
         let stopped = "the store has stopped";
-        Ok(Writer { messages: Some(messages), places, thread: Some(thread), stopped })
+        Ok(WriterThread { messages: Some(messages), permits, thread: Some(thread), stopped })
     }
 
     /// The writer of a read-only store: refuses every write.
-    pub(super) fn refusing() -> Writer {
-        let places = Arc::new(Semaphore::new(WRITES_WAITING_MAX));
-        Writer { messages: None, places, thread: None, stopped: "the database is read-only" }
+    pub(super) fn refusing() -> WriterThread {
+        let permits = Arc::new(Semaphore::new(WRITES_WAITING_MAX));
+        WriterThread { messages: None, permits, thread: None, stopped: "the database is read-only" }
     }
 
     /// Performs a write on the thread, after waiting for capacity in the queue. A
@@ -131,13 +137,13 @@ impl Writer {
             return Err(stopped());
         }
         if bytes > WRITE_BYTES_MAX {
-            let why = format!("{bytes} bytes at once are more than {WRITE_BYTES_MAX}");
+            let why = format!("{bytes} bytes in one write exceed the limit of {WRITE_BYTES_MAX}");
             return Err(StoreError::Unavailable(why));
         }
         // The thread returns the permit when it takes the write.
-        self.places.acquire().await.map_err(|_| stopped())?.forget();
+        self.permits.acquire().await.map_err(|_| stopped())?.forget();
         let (answer, answered) = oneshot::channel();
-        let job = Box::new(Asked { perform, result: None, answer });
+        let job = Box::new(WriteJob { perform, result: None, answer });
         let messages = self.messages.as_ref().ok_or_else(stopped)?;
         messages.send(Message::Write { job, bytes }).map_err(|_| stopped())?;
         let gone = |_| StoreError::Unknown("the writer stopped before it answered".to_owned());
@@ -147,12 +153,12 @@ impl Writer {
 
     /// Writes in the queue.
     pub(super) fn waiting(&self) -> usize {
-        WRITES_WAITING_MAX.saturating_sub(self.places.available_permits())
+        WRITES_WAITING_MAX.saturating_sub(self.permits.available_permits())
     }
 
     /// Makes the thread check for changes by other processes.
-    pub(super) fn look(&self) {
-        self.send(Message::Look);
+    pub(super) fn poll(&self) {
+        self.send(Message::Poll);
     }
 
     /// Simulates a disk with this many pages.
@@ -169,7 +175,7 @@ impl Writer {
     }
 }
 
-impl Drop for Writer {
+impl Drop for WriterThread {
     fn drop(&mut self) {
         self.messages = None;
         if let Some(thread) = self.thread.take() {

@@ -1,44 +1,38 @@
-//! What is carried over, table by table: the target's columns, and the order in
-//! which both sides are read.
+//! The tables of a transfer: the target's columns, and the order in which both sides
+//! are read.
 
-/// What a column holds.
+/// Type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// An id of 16 bytes.
+pub(crate) enum ColumnType {
+    /// 16 bytes.
     Id,
-    /// A number.
     Int,
-    /// A number that needs no more than 32 bits.
+    /// 32 bits.
     Small,
-    /// Yes or no.
     Flag,
-    /// Bytes.
     Bytes,
-    /// A text of somebody else's choosing, written as the target's own writes do.
+    /// A text from outside Sluice, encoded for the target (`Text`).
     Text,
-    /// A text of ours, or JSON: written as it is.
+    /// A text of Sluice, or JSON, stored unchanged.
     Plain,
 }
 
-/// A value of a row, the same from either side.
+/// A value of a row, the same for both sides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Cell {
-    /// Nothing.
+    /// NULL.
     None,
-    /// An id.
     Id(u128),
-    /// A number, of either size.
+    /// A number of either size.
     Int(i64),
-    /// Yes or no.
     Flag(bool),
-    /// Bytes.
     Bytes(Vec<u8>),
-    /// A text, of either kind.
+    /// A text of either type.
     Text(String),
 }
 
 impl Cell {
-    /// About how many bytes it takes.
+    /// Approximate size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Cell::None | Cell::Id(_) | Cell::Int(_) | Cell::Flag(_) => 16,
@@ -47,7 +41,7 @@ impl Cell {
         }
     }
 
-    /// Writes it so that no two rows are written alike.
+    /// Encodes the cell so that different rows have different encodings.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let (tag, number, bytes): (u8, u128, &[u8]) = match self {
             Cell::None => (0, 0, &[]),
@@ -62,8 +56,8 @@ impl Cell {
         out.extend_from_slice(bytes);
     }
 
-    /// As an error shows it, short.
-    pub(crate) fn shown(&self) -> String {
+    /// A short form for error messages.
+    pub(crate) fn short_text(&self) -> String {
         match self {
             Cell::None => "none".to_owned(),
             Cell::Id(id) => format!("{id:032x}"),
@@ -77,64 +71,58 @@ impl Cell {
     }
 }
 
-/// A row.
-pub(crate) type Row = Vec<Cell>;
+pub(crate) type Cells = Vec<Cell>;
 
-/// One of the tables of the target, or a part of one.
+/// A table of the target, or a part of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Table {
-    /// Runs, with their heads.
     Run,
-    /// Frames, with their places and what stands beside them.
+    /// Frames, with their positions and stream deltas.
     Frame,
-    /// Snapshots.
     Snapshot,
-    /// Blobs.
     Blob,
-    /// Letters, those that were read too.
-    Letter,
+    /// Messages, including read ones.
+    Message,
     /// Plain counters.
     Counter,
     /// Counters over windows.
     Window,
-    /// Callers' keys.
+    /// Idempotency keys.
     Key,
-    /// Rows of the registry, with their history.
+    /// Registry rows, with their history.
     Registry,
-    /// Entries of the audit.
+    /// Audit entries.
     Entry,
-    /// Where the chains of entries end.
+    /// Ends of the entry chains.
     Chain,
-    /// Seals.
     Seal,
-    /// Slots of schedules.
+    /// Schedule slots.
     Slot,
-    /// Which runs took values from which.
-    Taking,
-    /// What agents answered.
-    Memo,
-    /// How far webhooks have come.
+    /// Provenance edges between runs.
+    ProvenanceEdge,
+    /// Remembered outputs.
+    RememberedOutput,
+    /// Feed positions of webhooks.
     Webhook,
-    /// What is sent to webhooks.
+    /// Webhook deliveries.
     Delivery,
-    /// Which key everything is authenticated with.
+    /// The mark of the MAC key.
     Authentic,
-    /// The last places.
+    /// The last positions.
     Position,
 }
 
-/// A column of the target.
-pub(crate) type Column = (&'static str, Kind);
+pub(crate) type Column = (&'static str, ColumnType);
 
 impl Table {
-    /// Every table, in the order of copying. The leases of nodes are not among them:
-    /// none is alive, and one that had not run out yet would seem so elsewhere.
+    /// All tables, in the order of copying. Leases are excluded: no node is alive, and
+    /// a lease that has not expired would make one appear alive in the target.
     pub(crate) const ALL: [Table; 19] = [
         Table::Run,
         Table::Frame,
         Table::Snapshot,
         Table::Blob,
-        Table::Letter,
+        Table::Message,
         Table::Counter,
         Table::Window,
         Table::Key,
@@ -143,15 +131,15 @@ impl Table {
         Table::Chain,
         Table::Seal,
         Table::Slot,
-        Table::Taking,
-        Table::Memo,
+        Table::ProvenanceEdge,
+        Table::RememberedOutput,
         Table::Webhook,
         Table::Delivery,
         Table::Authentic,
         Table::Position,
     ];
 
-    /// What it is called where people are told of it.
+    /// Name for people.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Table::Window => "window",
@@ -159,14 +147,14 @@ impl Table {
         }
     }
 
-    /// The target's table.
+    /// Name of the target's table.
     pub(crate) fn target(self) -> &'static str {
         match self {
             Table::Run => "run",
             Table::Frame => "frame",
             Table::Snapshot => "snapshot",
             Table::Blob => "blob",
-            Table::Letter => "letter",
+            Table::Message => "letter",
             Table::Counter | Table::Window => "counter",
             Table::Key => "key",
             Table::Registry => "registry",
@@ -174,8 +162,8 @@ impl Table {
             Table::Chain => "chain",
             Table::Seal => "seal",
             Table::Slot => "slot",
-            Table::Taking => "taking",
-            Table::Memo => "memo",
+            Table::ProvenanceEdge => "taking",
+            Table::RememberedOutput => "memo",
             Table::Webhook => "webhook",
             Table::Delivery => "delivery",
             Table::Authentic => "authentic",
@@ -183,18 +171,18 @@ impl Table {
         }
     }
 
-    /// Which columns tell rows apart and order them, on both sides alike. Where there
-    /// is a place, that is the order in which the source has them on its pages.
+    /// Indices of the key columns, which order the rows on both sides. Tables with a
+    /// position use it, because it is the order of the source's pages.
     pub(crate) fn key(self) -> &'static [usize] {
         match self {
             Table::Frame => &[3],
             Table::Entry => &[2],
-            Table::Letter
+            Table::Message
             | Table::Counter
             | Table::Window
             | Table::Slot
-            | Table::Taking
-            | Table::Memo
+            | Table::ProvenanceEdge
+            | Table::RememberedOutput
             | Table::Delivery => &[0, 1],
             Table::Registry => &[0, 1, 2],
             Table::Run
@@ -215,143 +203,157 @@ impl Table {
             Table::Run => RUN,
             Table::Frame => FRAME,
             Table::Snapshot => SNAPSHOT,
-            Table::Blob => &[("hash", Kind::Bytes), ("body", Kind::Bytes)],
-            Table::Letter => LETTER,
+            Table::Blob => &[("hash", ColumnType::Bytes), ("body", ColumnType::Bytes)],
+            Table::Message => LETTER,
             Table::Counter | Table::Window => COUNTER,
             Table::Key => KEY,
             Table::Registry => REGISTRY,
             Table::Entry => ENTRY,
-            Table::Chain => &[("writer", Kind::Id), ("seq", Kind::Int), ("hash", Kind::Bytes)],
+            Table::Chain => {
+                &[("writer", ColumnType::Id), ("seq", ColumnType::Int), ("hash", ColumnType::Bytes)]
+            }
             Table::Seal => SEAL,
             Table::Slot => SLOT,
-            Table::Taking => &[("source", Kind::Id), ("taker", Kind::Id), ("count", Kind::Int)],
-            Table::Memo => MEMO,
-            Table::Webhook => &[("name", Kind::Text), ("place", Kind::Int), ("last", Kind::Int)],
+            Table::ProvenanceEdge => {
+                &[("source", ColumnType::Id), ("taker", ColumnType::Id), ("count", ColumnType::Int)]
+            }
+            Table::RememberedOutput => MEMO,
+            Table::Webhook => {
+                &[("name", ColumnType::Text), ("place", ColumnType::Int), ("last", ColumnType::Int)]
+            }
             Table::Delivery => DELIVERY,
-            Table::Authentic => &[("one", Kind::Small), ("mark", Kind::Bytes)],
+            Table::Authentic => &[("one", ColumnType::Small), ("mark", ColumnType::Bytes)],
             Table::Position => POSITION,
         }
     }
 
-    /// What tells a row of it apart.
-    pub(crate) fn key_of(self, row: &[Cell]) -> Row {
+    /// The key of a row.
+    pub(crate) fn key_of(self, row: &[Cell]) -> Cells {
         self.key().iter().filter_map(|at| row.get(*at)).cloned().collect()
     }
 }
 
 const RUN: &[Column] = &[
-    ("id", Kind::Id),
-    ("workflow", Kind::Text),
-    ("release", Kind::Int),
-    ("initiator", Kind::Text),
-    ("status", Kind::Plain),
-    ("started_at", Kind::Int),
-    ("ended_at", Kind::Int),
-    ("parent", Kind::Id),
-    ("fingerprint", Kind::Bytes),
-    ("owner", Kind::Id),
-    ("epoch", Kind::Int),
-    ("due_at", Kind::Int),
-    ("asks", Kind::Flag),
-    ("version", Kind::Int),
+    ("id", ColumnType::Id),
+    ("workflow", ColumnType::Text),
+    ("release", ColumnType::Int),
+    ("initiator", ColumnType::Text),
+    ("status", ColumnType::Plain),
+    ("started_at", ColumnType::Int),
+    ("ended_at", ColumnType::Int),
+    ("parent", ColumnType::Id),
+    ("fingerprint", ColumnType::Bytes),
+    ("owner", ColumnType::Id),
+    ("epoch", ColumnType::Int),
+    ("due_at", ColumnType::Int),
+    ("asks", ColumnType::Flag),
+    ("version", ColumnType::Int),
 ];
 
 const FRAME: &[Column] = &[
-    ("run", Kind::Id),
-    ("first", Kind::Int),
-    ("count", Kind::Small),
-    ("place", Kind::Int),
-    ("chain", Kind::Bytes),
-    ("body", Kind::Bytes),
-    ("beside", Kind::Bytes),
-    ("mac", Kind::Bytes),
+    ("run", ColumnType::Id),
+    ("first", ColumnType::Int),
+    ("count", ColumnType::Small),
+    ("place", ColumnType::Int),
+    ("chain", ColumnType::Bytes),
+    ("body", ColumnType::Bytes),
+    ("beside", ColumnType::Bytes),
+    ("mac", ColumnType::Bytes),
 ];
 
-const SNAPSHOT: &[Column] =
-    &[("run", Kind::Id), ("version", Kind::Int), ("body", Kind::Bytes), ("mac", Kind::Bytes)];
+const SNAPSHOT: &[Column] = &[
+    ("run", ColumnType::Id),
+    ("version", ColumnType::Int),
+    ("body", ColumnType::Bytes),
+    ("mac", ColumnType::Bytes),
+];
 
 const LETTER: &[Column] = &[
-    ("run", Kind::Id),
-    ("key", Kind::Text),
-    ("id", Kind::Int),
-    ("body", Kind::Bytes),
-    ("mac", Kind::Bytes),
+    ("run", ColumnType::Id),
+    ("key", ColumnType::Text),
+    ("id", ColumnType::Int),
+    ("body", ColumnType::Bytes),
+    ("mac", ColumnType::Bytes),
 ];
 
-const COUNTER: &[Column] =
-    &[("name", Kind::Text), ("span", Kind::Int), ("count", Kind::Int), ("slices", Kind::Bytes)];
+const COUNTER: &[Column] = &[
+    ("name", ColumnType::Text),
+    ("span", ColumnType::Int),
+    ("count", ColumnType::Int),
+    ("slices", ColumnType::Bytes),
+];
 
 const KEY: &[Column] = &[
-    ("key", Kind::Text),
-    ("run", Kind::Id),
-    ("fingerprint", Kind::Bytes),
-    ("expires_at", Kind::Int),
-    ("mac", Kind::Bytes),
+    ("key", ColumnType::Text),
+    ("run", ColumnType::Id),
+    ("fingerprint", ColumnType::Bytes),
+    ("expires_at", ColumnType::Int),
+    ("mac", ColumnType::Bytes),
 ];
 
 const REGISTRY: &[Column] = &[
-    ("kind", Kind::Plain),
-    ("name", Kind::Text),
-    ("epoch", Kind::Int),
-    ("body", Kind::Plain),
-    ("mac", Kind::Bytes),
+    ("kind", ColumnType::Plain),
+    ("name", ColumnType::Text),
+    ("epoch", ColumnType::Int),
+    ("body", ColumnType::Plain),
+    ("mac", ColumnType::Bytes),
 ];
 
 const ENTRY: &[Column] = &[
-    ("writer", Kind::Id),
-    ("seq", Kind::Int),
-    ("place", Kind::Int),
-    ("hash", Kind::Bytes),
-    ("text", Kind::Plain),
-    ("mac", Kind::Bytes),
+    ("writer", ColumnType::Id),
+    ("seq", ColumnType::Int),
+    ("place", ColumnType::Int),
+    ("hash", ColumnType::Bytes),
+    ("text", ColumnType::Plain),
+    ("mac", ColumnType::Bytes),
 ];
 
 const SEAL: &[Column] = &[
-    ("number", Kind::Int),
-    ("hash", Kind::Bytes),
-    ("frames", Kind::Int),
-    ("entries", Kind::Int),
-    ("text", Kind::Plain),
-    ("leaves", Kind::Bytes),
+    ("number", ColumnType::Int),
+    ("hash", ColumnType::Bytes),
+    ("frames", ColumnType::Int),
+    ("entries", ColumnType::Int),
+    ("text", ColumnType::Plain),
+    ("leaves", ColumnType::Bytes),
 ];
 
 const SLOT: &[Column] = &[
-    ("schedule", Kind::Text),
-    ("at", Kind::Int),
-    ("count", Kind::Int),
-    ("fate", Kind::Text),
-    ("why", Kind::Text),
-    ("run", Kind::Id),
-    ("noted_at", Kind::Int),
-    ("mac", Kind::Bytes),
+    ("schedule", ColumnType::Text),
+    ("at", ColumnType::Int),
+    ("count", ColumnType::Int),
+    ("fate", ColumnType::Text),
+    ("why", ColumnType::Text),
+    ("run", ColumnType::Id),
+    ("noted_at", ColumnType::Int),
+    ("mac", ColumnType::Bytes),
 ];
 
 const MEMO: &[Column] = &[
-    ("agent", Kind::Text),
-    ("place", Kind::Int),
-    ("run", Kind::Id),
-    ("at", Kind::Int),
-    ("body", Kind::Bytes),
-    ("mac", Kind::Bytes),
+    ("agent", ColumnType::Text),
+    ("place", ColumnType::Int),
+    ("run", ColumnType::Id),
+    ("at", ColumnType::Int),
+    ("body", ColumnType::Bytes),
+    ("mac", ColumnType::Bytes),
 ];
 
 const DELIVERY: &[Column] = &[
-    ("webhook", Kind::Text),
-    ("number", Kind::Int),
-    ("run", Kind::Id),
-    ("event", Kind::Int),
-    ("kind", Kind::Text),
-    ("tries", Kind::Int),
-    ("status", Kind::Small),
-    ("error", Kind::Text),
-    ("at", Kind::Int),
-    ("next_at", Kind::Int),
+    ("webhook", ColumnType::Text),
+    ("number", ColumnType::Int),
+    ("run", ColumnType::Id),
+    ("event", ColumnType::Int),
+    ("kind", ColumnType::Text),
+    ("tries", ColumnType::Int),
+    ("status", ColumnType::Small),
+    ("error", ColumnType::Text),
+    ("at", ColumnType::Int),
+    ("next_at", ColumnType::Int),
 ];
 
 const POSITION: &[Column] = &[
-    ("one", Kind::Small),
-    ("frames", Kind::Int),
-    ("entries", Kind::Int),
-    ("letters", Kind::Int),
-    ("memos", Kind::Int),
+    ("one", ColumnType::Small),
+    ("frames", ColumnType::Int),
+    ("entries", ColumnType::Int),
+    ("letters", ColumnType::Int),
+    ("memos", ColumnType::Int),
 ];

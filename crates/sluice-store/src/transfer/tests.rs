@@ -26,13 +26,12 @@ use sluice_core::port::store::{
 use sluice_govern::registry::{Kind, Row as RegistryRow};
 use std::sync::Arc;
 
-/// A text with both of the characters that are written as two, and with what they
-/// are written as.
+/// A text with both characters that are encoded as two, and with their encodings.
 const STRANGE: &str = "a\0b\u{1}c\u{1}\u{2}d\u{1}\u{1}";
 /// Later than every lease.
 const LATE_MS: u64 = 1_000_000;
 
-/// With a key: everything in it has MACs, and they arrive with it.
+/// With a key: all rows have MACs, which are transferred with them.
 fn sqlite(dir: &Path) -> SqliteStore {
     let store = SqliteStore::open(dir, Arc::new(SetClock::default())).unwrap();
     match store.marked(&key()) {
@@ -54,7 +53,7 @@ fn on(_: Progress) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
-/// The whole of it.
+/// A complete transfer.
 fn transfer(dir: &Path, url: &str) -> Vec<Carried> {
     let mut transfer = Transfer::begin(dir, url, None, LATE_MS).unwrap();
     transfer.carry(&mut on).unwrap();
@@ -67,7 +66,7 @@ fn append(store: &dyn Store, append: Append) {
     assert!(matches!(appended, Appended::Done { .. }), "{appended:?}");
 }
 
-/// Puts rows into every table, most of them with strange names.
+/// Puts rows into every table, most of them with unusual names.
 fn furnish(store: &dyn Store) {
     let strange = || STRANGE.to_owned();
     let fingerprint = Hash::of(b"inputs");
@@ -162,14 +161,14 @@ fn triggers(store: &dyn Store) {
     assert!(wait(store.deliver(ahead)).unwrap());
 }
 
-/// Everything that can be asked of a store.
+/// Everything that a store can be queried for.
 fn answers(store: &dyn Store) -> Vec<String> {
     let mut lines = Vec::new();
     let mut say = |line: String| lines.push(line);
     for number in 1..6 {
         say(format!("{:?}", wait(store.load(run(number)))));
         say(format!("{:?}", wait(store.frames(run(number), 0, usize::MAX))));
-        // Without their ids: a store may choose those of letters to come.
+        // Without their ids: a store may choose the ids of future messages.
         let letters = wait(store.letters(Inbox::Run(run(number)))).unwrap();
         say(format!("{:?}", letters.into_iter().map(|one| one.letter).collect::<Vec<Letter>>()));
         say(format!("{:?}", wait(store.takers(run(number), None, 0))));
@@ -194,7 +193,7 @@ fn answers(store: &dyn Store) -> Vec<String> {
         say(format!("{:?}", wait(store.delivering(name.to_owned()))));
         say(format!("{:?}", wait(store.deliveries(name.to_owned(), None, 0))));
     }
-    // A letter that was read and a key that was used are known there too.
+    // The target knows read messages and used keys too.
     for key in ["read", STRANGE] {
         say(format!("{:?}", wait(store.post(Letter { body: Vec::new(), ..letter(run(1), key) }))));
     }
@@ -229,12 +228,12 @@ fn every_table_arrives_whatever_characters_it_has() {
     for table in &carried {
         assert!(table.rows > 0, "nothing of {} was there to be carried", table.table);
     }
-    let (here, there) = (sqlite(dir.path()), postgres(&url).unwrap());
-    let shown = [everything(&here), everything(&there)].map(common);
+    let (source, target) = (sqlite(dir.path()), postgres(&url).unwrap());
+    let shown = [everything(&source), everything(&target)].map(common);
     assert!(!shown.iter().flatten().any(is_foreign), "{shown:?}");
     assert_eq!(shown[1], shown[0]);
-    assert_eq!(answers(&there), answers(&here));
-    assert_eq!(goes_on(&there), goes_on(&here));
+    assert_eq!(answers(&target), answers(&source));
+    assert_eq!(goes_on(&target), goes_on(&source));
 }
 
 #[test]
@@ -273,7 +272,7 @@ fn a_transfer_that_stops_after_every_batch_goes_on_and_copies_nothing_twice() {
             }
         }
         assert!(batches.len() < 200, "it goes on for ever");
-        // The row of positions is written again each time, and is the last.
+        // The row of positions is written again each time, and is the last one.
         if batches.last().is_some_and(|(table, ..)| *table == "position") {
             transfer.carry(&mut on).unwrap();
             transfer.end().unwrap();
@@ -306,7 +305,7 @@ proptest! {
         let bench = Bench { store, clock: clock.clone() };
         conformance::script::transcript(&bench, &commands);
         drop(bench);
-        // By the same clock: the nodes of the script have not run out of time, but
+        // With the same clock: the leases of the script's nodes have not expired, but
         // their process is gone.
         let now_ms = clock.now_ms();
         let mut transfer = Transfer::begin(dir.path(), &url, None, now_ms).unwrap();
@@ -321,10 +320,10 @@ proptest! {
         };
         let clock = at();
         let store = Arc::new(SqliteStore::open(dir.path(), clock.clone()).unwrap());
-        let here = conformance::script::transcript(&Bench { store, clock }, &later);
+        let source = conformance::script::transcript(&Bench { store, clock }, &later);
         let clock = at();
         let store = Arc::new(PostgresStore::open(&url, clock.clone()).unwrap());
-        let there = conformance::script::transcript(&Bench { store, clock }, &later);
-        prop_assert_eq!(there, here);
+        let target = conformance::script::transcript(&Bench { store, clock }, &later);
+        prop_assert_eq!(target, source);
     }
 }

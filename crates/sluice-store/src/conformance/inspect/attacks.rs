@@ -1,4 +1,4 @@
-//! Changes with plain SQL, each of which must show.
+//! Changes with plain SQL, each of which an inspection must detect.
 
 use super::{everything, furnish};
 use crate::conformance::authentic::{Exposed, key};
@@ -7,30 +7,30 @@ use sluice_core::evidence::mac::Doubts;
 use sluice_core::port::inspect::Stored;
 use std::sync::Arc;
 
-/// A change of what a store holds, and how it shows.
+/// A change of stored rows, and how it is detected.
 #[derive(Debug, Clone, Copy)]
 pub struct Attack {
-    /// Statements.
+    /// SQL statements.
     pub sql: &'static str,
-    /// How it shows.
-    pub shown: Shown,
+    /// How the change is detected.
+    pub detection: Detection,
 }
 
-/// How a change shows in what a store reports.
+/// How a report shows a change.
 #[derive(Debug, Clone, Copy)]
-pub enum Shown {
+pub enum Detection {
     /// A row of this kind is not authentic.
     Foreign(&'static str),
-    /// A row of this table does not fit the others, or cannot be read.
+    /// A row of this table is inconsistent, or cannot be read.
     Damaged(&'static str),
-    /// The rows of this kind are others: a verification compares them.
+    /// The rows of this kind differ, which a verification detects by comparison.
     Changed(&'static str),
 }
 
-use Shown::{Changed, Damaged, Foreign};
+use Detection::{Changed, Damaged, Foreign};
 
-/// Statements that both dialects know.
-const ATTACKS: &[(&str, Shown)] = &[
+/// Statements that both SQL dialects support.
+const ATTACKS: &[(&str, Detection)] = &[
     ("UPDATE letter SET body = mac WHERE key = 'unread'", Foreign("message")),
     ("UPDATE letter SET body = NULL WHERE key = 'unread'", Foreign("message")),
     (
@@ -100,10 +100,10 @@ const ATTACKS: &[(&str, Shown)] = &[
     ("DELETE FROM run", Damaged("snapshot")),
 ];
 
-/// Runs every attack, and those that only one dialect knows, each on a fresh store in
-/// which run 3 has so many frames.
+/// Runs every attack, and those of one dialect only, each on a fresh store in which run
+/// 3 has the given number of frames.
 pub fn check_inspect(mut fresh: impl FnMut() -> Exposed, own: &[Attack], frames: u64) {
-    let common = ATTACKS.iter().map(|(sql, shown)| Attack { sql, shown: *shown });
+    let common = ATTACKS.iter().map(|(sql, detection)| Attack { sql, detection: *detection });
     for attack in common.chain(own.iter().copied()) {
         let Exposed { store, clock, sql } = fresh();
         wait(store.adopt(key(), Doubts::default())).expect("an empty store is adopted");
@@ -113,14 +113,14 @@ pub fn check_inspect(mut fresh: impl FnMut() -> Exposed, own: &[Attack], frames:
         assert!(!before.iter().any(is_foreign), "{before:?}");
         sql(attack.sql);
         let after = everything(&*bench.store);
-        assert!(attack.is_shown(&before, &after), "{attack:?} does not show in {after:#?}");
+        assert!(attack.is_detected(&before, &after), "{attack:?} does not show in {after:#?}");
     }
     one_moment(fresh());
 }
 
 impl Attack {
-    fn is_shown(&self, before: &[Stored], after: &[Stored]) -> bool {
-        match self.shown {
+    fn is_detected(&self, before: &[Stored], after: &[Stored]) -> bool {
+        match self.detection {
             Foreign(kind) => after.iter().any(|row| name(row) == kind && is_foreign(row)),
             Damaged(table) => {
                 let is_it =
@@ -135,7 +135,7 @@ impl Attack {
     }
 }
 
-/// Whether no process with the key wrote it, or it is not whole.
+/// Whether the item is not authentic, or damaged.
 pub fn is_foreign(row: &Stored) -> bool {
     match row {
         Stored::Entry(entry) => !entry.is_authentic,
@@ -176,8 +176,8 @@ fn name(row: &Stored) -> &'static str {
     }
 }
 
-/// A change that is committed while the first row is handed over is not seen, and seen
-/// as a whole by the next inspection.
+/// A change that is committed during an inspection is not visible to it, and is
+/// completely visible to the next one.
 fn one_moment(exposed: Exposed) {
     let Exposed { store, clock, sql } = exposed;
     wait(store.adopt(key(), Doubts::default())).expect("an empty store is adopted");

@@ -1,7 +1,7 @@
-//! The process that starts a server and ends it.
+//! The process that starts and stops a server.
 //!
-//! It reads from a pipe that only this process holds, so the server goes, and its
-//! directory with it, however this process ends.
+//! It reads from a pipe that only this process holds, so it stops the server and
+//! removes its directory however this process ends.
 
 use super::install::command;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
-/// `start` and `kill` as it is told, and an end when it is told nothing more.
+/// Handles `start` and `kill`, and stops the server at the end of its input.
 const GUARD: &str = r#"
 start() { "$BIN/postgres" -D "$DIR/data" -k "$DIR" "$@" </dev/null >>"$DIR/log" 2>&1 & pid=$!; }
 end() { kill "-$1" "$pid" 2>/dev/null; wait "$pid" 2>/dev/null; }
@@ -26,7 +26,7 @@ rm -rf "$DIR"
 
 pub(super) struct Guard {
     process: Child,
-    /// None once it is being dropped.
+    /// `None` once the guard is being dropped.
     orders: Option<ChildStdin>,
     reports: BufReader<ChildStdout>,
 }
@@ -39,7 +39,8 @@ impl Guard {
         for setting in settings {
             guard.args(["-c", setting]);
         }
-        // In a group of its own: an interrupt of the tests is not for it.
+        // In its own process group, so that an interrupt of the tests does not reach
+        // it.
         guard.env("BIN", bin).env("DIR", dir).process_group(0);
         guard.stdin(Stdio::piped()).stdout(Stdio::piped()).current_dir(dir);
         let mut process = guard.spawn().map_err(|error| format!("sh cannot be run: {error}"))?;
@@ -48,7 +49,7 @@ impl Guard {
         Ok(Guard { process, orders, reports })
     }
 
-    /// Gives an order, and waits until it is done.
+    /// Sends an order, and waits until it is done.
     pub(super) fn order(&mut self, order: &str) {
         let orders = self.orders.as_mut().expect("it is not dropped");
         writeln!(orders, "{order}").expect("the guard listens");
@@ -59,7 +60,7 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // It ends the server when its input ends.
+        // The guard stops the server at the end of its input.
         self.orders = None;
         let _ = self.process.wait();
     }

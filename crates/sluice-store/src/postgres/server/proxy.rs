@@ -1,52 +1,51 @@
-//! Something between a store and its server that can fail as a network does.
+//! A proxy between a store and its server that can fail like a network.
 //!
-//! INVARIANT: what is sent through an open and moving proxy arrives in its order
-//! and whole; what is held arrives later or, where the connection is cut, never.
+//! INVARIANT: an open, moving proxy delivers bytes in order and complete. Stalled bytes
+//! arrive later or, if the connection is cut, never.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
-/// Bytes that are passed on at once.
+/// Bytes forwarded at once.
 const CHUNK_BYTES: usize = 16 * 1024;
-/// Most connections at once. One more is refused.
+/// Largest number of connections; further ones are refused.
 const CONNECTIONS_MAX: usize = 256;
 
-/// A port on the loopback device that leads to another one. Ends when dropped, and
-/// every connection with it.
+/// A loopback port that forwards to another one. Dropping it closes every connection.
 pub struct Proxy {
     port: u16,
     gate: Arc<Gate>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What decides whether bytes pass.
+/// Controls whether bytes pass.
 #[derive(Default)]
 struct Gate {
-    state: Mutex<State>,
+    state: Mutex<ProxyState>,
     moved: Condvar,
 }
 
 #[derive(Default)]
-struct State {
-    weather: Weather,
+struct ProxyState {
+    mode: ProxyMode,
     /// Both ends of each connection, by its number.
     open: Vec<(u64, [TcpStream; 2])>,
     number: u64,
 }
 
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
-enum Weather {
+enum ProxyMode {
     #[default]
-    Fair,
+    Forwarding,
     Stalled,
-    Parted,
-    Ended,
+    Partitioned,
+    Stopped,
 }
 
 impl Proxy {
-    /// Starts one that leads to a port of this machine.
+    /// Starts a proxy to a local port.
     pub fn start(to: u16) -> std::io::Result<Proxy> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let port = listener.local_addr()?.port();
@@ -62,29 +61,29 @@ impl Proxy {
         self.port
     }
 
-    /// Cuts every connection. New ones are welcome. Answers how many there were.
+    /// Cuts every connection, and accepts new ones. Returns how many there were.
     pub fn cut(&self) -> usize {
         self.gate.cut(&mut self.gate.state())
     }
 
-    /// Holds everything that is sent from now on, in both directions. Connections
-    /// can be made, and then hear nothing.
+    /// Holds all bytes from now on, in both directions. New connections are accepted
+    /// but receive nothing.
     pub fn stall(&self) {
-        self.gate.turn(Weather::Stalled);
+        self.gate.set_mode(ProxyMode::Stalled);
     }
 
     /// Cuts every connection, and refuses new ones.
     pub fn part(&self) {
-        self.gate.turn(Weather::Parted);
+        self.gate.set_mode(ProxyMode::Partitioned);
         self.cut();
     }
 
-    /// Ends a stall, with what was held, or a parting.
+    /// Ends a stall, delivering the held bytes, or a partition.
     pub fn go_on(&self) {
-        self.gate.turn(Weather::Fair);
+        self.gate.set_mode(ProxyMode::Forwarding);
     }
 
-    /// Connections that are open now.
+    /// Number of open connections.
     pub fn connections(&self) -> usize {
         self.gate.state().open.len()
     }
@@ -92,9 +91,9 @@ impl Proxy {
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        self.gate.turn(Weather::Ended);
+        self.gate.set_mode(ProxyMode::Stopped);
         self.cut();
-        // It waits for somebody to come.
+        // Wakes the thread, which blocks in `accept`.
         let _ = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port));
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -103,30 +102,30 @@ impl Drop for Proxy {
 }
 
 impl Gate {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("nobody panics while holding it")
+    fn state(&self) -> MutexGuard<'_, ProxyState> {
+        self.state.lock().expect("no thread panics while it holds the lock")
     }
 
-    fn turn(&self, weather: Weather) {
-        self.state().weather = weather;
+    fn set_mode(&self, mode: ProxyMode) {
+        self.state().mode = mode;
         self.moved.notify_all();
     }
 
-    fn cut(&self, state: &mut State) -> usize {
+    fn cut(&self, state: &mut ProxyState) -> usize {
         let cut = std::mem::take(&mut state.open);
         for end in cut.iter().flat_map(|(_, ends)| ends) {
-            // One that has gone already is as good.
+            // A connection that is already closed is fine.
             let _ = end.shutdown(Shutdown::Both);
         }
         self.moved.notify_all();
         cut.len()
     }
 
-    /// Waits until bytes of a connection may pass. False once it was cut.
+    /// Waits until bytes of a connection may pass. Returns false if it was cut.
     fn pass(&self, number: u64) -> bool {
         let mut state = self.state();
-        while state.weather == Weather::Stalled && state.is_open(number) {
-            state = self.moved.wait(state).expect("nobody panics while holding it");
+        while state.mode == ProxyMode::Stalled && state.is_open(number) {
+            state = self.moved.wait(state).expect("no thread panics while it holds the lock");
         }
         state.is_open(number)
     }
@@ -143,7 +142,7 @@ impl Gate {
     }
 }
 
-impl State {
+impl ProxyState {
     fn is_open(&self, number: u64) -> bool {
         self.open.iter().any(|(open, _)| *open == number)
     }
@@ -152,40 +151,40 @@ impl State {
 fn accept(listener: &TcpListener, to: u16, gate: &Arc<Gate>) {
     loop {
         let Ok((near, _)) = listener.accept() else { continue };
-        let weather = gate.state().weather;
-        match weather {
-            Weather::Ended => return,
-            Weather::Parted => {}
-            // Whoever finds no server behind it is cut.
-            Weather::Fair | Weather::Stalled => drop(join(near, to, gate)),
+        let mode = gate.state().mode;
+        match mode {
+            ProxyMode::Stopped => return,
+            ProxyMode::Partitioned => {}
+            // If there is no server behind the proxy, the connection is dropped.
+            ProxyMode::Forwarding | ProxyMode::Stalled => drop(join(near, to, gate)),
         }
     }
 }
 
-/// Joins a connection to one behind the proxy, with a thread for each direction.
+/// Connects to the server, with a thread for each direction.
 fn join(near: TcpStream, to: u16, gate: &Arc<Gate>) -> std::io::Result<()> {
     let far = TcpStream::connect(SocketAddr::from((Ipv4Addr::LOCALHOST, to)))?;
     near.set_nodelay(true)?;
     far.set_nodelay(true)?;
-    let ways = [(near.try_clone()?, far.try_clone()?), (far.try_clone()?, near.try_clone()?)];
+    let directions = [(near.try_clone()?, far.try_clone()?), (far.try_clone()?, near.try_clone()?)];
     let mut state = gate.state();
-    // It may have been cut meanwhile, with all others.
-    if state.open.len() >= CONNECTIONS_MAX || matches!(state.weather, Weather::Parted) {
+    // The proxy may have been partitioned meanwhile.
+    if state.open.len() >= CONNECTIONS_MAX || matches!(state.mode, ProxyMode::Partitioned) {
         return Ok(());
     }
     state.number += 1;
     let number = state.number;
     state.open.push((number, [near, far]));
     drop(state);
-    for (from, to) in ways {
+    for (from, to) in directions {
         let gate = Arc::clone(gate);
-        let way = std::thread::Builder::new().name("proxy-way".to_owned());
-        way.spawn(move || carry(from, to, number, &gate))?;
+        let direction = std::thread::Builder::new().name("proxy-direction".to_owned());
+        direction.spawn(move || carry(from, to, number, &gate))?;
     }
     Ok(())
 }
 
-/// Passes bytes on until either end has gone.
+/// Forwards bytes until either end is closed.
 fn carry(mut from: TcpStream, mut to: TcpStream, number: u64, gate: &Gate) {
     let mut chunk = [0; CHUNK_BYTES];
     loop {
@@ -205,7 +204,7 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    /// A server that sends back what it hears.
+    /// A server that echoes its input.
     fn echo() -> u16 {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -264,6 +263,6 @@ mod tests {
         let port = proxy.port();
         drop(proxy);
         assert_eq!(heard(&mut stream), None);
-        assert!(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err(), "nobody listens");
+        assert!(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err(), "the port is closed");
     }
 }

@@ -1,16 +1,16 @@
-//! A replica that every commit waits for, and the primary that it becomes.
+//! A synchronous replica, and its promotion to primary.
 
 use super::install::{command, directory, programs, run};
 use super::{START_MS_MAX, Server};
 use std::time::{Duration, Instant};
 
-/// What the primary knows its replica by.
+/// Name of the replica in the primary's settings.
 const NAME: &str = "replica";
 
 impl Server {
-    /// Starts a replica of this server, with the same settings and a port of its
-    /// own. When this comes back, a commit here is answered only once it is on the
-    /// replica's disk too. One that has gone holds up every commit.
+    /// Starts a replica of this server, with the same settings and its own port. On
+    /// return, every commit waits until it is on the replica's disk too, also if the
+    /// replica is gone.
     pub fn replica(&self) -> Result<Server, String> {
         let (bin, dir) = (programs()?, directory()?);
         let mut copy = command(bin.join("pg_basebackup"));
@@ -32,13 +32,13 @@ impl Server {
         Err("the replica does not follow".to_owned())
     }
 
-    /// Makes a primary of a replica. It has none of its own then.
+    /// Promotes a replica to primary, without a replica of its own.
     pub fn promote(&self) -> Result<(), String> {
         let patience_s = START_MS_MAX / 1000;
         if self.psql(&format!("SELECT pg_promote(true, {patience_s})")) != "t" {
             return Err("the replica was not promoted in time".to_owned());
         }
-        // It was copied from one that may have had a replica.
+        // The copied settings may name a replica.
         self.set("synchronous_standby_names", "");
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Stores with a key: what another hand wrote, and stores from before keys.
+//! Stores with a key: rows of another process, and stores from before the key.
 
 use super::*;
 use crate::authentic::{Keyed, Mark};
@@ -7,10 +7,10 @@ use crate::conformance::{first, hashed, letter, run};
 
 fn sql(store: &PostgresStore, sql: &str) {
     let text = sql.to_owned();
-    wait(store.ask(async move |session| session.script(&text).await)).unwrap();
+    wait(store.read(async move |session| session.script(&text).await)).unwrap();
 }
 
-/// An empty store, and the way to its database.
+/// An empty store, and access to its database.
 pub(super) fn exposed() -> Exposed {
     let clock = Arc::new(SetClock::default());
     let url = server().schema();

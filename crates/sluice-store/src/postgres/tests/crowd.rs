@@ -5,7 +5,7 @@ use crate::conformance::{letter, node, run};
 use sluice_core::run::status::RunStatus;
 use std::time::Instant;
 
-/// Parked runs, whose workflows, initiators and statuses take turns.
+/// Parked runs with alternating workflows, initiators and statuses.
 const RUNS: u32 = 100_000;
 
 fn filled() -> PostgresStore {
@@ -25,14 +25,14 @@ fn filled() -> PostgresStore {
 }
 
 fn timed<T>(what: &str, ask: impl Fn() -> T) -> T {
-    // Once before, so that the pages are in memory and the statement is prepared.
+    // Once before, so that the pages are cached and the statement is prepared.
     let answer = ask();
     let once = || {
         let began = Instant::now();
         ask();
         began.elapsed()
     };
-    // The shortest counts: others may use the machine.
+    // The shortest time, because other processes may use the machine.
     let took = once().min(once()).min(once());
     eprintln!("{took:?} for {what}");
     assert!(took < Duration::from_millis(500), "{took:?} for {what}");
@@ -59,7 +59,7 @@ fn a_hundred_thousand_runs_are_listed_and_claimed_in_a_moment() {
         let rows = timed(&what, || wait(store.list(filter.clone())).unwrap());
         assert_eq!(rows.len(), *found, "{filter:?}");
     }
-    // Nothing is due, and the one owner lives.
+    // No run is due, and the only owner is alive.
     let claims = timed("a claim of nothing", || wait(store.claim(node(1), 999_999, 100)).unwrap());
     assert_eq!(claims, []);
     wait(store.post(letter(run(5), "a"))).unwrap();

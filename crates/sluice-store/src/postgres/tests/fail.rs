@@ -1,4 +1,4 @@
-//! A primary that goes, a network that fails, and hosts that are silent.
+//! A primary that is lost, a network that fails, and hosts that stay silent.
 
 use super::load::under_load;
 use super::*;
@@ -6,9 +6,9 @@ use crate::conformance::{DONE, first, node, plain, run};
 use server::Proxy;
 use std::time::Instant;
 
-/// A store that waits less long than others for an answer.
+/// A store with a shorter response timeout.
 fn impatient(url: &str, patience: Duration) -> PostgresStore {
-    let mut address = Address::read(url, None).unwrap();
+    let mut address = DatabaseAddress::read(url, None).unwrap();
     address.patience = patience;
     PostgresStore::open_at(address, Time::Given(Arc::new(SetClock::default()))).unwrap()
 }
@@ -26,9 +26,9 @@ fn a_replica_takes_over_and_nothing_that_was_answered_is_lost() {
     });
     eprintln!("{figures:?}");
     assert!(figures.done > 100, "{figures:?}");
-    assert!(figures.not + figures.unknown > 0, "nobody noticed: {figures:?}");
+    assert!(figures.not + figures.unknown > 0, "the failure had no effect: {figures:?}");
     assert_eq!(replica.psql("SELECT pg_is_in_recovery()"), "f");
-    // The one that was promoted can have a replica in its turn.
+    // The promoted server can have a replica too.
     let next = replica.replica().unwrap();
     assert_eq!(append(&store, first(run(100))), DONE);
     assert_eq!(next.psql("SELECT count(*) > 100 FROM frame"), "t");
@@ -100,7 +100,7 @@ fn a_host_that_is_silent_does_not_hide_the_next() {
 fn a_lease_is_renewed_however_busy_the_store_is() {
     let server = Server::start_listening(&["fsync=on"]).unwrap();
     let store = open(&server.url());
-    // Whoever reads holds a connection for as long as somebody else's lock lasts.
+    // A read keeps its connection while it waits for a lock.
     wait(store.renew(node(1), 1_000)).unwrap();
     std::thread::scope(|threads| {
         let lock = "BEGIN; LOCK TABLE run; SELECT pg_sleep(3); COMMIT";

@@ -1,5 +1,5 @@
-//! How fast batched appends are, as a ratio to the barest insert of as many rows,
-//! and how fast several nodes are together.
+//! Speed of batched appends, relative to a plain insert of as many rows, and of several
+//! nodes together.
 
 use super::*;
 use crate::conformance::{first, guard, hashed, plain, run, wait_all};
@@ -26,7 +26,7 @@ fn together(store: &PostgresStore, runs: std::ops::Range<u128>, round: u64) {
     }
 }
 
-/// As many rows in one statement and one transaction.
+/// Inserts as many rows in one statement and one transaction.
 async fn bare(session: &Session, round: u64) {
     let ids: Vec<column::Id> = (0..RUNS).map(column::Id).collect();
     let firsts = vec![column::int(round); ids.len()];
@@ -50,7 +50,8 @@ fn batched_appends_against_a_bare_insert() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let local = tokio::task::LocalSet::new();
     let session = local.block_on(&runtime, async {
-        let session = Session::connect(&Address::read(&url, None).unwrap(), None).await.unwrap();
+        let session =
+            Session::connect(&DatabaseAddress::read(&url, None).unwrap(), None).await.unwrap();
         let sql =
             "CREATE TABLE bare (run uuid, first bigint, body bytea, PRIMARY KEY (run, first))";
         session.script(sql).await.unwrap();

@@ -1,16 +1,16 @@
-//! What a store asks of the database, above all while nothing happens.
+//! Statements that a store sends to the database, especially while it is idle.
 
 use super::*;
 use crate::conformance::{entry, first, letter, node, run};
 use sluice_core::port::ledger::{Change, Counter, Ledger as _};
 use sluice_core::port::slots::Slots as _;
 
-/// A server that writes down every statement with who sent it.
+/// A server that logs every statement with its sender.
 fn scribe() -> Server {
     Server::start(&["log_statement=all", "log_line_prefix=%a "]).unwrap()
 }
 
-/// Statements that stores have sent so far.
+/// Number of statements that stores have sent so far.
 fn statements(server: &Server) -> usize {
     let log = server.log();
     let said = |line: &&str| line.contains(" LOG:  execute ") || line.contains(" LOG:  statement:");
@@ -23,12 +23,12 @@ fn counted<T>(server: &Server, ask: impl FnOnce() -> T) -> usize {
     statements(server) - before
 }
 
-/// By the database's clock, as on a node.
+/// With the database's clock, as on a node.
 fn store_of(server: &Server) -> PostgresStore {
     PostgresStore::open_by(&server.url(), Time::Database).unwrap()
 }
 
-/// Waits until the store has its connection for notices.
+/// Waits until the store has its connection for notifications.
 fn settled(server: &Server) {
     let listening = |log: String| log.contains("LISTEN");
     assert!((0..500).any(|_| {
@@ -37,7 +37,7 @@ fn settled(server: &Server) {
     }));
 }
 
-/// What one look of a node's sweep asks, as the engine does it.
+/// The queries of one sweep of a node, as the engine does it.
 fn look(store: &PostgresStore) {
     wait(store.letters(Inbox::Owner(node(1)))).unwrap();
     wait(store.counts(vec![Counter::plain("registry")])).unwrap();
@@ -103,7 +103,7 @@ fn an_idle_node_asks_a_few_things_a_second() {
             wait(store.changed(1_000));
         }
     });
-    // Three in a look, the renewals, two forgettings, and what a new connection needs.
+    // Three per sweep, the renewals, two purges, and the setup of a new connection.
     assert!((12..=24).contains(&asked), "{asked}");
 }
 
@@ -133,6 +133,6 @@ fn busy_neighbours_do_not_make_a_node_look_without_rest() {
         over.store(true, Ordering::SeqCst);
         looks
     });
-    // One in 25 ms at most.
+    // At most one in 25 ms.
     assert!((10..=82).contains(&looks), "{looks}");
 }

@@ -1,14 +1,14 @@
-//! What a store shows of changes by another process.
+//! How an inspection reports changes by another process.
 
 use super::authentic::exposed;
 use super::*;
-use crate::conformance::inspect::Shown::{self, Changed, Damaged, Foreign};
+use crate::conformance::inspect::Detection::{self, Changed, Damaged, Foreign};
 use crate::conformance::inspect::{Attack, check_inspect};
 use crate::conformance::{first, run};
 use sluice_core::port::inspect::Inspect as _;
 
-/// Changes of what only this store has.
-const ATTACKS: &[(&str, Shown)] = &[
+/// Changes of tables that only this store has.
+const ATTACKS: &[(&str, Detection)] = &[
     ("UPDATE chain SET seq = seq + 1", Changed("chain")),
     ("UPDATE chain SET hash = decode(repeat('00', 32), 'hex')", Changed("chain")),
     ("DELETE FROM chain", Changed("chain")),
@@ -30,17 +30,17 @@ const ATTACKS: &[(&str, Shown)] = &[
 #[test]
 fn every_change_by_another_process_shows() {
     let own: Vec<Attack> =
-        ATTACKS.iter().map(|(sql, shown)| Attack { sql, shown: *shown }).collect();
+        ATTACKS.iter().map(|(sql, detection)| Attack { sql, detection: *detection }).collect();
     check_inspect(exposed, &own, 3);
 }
 
-/// How many transactions have read a table of this schema and are under way.
+/// Number of open transactions that have read a table of this schema.
 fn readers(store: &PostgresStore) -> usize {
     let count = async |session: &Session| {
         let sql = "SELECT 1 FROM pg_locks WHERE relation = 'seal'::regclass";
         Ok(session.query(sql, &[]).await?.len())
     };
-    wait(store.ask(count)).unwrap()
+    wait(store.read(count)).unwrap()
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn a_connection_that_is_lost_is_an_error_and_leaves_no_transaction() {
                        WHERE relation = 'seal'::regclass";
             Ok(session.query(sql, &[]).await?.len())
         };
-        wait(other.ask(end)).unwrap();
+        wait(other.read(end)).unwrap();
     })));
     assert!(matches!(lost, Err(StoreError::Unavailable(_))), "{lost:?}");
     assert_eq!(readers(&store), 0);

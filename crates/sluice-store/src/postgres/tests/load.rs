@@ -1,5 +1,4 @@
-//! Appends of many runs that go on whatever happens, and what must be true of
-//! them afterwards.
+//! Appends of many runs that continue through failures, and the checks afterwards.
 
 use super::*;
 use crate::conformance::{DONE, first, hashed, plain, run};
@@ -9,41 +8,41 @@ use std::sync::atomic::AtomicBool;
 use std::thread::ScopedJoinHandle;
 use std::time::Instant;
 
-/// What the store said of one append.
+/// The reported result of one append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Said {
-    /// It is there, as this version.
+enum AppendResult {
+    /// It was stored, as this version.
     Done(u64),
-    /// It may be there.
+    /// It may be stored.
     Unknown,
-    /// It is not there.
+    /// It was not stored.
     Not,
 }
 
-/// What one caller was told, by the bodies of its appends: no two are the same.
-struct Told {
+/// The results of one caller, by the unique bodies of its appends.
+struct CallerResults {
     number: u128,
-    appends: BTreeMap<Vec<u8>, Said>,
-    /// The longest time between two that were done.
+    appends: BTreeMap<Vec<u8>, AppendResult>,
+    /// The longest time between two successful appends.
     gap: Duration,
 }
 
-/// What became of a load.
+/// The figures of a load.
 #[derive(Debug, Default)]
 pub(super) struct Figures {
     pub(super) done: usize,
     pub(super) unknown: usize,
-    /// Of those, the ones that were there.
-    pub(super) unknown_there: usize,
+    /// The number of those that were stored.
+    pub(super) unknown_stored: usize,
     pub(super) not: usize,
     pub(super) gap: Duration,
 }
 
-/// How long a store may take to be of use again.
+/// How long a store may take to work again.
 const BACK_MS_MAX: u64 = 60_000;
 
-/// Appends from several callers while something happens, and for a while after.
-/// Then looks at everything that is there.
+/// Appends from several callers during a failure, and for a while after it. Then checks
+/// everything that is stored.
 pub(super) fn under_load(
     store: &PostgresStore,
     callers: u128,
@@ -53,29 +52,29 @@ pub(super) fn under_load(
         assert_eq!(append(store, hashed(first(run(number)))), DONE);
     }
     let over = &AtomicBool::new(false);
-    let told: Vec<Told> = std::thread::scope(|threads| {
+    let results: Vec<CallerResults> = std::thread::scope(|threads| {
         let callers: Vec<_> = (1..=callers)
             .map(|number| threads.spawn(move || caller(store, number, over)))
             .collect();
         happening();
-        // Every caller must get something done after it.
+        // Every caller must complete an append after the failure.
         std::thread::sleep(Duration::from_millis(300));
         over.store(true, Ordering::SeqCst);
         callers.into_iter().map(ScopedJoinHandle::join).map(Result::unwrap).collect()
     });
     let mut figures = Figures::default();
     let mut frames = 0;
-    for told in &told {
-        frames += check(store, told, &mut figures);
+    for results in &results {
+        frames += check(store, results, &mut figures);
     }
     check_places(store, frames);
     figures
 }
 
-fn caller(store: &PostgresStore, number: u128, over: &AtomicBool) -> Told {
-    let mut told = Told { number, appends: BTreeMap::new(), gap: Duration::ZERO };
+fn caller(store: &PostgresStore, number: u128, over: &AtomicBool) -> CallerResults {
+    let mut results = CallerResults { number, appends: BTreeMap::new(), gap: Duration::ZERO };
     let (mut after, mut last, mut tries) = (1, Instant::now(), 0u64);
-    // One more after the end: what was out of reach must be back.
+    // One more append at the end: the store must work again.
     loop {
         let ending = over.load(Ordering::SeqCst);
         tries += 1;
@@ -84,22 +83,23 @@ fn caller(store: &PostgresStore, number: u128, over: &AtomicBool) -> Told {
         match wait(store.append(Arc::new(next))) {
             Ok(Appended::Done { .. }) => {
                 after += 1;
-                told.appends.insert(body, Said::Done(after));
-                told.gap = told.gap.max(last.elapsed());
+                results.appends.insert(body, AppendResult::Done(after));
+                results.gap = results.gap.max(last.elapsed());
                 last = Instant::now();
                 if ending {
-                    return told;
+                    return results;
                 }
                 continue;
             }
             Ok(Appended::Conflict) => {
-                let doubted = told.appends.values().any(|said| *said == Said::Unknown);
-                assert!(doubted, "nobody else writes to {number}");
-                told.appends.insert(body, Said::Not);
+                let doubted =
+                    results.appends.values().any(|result| *result == AppendResult::Unknown);
+                assert!(doubted, "no other caller writes to {number}");
+                results.appends.insert(body, AppendResult::Not);
             }
             Ok(answer) => panic!("{answer:?}"),
-            Err(StoreError::Unavailable(_)) => _ = told.appends.insert(body, Said::Not),
-            Err(StoreError::Unknown(_)) => _ = told.appends.insert(body, Said::Unknown),
+            Err(StoreError::Unavailable(_)) => _ = results.appends.insert(body, AppendResult::Not),
+            Err(StoreError::Unknown(_)) => _ = results.appends.insert(body, AppendResult::Unknown),
             Err(error) => panic!("{error}"),
         }
         assert!(last.elapsed() < Duration::from_millis(BACK_MS_MAX), "it does not come back");
@@ -110,33 +110,33 @@ fn caller(store: &PostgresStore, number: u128, over: &AtomicBool) -> Told {
     }
 }
 
-/// Whether a journal is what its writer was told. Answers its length.
-fn check(store: &PostgresStore, told: &Told, figures: &mut Figures) -> usize {
-    let frames = wait(store.load(run(told.number))).unwrap().unwrap().frames;
+/// Checks a journal against the results its writer got. Returns its length.
+fn check(store: &PostgresStore, results: &CallerResults, figures: &mut Figures) -> usize {
+    let frames = wait(store.load(run(results.number))).unwrap().unwrap().frames;
     let mut found = BTreeMap::new();
     for (version, frame) in (1..).zip(&frames) {
         assert_eq!((frame.first, frame.count), (version, 1), "ids are dense");
         assert_eq!(found.insert(&frame.body, version), None, "nothing is there twice");
     }
-    for (body, said) in &told.appends {
+    for (body, result) in &results.appends {
         let there = found.remove(body);
-        match said {
-            Said::Done(version) => assert_eq!(there, Some(*version), "an answer is kept"),
-            Said::Not => assert_eq!(there, None, "what failed left nothing"),
-            Said::Unknown => figures.unknown_there += usize::from(there.is_some()),
+        match result {
+            AppendResult::Done(version) => assert_eq!(there, Some(*version), "an answer is kept"),
+            AppendResult::Not => assert_eq!(there, None, "what failed left nothing"),
+            AppendResult::Unknown => figures.unknown_stored += usize::from(there.is_some()),
         }
-        match said {
-            Said::Done(_) => figures.done += 1,
-            Said::Not => figures.not += 1,
-            Said::Unknown => figures.unknown += 1,
+        match result {
+            AppendResult::Done(_) => figures.done += 1,
+            AppendResult::Not => figures.not += 1,
+            AppendResult::Unknown => figures.unknown += 1,
         }
     }
-    assert_eq!(found.len(), 1, "the first of all, and nothing that nobody wrote");
-    figures.gap = figures.gap.max(told.gap);
+    assert_eq!(found.len(), 1, "only the first event is left");
+    figures.gap = figures.gap.max(results.gap);
     frames.len()
 }
 
-/// Whether the feed has every frame once, and no gap.
+/// Checks that the feed has every frame once, and no gap.
 fn check_places(store: &PostgresStore, frames: usize) {
     let (mut after, mut seen) = (0, 0);
     loop {

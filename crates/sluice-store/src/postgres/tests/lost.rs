@@ -1,11 +1,11 @@
-//! A database that goes away and comes back, and databases that are not ours.
+//! A database that goes away and comes back, and databases that are not valid targets.
 
 use super::*;
 use crate::conformance::{DONE, first, letter, node, plain, run, wait_all};
 use crate::postgres::migrate::MIGRATIONS;
 use sluice_core::port::ledger::Ledger as _;
 
-/// A journal's version.
+/// The version of a journal.
 fn version(store: &PostgresStore, number: u128) -> u64 {
     let frames = wait(store.load(run(number))).unwrap().unwrap().frames;
     frames.iter().map(|frame| u64::from(frame.count)).sum()
@@ -43,7 +43,7 @@ fn a_database_that_was_killed_loses_nothing_and_is_found_again() {
         assert!(matches!(wait(store.renew(node(1), 5)), Err(StoreError::Unavailable(_))));
         server.restart().unwrap();
         let found = version(&store, 1);
-        // The one that was under way is there or is not; no other.
+        // The append in progress may be stored or not; no other one is affected.
         assert!((acknowledged..=acknowledged + 1).contains(&found), "{found}, {round}");
         acknowledged = found;
         assert_eq!(append(&store, plain(run(1), acknowledged)), DONE);
@@ -73,7 +73,7 @@ fn connections_that_are_cut_are_made_again() {
     wait(store.changed(5_000));
 }
 
-/// The version as soon as it can be read.
+/// The version, as soon as it can be read.
 fn version_of(store: &PostgresStore) -> u64 {
     for _ in 0..100 {
         if let Ok(Some(loaded)) = wait(store.load(run(1))) {
@@ -92,9 +92,10 @@ fn a_node_that_stands_still_in_a_transaction_is_not_waited_for() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let local = tokio::task::LocalSet::new();
     let began = Instant::now();
-    // It has locked the run, and then says nothing more.
+    // It has locked the run, and then stalls.
     let still = local.block_on(&runtime, async {
-        let session = Session::connect(&Address::read(&url, None).unwrap(), None).await.unwrap();
+        let session =
+            Session::connect(&DatabaseAddress::read(&url, None).unwrap(), None).await.unwrap();
         session.script("BEGIN").await.unwrap();
         session.query("SELECT id FROM run FOR UPDATE", &[]).await.unwrap();
         session
@@ -103,7 +104,7 @@ fn a_node_that_stands_still_in_a_transaction_is_not_waited_for() {
     assert!(began.elapsed() >= Duration::from_millis(1000), "it was locked");
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     let late = local.block_on(&runtime, still.query("COMMIT", &[]));
-    assert!(matches!(late, Err(fault::Fault::Gone(_))), "{late:?}");
+    assert!(matches!(late, Err(fault::Fault::Disconnected(_))), "{late:?}");
 }
 
 #[test]
@@ -113,7 +114,7 @@ fn a_url_may_name_several_hosts() {
     let several = live.replace("host=", "host=/nowhere&host=") + "&target_session_attrs=read-write";
     let store = open(&several);
     assert_eq!(append(&store, first(run(1))), DONE);
-    // A server that may not be written is none of ours.
+    // A read-only server is not usable.
     server.psql("ALTER SYSTEM SET default_transaction_read_only = on");
     server.psql("SELECT pg_reload_conf()");
     let refused = (0..200).find_map(|_| {
@@ -158,7 +159,7 @@ fn a_schema_of_a_newer_program_or_of_an_altered_one_is_refused() {
 fn a_write_at_fault_does_not_hit_its_neighbours() {
     let store = open(&server().schema());
     append(&store, first(run(1)));
-    // More than a row of an index may hold, and nothing that could be made shorter.
+    // Larger than an index row may be, and not compressible.
     let mut bits = 7u64;
     let long: String = (0..20_000)
         .map(|_| {
@@ -230,7 +231,7 @@ fn appends_that_wait_together_are_committed_together() {
 }
 
 #[test]
-fn a_server_ends_with_whoever_started_it() {
+fn a_server_ends_with_the_process_that_started_it() {
     let server = Server::start(&[]).unwrap();
     let url = server.url();
     let dir = url.split_once("host=").unwrap().1.to_owned();

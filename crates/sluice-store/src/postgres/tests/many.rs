@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::thread::scope;
 use std::time::Instant;
 
-/// Stores of so many nodes on one new schema.
+/// The stores of some nodes on one new schema.
 fn nodes(count: usize) -> Vec<PostgresStore> {
     let url = server().schema();
     (0..count).map(|_| open(&url)).collect()
@@ -80,7 +80,7 @@ fn nodes_that_lock_the_same_rows_do_not_wait_in_a_circle() {
         for (number, store) in (1u128..).zip(&nodes) {
             threads.spawn(move || {
                 for round in 0..20u128 {
-                    // Each in another order, many at once.
+                    // Each in a different order, many at once.
                     let aim = |place: u128| run(1 + (place * (2 * number - 1) + round) % 20);
                     let posts = (0..20).map(|place| {
                         store.post(letter(aim(place), &format!("{number} {round} {place}")))
@@ -92,7 +92,7 @@ fn nodes_that_lock_the_same_rows_do_not_wait_in_a_circle() {
             });
         }
     });
-    // A circle is broken by the database after a second, each.
+    // The database would break each deadlock after a second.
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     let letters: usize =
         (1..=20).map(|number| wait(nodes[1].letters(Inbox::Run(run(number)))).unwrap().len()).sum();
@@ -206,19 +206,19 @@ fn a_node_that_lost_a_run_cannot_append() {
     clock.set(1200);
     let claim = Claim { run: run(1), epoch: 2, from: Some(node(1)) };
     assert_eq!(wait(other.claim(node(2), 0, 10)).unwrap(), [claim]);
-    // It was asleep, and does not know.
+    // It was suspended, and does not know.
     assert_eq!(append(&one, plain(run(1), 1)), Appended::NotOwner);
     assert_eq!(append(&other, Append { node: node(2), epoch: 2, ..plain(run(1), 1) }), DONE);
 }
 
 #[test]
-fn no_letter_is_left_with_a_run_that_nobody_will_take() {
+fn no_message_is_left_with_a_run_that_no_node_will_claim() {
     let nodes = nodes(2);
     wait(nodes[0].renew(node(1), 1_000_000)).unwrap();
     append(&nodes[0], first(run(1)));
     let mut epoch = 1;
     for round in 1..=60u64 {
-        // One node lets the run go while another one posts.
+        // One node releases the run while another one posts a message.
         scope(|threads| {
             threads.spawn(|| wait(nodes[1].post(letter(run(1), &round.to_string()))).unwrap());
             let head = Some(released(None));
@@ -239,7 +239,7 @@ fn nothing_is_appended_behind_the_back_of_a_new_owner() {
     append(&nodes[0], first(run(1)));
     let (mut epoch, mut version) = (1, 1);
     for _ in 0..60 {
-        // No node has a lease here, so the run can be taken at any moment.
+        // No node has a lease, so the run can be claimed at any moment.
         let (claim, seen) = scope(|threads| {
             let appending = threads.spawn(|| {
                 let mut after = version;
@@ -328,7 +328,7 @@ fn nodes_that_start_at_once_make_one_schema() {
 fn a_change_by_another_node_is_noticed() {
     let nodes = nodes(2);
     append(&nodes[0], first(run(1)));
-    // The first look after a connection is for nothing.
+    // The first poll after a connection reports nothing new.
     wait(nodes[0].changed(1000));
     scope(|threads| {
         let waiting = threads.spawn(|| {

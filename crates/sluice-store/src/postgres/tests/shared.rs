@@ -1,4 +1,4 @@
-//! Several stores in one database, and what nodes of one agree on.
+//! Several stores in one database, and values that the nodes of one agree on.
 
 use super::*;
 use crate::conformance::{first, run};
@@ -15,7 +15,7 @@ fn a_schema_of_its_own_holds_a_store_of_its_own() {
     assert!(wait(one.load(run(1))).unwrap().is_some());
     assert!(wait(other.load(run(1))).unwrap().is_none());
     assert_eq!(outside::schemas(&url, "own ").unwrap(), ["own \"one\"", "own other"]);
-    // The same again is the same store.
+    // Opening it again gives the same store.
     assert!(wait(open_in(&url, "own \"one\"").load(run(1))).unwrap().is_some());
 }
 
@@ -28,12 +28,12 @@ fn looking_makes_nothing() {
     drop(open_in(&url, "nothing yet"));
     assert_eq!(outside::inspect(&url, Some("nothing yet")).unwrap().schema, known.known);
     assert!(matches!(outside::inspect("mysql://x", None), Err(OpenError::Url(_))));
-    let nobody = "postgres:///postgres?user=sluice&host=/nowhere";
-    assert!(matches!(outside::inspect(nobody, None), Err(OpenError::Failed(_))));
+    let unreachable = "postgres:///postgres?user=sluice&host=/nowhere";
+    assert!(matches!(outside::inspect(unreachable, None), Err(OpenError::Failed(_))));
 }
 
 #[test]
-fn whoever_comes_first_says_what_counts() {
+fn the_first_proposed_value_is_agreed() {
     let url = server().schema();
     let nodes: Vec<PostgresStore> = (0..3).map(|_| open(&url)).collect();
     assert_eq!(wait(nodes[0].agreed("key")).unwrap(), None);

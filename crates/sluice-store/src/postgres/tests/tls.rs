@@ -1,11 +1,11 @@
-//! Servers that encrypt, and those that are not who they should be.
+//! Servers that encrypt, and servers with the wrong identity.
 
 use super::*;
 use crate::conformance::{DONE, first, run};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use std::path::Path;
 
-/// An authority of a test's own.
+/// A certificate authority of a test.
 struct Authority {
     pem: String,
     issuer: Issuer<'static, KeyPair>,
@@ -19,7 +19,7 @@ fn authority() -> Authority {
     Authority { pem, issuer: Issuer::new(params, key) }
 }
 
-/// A server that shows a certificate of an authority for some names.
+/// A server with a certificate of an authority for some names.
 fn server_of(authority: &Authority, names: &[&str]) -> Server {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let key = KeyPair::generate().unwrap();
@@ -36,7 +36,7 @@ fn opened(server: &Server, host: &str, words: &str) -> Result<PostgresStore, Ope
     PostgresStore::open(&url, Arc::new(SetClock::default()))
 }
 
-/// How many of the store's connections are encrypted, and how many are not.
+/// The number of the store's encrypted and of its plain connections.
 fn encrypted(server: &Server) -> String {
     server.psql(
         "SELECT count(*) FILTER (WHERE ssl) > 0, count(*) FILTER (WHERE NOT ssl) > 0
@@ -80,7 +80,7 @@ fn connections_are_encrypted_and_servers_verified_as_asked() {
     }
     let why = refused("127.0.0.1", &full);
     assert!(why.contains("not valid for name"), "{why}");
-    // No authority of the system has heard of it.
+    // No authority of the system has signed it.
     let why = refused("localhost", "sslmode=verify-full");
     assert!(why.contains("UnknownIssuer"), "{why}");
     let store = opened(&server, "localhost", &full).unwrap();
@@ -115,7 +115,7 @@ fn a_password_is_asked_for_over_tls_and_bound_to_it() {
         format!("postgres://ada:{password}@localhost:{port}/postgres?{words}")
     };
     let open = |url: &str| PostgresStore::open(url, Arc::new(SetClock::default()));
-    // The server takes a moment to read its file.
+    // The server takes a moment to reload its file.
     let refused = (0..200).find_map(|_| {
         std::thread::sleep(Duration::from_millis(20));
         open(&url("wrong", "sslmode=require")).err()

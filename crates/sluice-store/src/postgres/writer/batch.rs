@@ -1,14 +1,14 @@
-//! The first round trip: what a batch is about, locked and read.
+//! The first round trip: locks and reads the rows that a batch involves.
 
 use super::Write;
 use crate::REGISTRY;
 use crate::authentic::Keys;
 use crate::postgres::Shared;
-use crate::postgres::column::{Id, Named, Text, get, hash, number, text};
-use crate::postgres::count::{Counters, Slot};
-use crate::postgres::desk::{NOW, Time, now};
+use crate::postgres::column::{CounterText, Id, Text, get, hash, number, text};
+use crate::postgres::count::{BatchCounter, Counters};
 use crate::postgres::entry::LOCK_CHAINS;
 use crate::postgres::fault::Fault;
+use crate::postgres::pool::{NOW, Time, now};
 use crate::postgres::session::{Pipeline, Session, step};
 use sluice_core::evidence::entry::START;
 use sluice_core::evidence::mac::MacKey;
@@ -21,9 +21,9 @@ const LOCK_RUNS: &str = "SELECT id, owner, epoch, version, fingerprint FROM run
     WHERE id = ANY($1) ORDER BY id FOR UPDATE";
 const LOCK_KEYS: &str = "SELECT key, run, fingerprint, expires_at, mac FROM key
     WHERE key = ANY($1) ORDER BY key FOR UPDATE";
-/// Whoever only looks at the registry's epoch keeps others from changing it, not
-/// from looking.
-const LOOK_AT_REGISTRY: &str = "SELECT name, span, count, slices FROM counter
+/// A shared lock: other nodes can read the registry's epoch at the same time, but not
+/// change it.
+const SHARE_REGISTRY: &str = "SELECT name, span, count, slices FROM counter
     WHERE name = $1 AND span = 0 FOR SHARE";
 const LOCK_REGISTRY: &str = "SELECT name, span, count, slices FROM counter
     WHERE name = $1 AND span = 0 FOR UPDATE";
@@ -31,78 +31,78 @@ const LOCK_COUNTERS: &str = "SELECT counter.name, counter.span, count, slices FR
     JOIN unnest($1::text[], $2::bigint[]) AS wanted (name, span)
     ON counter.name = wanted.name AND counter.span = wanted.span
     ORDER BY counter.name, counter.span FOR UPDATE OF counter";
-/// Makes rows of counters that have none.
+/// Inserts the missing rows of counters.
 pub(super) const NEW_COUNTERS: &str = "INSERT INTO counter (name, span, count)
     SELECT name, span, 0 FROM unnest($1::text[], $2::bigint[]) AS new (name, span)
     ON CONFLICT DO NOTHING";
 
-/// A run as it is in the transaction under way.
-pub(super) struct Known<'a> {
+/// A run as of the current transaction.
+pub(super) struct LockedRun<'a> {
     pub(super) owner: Option<NodeId>,
     pub(super) epoch: u64,
     pub(super) version: u64,
     pub(super) fingerprint: Option<Hash>,
-    /// Set where it is created in this batch.
+    /// Set if this batch creates the run.
     pub(super) create: Option<&'a Create>,
-    /// The newest head of this batch.
+    /// The newest head in this batch.
     pub(super) head: Option<&'a Head>,
-    /// Whether this batch changes it.
+    /// Whether this batch changes the run.
     pub(super) is_moved: bool,
 }
 
-/// A caller's key as it is in the transaction under way.
+/// An idempotency key as of the current transaction.
 pub(super) struct KeyRow {
     pub(super) run: RunId,
     pub(super) fingerprint: Hash,
     pub(super) expires_at_ms: u64,
     pub(super) mac: Vec<u8>,
-    /// Whether the table has a row of it.
+    /// Whether the table has a row for it.
     pub(super) is_stored: bool,
     pub(super) is_changed: bool,
 }
 
-/// Everything that a batch is about. Empty until it is locked.
+/// The rows that a batch involves. Empty until they are locked.
 #[derive(Default)]
-pub(super) struct Locked<'a> {
-    pub(super) runs: BTreeMap<RunId, Option<Known<'a>>>,
+pub(super) struct LockedRows<'a> {
+    pub(super) runs: BTreeMap<RunId, Option<LockedRun<'a>>>,
     pub(super) keys: BTreeMap<&'a str, Option<KeyRow>>,
     pub(super) counters: Counters<'a>,
-    /// Where the chain of each writer of entries ends.
+    /// End of each writer's entry chain.
     pub(super) chains: BTreeMap<NodeId, (u64, Hash)>,
-    /// Whether it matters what time it is.
-    minds_the_time: bool,
+    /// Whether any write depends on the time.
+    needs_time: bool,
 }
 
-impl<'a> Locked<'a> {
-    /// What some writes are about.
-    pub(super) fn of(writes: impl Iterator<Item = &'a Write>) -> Locked<'a> {
-        let mut wanted = Locked::default();
+impl<'a> LockedRows<'a> {
+    /// Collects the keys of the rows that some writes involve.
+    pub(super) fn collect(writes: impl Iterator<Item = &'a Write>) -> LockedRows<'a> {
+        let mut rows = LockedRows::default();
         for write in writes {
             match write {
-                Write::Append(append, _) => wanted.want(append),
-                Write::Post(letter, _) => {
-                    wanted.runs.entry(letter.run).or_default();
-                    wanted.minds_the_time = true;
+                Write::Append(append, _) => rows.add_append(append),
+                Write::Post(message, _) => {
+                    rows.runs.entry(message.run).or_default();
+                    rows.needs_time = true;
                 }
                 Write::Record(_, entries) if entries.is_empty() => {}
-                Write::Record(writer, _) => _ = wanted.chains.insert(*writer, (0, START)),
+                Write::Record(writer, _) => _ = rows.chains.insert(*writer, (0, START)),
             }
         }
-        wanted
+        rows
     }
 
-    fn want(&mut self, append: &'a Append) {
+    fn add_append(&mut self, append: &'a Append) {
         self.runs.entry(append.run).or_default();
-        for letter in &append.letters {
-            self.runs.entry(letter.run).or_default();
+        for message in &append.letters {
+            self.runs.entry(message.run).or_default();
         }
         if let Some(key) = append.create.as_ref().and_then(|create| create.key.as_ref()) {
             for name in [Some(&key.key), key.former.as_ref()].into_iter().flatten() {
                 self.keys.entry(name).or_default();
             }
         }
-        self.counters.want(&append.guards);
-        self.minds_the_time |= !append.letters.is_empty()
+        self.counters.add_guards(&append.guards);
+        self.needs_time |= !append.letters.is_empty()
             || super::is_released(append)
             || append.create.as_ref().is_some_and(|create| create.key.is_some())
             || append.guards.iter().any(|guard| guard.window_ms.is_some());
@@ -111,7 +111,7 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// Locks and reads it all. Answers what time it is then, if that matters.
+    /// Locks and reads the rows. Returns the time, or 0 if no write depends on it.
     pub(super) async fn lock(&mut self, session: &Session, shared: &Shared) -> Result<u64, Fault> {
         let time = &shared.time;
         let mut pipeline = Pipeline::default();
@@ -123,13 +123,13 @@ impl<'a> Locked<'a> {
         let counters = lock_counters(&mut pipeline, &self.counters.sorted());
         let chains: Vec<Id> = self.chains.keys().map(|writer| Id::from(*writer)).collect();
         let chains = (!chains.is_empty()).then(|| step!(pipeline, LOCK_CHAINS, chains));
-        let asks = matches!(time, Time::Database) && self.minds_the_time;
+        let asks = matches!(time, Time::Database) && self.needs_time;
         let clock = asks.then(|| step!(pipeline, NOW));
         let answers = session.run(&pipeline).await?;
         drop(pipeline);
         let rows = |at: Option<usize>| at.map_or(&[][..], |at| &answers[at][..]);
         for row in rows(runs) {
-            self.runs.insert(get::<Id>(row, 0)?.run(), Some(known(row)?));
+            self.runs.insert(get::<Id>(row, 0)?.run(), Some(locked_run(row)?));
         }
         for row in rows(keys) {
             self.read_key(&shared.keys, row)?;
@@ -138,10 +138,10 @@ impl<'a> Locked<'a> {
             self.counters.read(&answers[at])?;
         }
         if !self.counters.are_read() {
-            return Err(Fault::Again("a counter has lost its row".to_owned()));
+            return Err(Fault::Conflict("a counter has lost its row".to_owned()));
         }
         if chains.is_some_and(|at| answers[at].len() != self.chains.len()) {
-            return Err(Fault::Again("a chain has lost its row".to_owned()));
+            return Err(Fault::Conflict("a chain has lost its row".to_owned()));
         }
         for row in rows(chains) {
             self.chains.insert(get::<Id>(row, 0)?.node(), (number(row, 1)?, hash(row, 2)?));
@@ -174,18 +174,18 @@ impl<'a> Locked<'a> {
     }
 }
 
-/// The registry's counter before all others, wherever its name would put it.
-fn lock_counters<'a>(pipeline: &mut Pipeline<'a>, slots: &[&Slot<'a>]) -> Vec<usize> {
-    let is_registry = |slot: &&&Slot<'_>| slot.name.is(REGISTRY) && slot.span == 0;
+/// Locks the registry's counter before all other counters, whatever its name.
+fn lock_counters<'a>(pipeline: &mut Pipeline<'a>, counters: &[&BatchCounter<'a>]) -> Vec<usize> {
+    let is_registry = |counter: &&&BatchCounter<'_>| counter.name.is(REGISTRY) && counter.span == 0;
     let mut places = Vec::new();
-    if let Some(registry) = slots.iter().find(is_registry) {
-        let sql = if registry.is_wanted { LOCK_REGISTRY } else { LOOK_AT_REGISTRY };
+    if let Some(registry) = counters.iter().find(is_registry) {
+        let sql = if registry.is_wanted { LOCK_REGISTRY } else { SHARE_REGISTRY };
         places.push(step!(pipeline, sql, REGISTRY));
     }
-    let (names, spans): (Vec<Named<'a>>, Vec<i64>) = slots
+    let (names, spans): (Vec<CounterText<'a>>, Vec<i64>) = counters
         .iter()
-        .filter(|slot| !is_registry(slot))
-        .map(|slot| (Named(slot.name), slot.span))
+        .filter(|counter| !is_registry(counter))
+        .map(|counter| (CounterText(counter.name), counter.span))
         .unzip();
     if !names.is_empty() {
         places.push(step!(pipeline, LOCK_COUNTERS, names, spans));
@@ -193,9 +193,9 @@ fn lock_counters<'a>(pipeline: &mut Pipeline<'a>, slots: &[&Slot<'a>]) -> Vec<us
     places
 }
 
-fn known(row: &Row) -> Result<Known<'static>, Fault> {
+fn locked_run(row: &Row) -> Result<LockedRun<'static>, Fault> {
     let fingerprint: Option<&[u8]> = get(row, 4)?;
-    Ok(Known {
+    Ok(LockedRun {
         owner: get::<Option<Id>>(row, 1)?.map(Id::node),
         epoch: number(row, 2)?,
         version: number(row, 3)?,

@@ -1,10 +1,10 @@
-//! What passes, decided in memory while the rows are locked.
+//! Decides each write of a batch in memory, while the rows are locked.
 //!
-//! One after the other, each on what those before it have left, as if each were
-//! alone in its transaction. A refusal leaves nothing.
+//! Each decision builds on the result of the earlier ones, as if each write were alone
+//! in its transaction. A refused write changes nothing.
 
-use super::batch::{KeyRow, Known, Locked};
-use super::{Outcome, Write};
+use super::batch::{KeyRow, LockedRows, LockedRun};
+use super::{Write, WriteOutcome};
 use crate::authentic::{AppendMacs, Keys, bytes};
 use sluice_core::evidence::entry::link;
 use sluice_core::evidence::mac::Mac;
@@ -12,30 +12,30 @@ use sluice_core::port::ledger::Entry;
 use sluice_core::port::store::{Append, Appended, Create, Hash, Hold, Key, Letter, NodeId, Posted};
 use sluice_core::run::id::RunId;
 
-/// What was decided, and everything needed to write it.
-pub(super) struct Decided<'a> {
+/// The decisions of a batch, and everything needed to write them.
+pub(super) struct DecidedBatch<'a> {
     pub(super) now_ms: u64,
-    pub(super) locked: Locked<'a>,
-    /// Appends that pass.
+    pub(super) locked: LockedRows<'a>,
+    /// Accepted appends.
     pub(super) done: Vec<&'a Append>,
-    /// Their MACs, in the same order.
+    /// The MACs of `done`, in the same order.
     pub(super) macs: Vec<&'a AppendMacs>,
     keys: &'a Keys,
-    pub(super) letters: Vec<Sent<'a>>,
-    pub(super) entries: Vec<Link>,
-    pub(super) outcomes: Vec<Outcome>,
+    pub(super) messages: Vec<OutgoingMessage<'a>>,
+    pub(super) entries: Vec<ChainedEntry>,
+    pub(super) outcomes: Vec<WriteOutcome>,
 }
 
-/// A letter to a run that is there.
-pub(super) struct Sent<'a> {
-    pub(super) letter: &'a Letter,
+/// A message to an existing run.
+pub(super) struct OutgoingMessage<'a> {
+    pub(super) message: &'a Letter,
     pub(super) mac: &'a [u8],
-    /// The outcome that depends on it, if one does.
+    /// Index of the outcome that depends on it, if any.
     pub(super) outcome: Option<usize>,
 }
 
-/// An entry in its chain.
-pub(super) struct Link {
+/// An entry with its position in a chain.
+pub(super) struct ChainedEntry {
     pub(super) writer: NodeId,
     pub(super) seq: u64,
     pub(super) hash: Hash,
@@ -43,26 +43,26 @@ pub(super) struct Link {
     pub(super) text: String,
 }
 
-/// Decides a batch.
 pub(super) fn decide<'a>(
-    locked: Locked<'a>,
+    locked: LockedRows<'a>,
     writes: impl Iterator<Item = &'a Write>,
     now_ms: u64,
     keys: &'a Keys,
-) -> Decided<'a> {
-    let (done, letters, entries, outcomes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+) -> DecidedBatch<'a> {
+    let (done, messages, entries, outcomes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let macs = Vec::new();
-    let mut decided = Decided { now_ms, locked, done, macs, keys, letters, entries, outcomes };
+    let mut decided =
+        DecidedBatch { now_ms, locked, done, macs, keys, messages, entries, outcomes };
     for write in writes {
         let outcome = match write {
-            Write::Append(append, macs) => Outcome::Appended(decided.append(append, macs)),
-            Write::Post(letter, mac) => {
+            Write::Append(append, macs) => WriteOutcome::Appended(decided.append(append, macs)),
+            Write::Post(message, mac) => {
                 let place = decided.outcomes.len();
-                Outcome::Posted(decided.post(letter, bytes(mac.as_ref()), Some(place)))
+                WriteOutcome::Posted(decided.post(message, bytes(mac.as_ref()), Some(place)))
             }
             Write::Record(writer, entries) => {
                 decided.record(*writer, entries);
-                Outcome::Recorded
+                WriteOutcome::Recorded
             }
         };
         decided.outcomes.push(outcome);
@@ -70,7 +70,7 @@ pub(super) fn decide<'a>(
     decided
 }
 
-impl<'a> Decided<'a> {
+impl<'a> DecidedBatch<'a> {
     fn append(&mut self, append: &'a Append, macs: &'a AppendMacs) -> Appended {
         let refusal = match &append.create {
             Some(create) => self.refuse_create(append, create),
@@ -99,22 +99,22 @@ impl<'a> Decided<'a> {
         }
         self.done.push(append);
         self.macs.push(macs);
-        for (at, letter) in append.letters.iter().enumerate() {
-            self.post(letter, macs.letter(at), None);
+        for (at, message) in append.letters.iter().enumerate() {
+            self.post(message, macs.message(at), None);
         }
         self.record(append.node, &append.entries);
         Appended::Done { counts }
     }
 
-    /// A run that exists was created from the same inputs if the fingerprints agree;
-    /// without a key on either side only a repeated call can name the same id.
+    /// An existing run has the same inputs if the fingerprints are equal. Without a key
+    /// on either side only a repeated call can name the same id.
     fn refuse_create(&self, append: &Append, create: &Create) -> Option<Appended> {
         let fingerprint = create.key.as_ref().map(|key| key.fingerprint);
         if let Some(Some(known)) = self.locked.runs.get(&append.run) {
             let same = known.fingerprint == fingerprint;
             return Some(Appended::Exists { run: append.run, same });
         }
-        let row = create.key.as_ref().and_then(|key| self.used(key));
+        let row = create.key.as_ref().and_then(|key| self.key_row(key));
         if let Some(row) = row {
             let same = Some(row.fingerprint) == fingerprint;
             return Some(Appended::Exists { run: row.run, same });
@@ -125,21 +125,22 @@ impl<'a> Decided<'a> {
         (append.after != 0).then_some(Appended::Conflict)
     }
 
-    /// The run that a key stands for now.
-    fn used(&self, key: &Key) -> Option<&KeyRow> {
-        let fresh = |name: &String| {
+    /// The unexpired row of an idempotency key.
+    fn key_row(&self, key: &Key) -> Option<&KeyRow> {
+        let unexpired = |name: &String| {
             let row = self.locked.keys.get(name.as_str())?.as_ref();
             row.filter(|row| row.expires_at_ms > self.now_ms)
         };
-        let former = || fresh(key.former.as_ref()?);
+        let former = || unexpired(key.former.as_ref()?);
         let same = |row: &&KeyRow| row.fingerprint == key.fingerprint;
-        fresh(&key.key).or_else(|| former().filter(same))
+        unexpired(&key.key).or_else(|| former().filter(same))
     }
 
     fn refuse_append(&self, append: &Append) -> Option<Appended> {
         let known = self.locked.runs.get(&append.run).and_then(Option::as_ref);
-        let is_owner =
-            |known: &&Known<'_>| known.owner == Some(append.node) && known.epoch == append.epoch;
+        let is_owner = |known: &&LockedRun<'_>| {
+            known.owner == Some(append.node) && known.epoch == append.epoch
+        };
         match known.filter(is_owner) {
             None => Some(Appended::NotOwner),
             Some(known) => (known.version != append.after).then_some(Appended::Conflict),
@@ -150,7 +151,7 @@ impl<'a> Decided<'a> {
         if let Some(key) = &create.key {
             self.keep_key(append.run, key, macs.key());
         }
-        let run = Known {
+        let run = LockedRun {
             owner: Some(append.node),
             epoch: 1,
             version: 0,
@@ -175,12 +176,13 @@ impl<'a> Decided<'a> {
         });
     }
 
-    /// Whether it is a duplicate is seen when it is written.
-    fn post(&mut self, letter: &'a Letter, mac: &'a [u8], outcome: Option<usize>) -> Posted {
-        if !matches!(self.locked.runs.get(&letter.run), Some(Some(_))) {
+    /// The database detects duplicates when the message is written, so this returns
+    /// `Duplicate` until then.
+    fn post(&mut self, message: &'a Letter, mac: &'a [u8], outcome: Option<usize>) -> Posted {
+        if !matches!(self.locked.runs.get(&message.run), Some(Some(_))) {
             return Posted::NoRun;
         }
-        self.letters.push(Sent { letter, mac, outcome });
+        self.messages.push(OutgoingMessage { message, mac, outcome });
         Posted::Duplicate
     }
 
@@ -191,7 +193,7 @@ impl<'a> Decided<'a> {
             let (text, hash) = link(entry, writer, seq, tip.1);
             *tip = (seq, hash);
             let mac = self.keys.get().map(|key| key.entry(writer, seq, hash));
-            self.entries.push(Link { writer, seq, hash, mac, text });
+            self.entries.push(ChainedEntry { writer, seq, hash, mac, text });
         }
     }
 }

@@ -1,11 +1,11 @@
-//! The second round trip: everything that was decided, and the commit.
+//! The second round trip: writes everything that was decided, and commits.
 
-mod beside;
+mod run_rows;
 
-use super::Outcome;
-use super::batch::Known;
-use super::decide::Decided;
-use crate::postgres::column::{Id, Named, Text, get, int, text};
+use super::WriteOutcome;
+use super::batch::LockedRun;
+use super::decide::DecidedBatch;
+use crate::postgres::column::{CounterText, Id, Text, get, int, text};
 use crate::postgres::fault::Fault;
 use crate::postgres::session::{Pipeline, Session, step};
 use sluice_core::port::store::{Create, Posted};
@@ -43,8 +43,8 @@ const COUNT: &str = "UPDATE counter SET count = new.count, slices = new.slices
     WHERE counter.name = new.name AND counter.span = new.span";
 const ADVANCE: &str = "UPDATE position SET frames = frames + $1, entries = entries + $2,
         letters = letters + $3, memos = memos + $4 WHERE one = 1";
-/// The same, and frames at the places that this gives them: what it says then is the
-/// last one. All nodes wait for this row, so what need not come after it comes before.
+/// Advances the positions and inserts frames at the new ones. All nodes wait for this
+/// row, so everything that does not depend on it is written before.
 const FRAMES: &str = "WITH placed AS (UPDATE position SET frames = frames + $1,
         entries = entries + $2, letters = letters + $3, memos = memos + $4
         WHERE one = 1 RETURNING frames)
@@ -54,28 +54,28 @@ const FRAMES: &str = "WITH placed AS (UPDATE position SET frames = frames + $1,
     FROM unnest($5::uuid[], $6::bigint[], $7::integer[], $8::bigint[], $9::bytea[], $10::bytea[],
         $11::bytea[], $12::bytea[])
         AS new (run, first, count, back, chain, body, beside, mac), placed";
-/// A run that was let go, or got a letter, must not lie with a letter that nobody
-/// knows of.
+/// Makes a run without an owner due if it has unread messages, so that they are not
+/// forgotten.
 const WAKE: &str = "UPDATE run SET due_at = $2
     WHERE id = ANY($1) AND owner IS NULL AND (due_at IS NULL OR due_at > $2)
     AND EXISTS (SELECT 1 FROM letter WHERE letter.run = run.id AND letter.body IS NOT NULL)";
 
-impl<'a> Decided<'a> {
-    /// Writes and commits. What is refused in here is refused by the database, and
-    /// leaves nothing.
-    pub(super) async fn write(mut self, session: &Session) -> Result<Vec<Outcome>, Fault> {
+impl<'a> DecidedBatch<'a> {
+    /// Writes and commits. If the database refuses a statement, nothing is written.
+    pub(super) async fn write(mut self, session: &Session) -> Result<Vec<WriteOutcome>, Fault> {
         let mut pipeline = Pipeline::default();
         self.runs(&mut pipeline);
         self.keys(&mut pipeline);
         self.counters(&mut pipeline);
-        self.beside_runs(&mut pipeline);
+        self.run_rows(&mut pipeline);
         self.move_chains(&mut pipeline);
-        if self.letters.is_empty() {
+        if self.messages.is_empty() {
             self.wake(&mut pipeline);
         }
         let posted = self.placed(&mut pipeline);
-        if !self.letters.is_empty() {
-            // A letter that is kept now wakes its addressee.
+        if !self.messages.is_empty() {
+            // Only now are the new messages visible to the statement that wakes their
+            // runs.
             self.wake(&mut pipeline);
         }
         step!(pipeline, "COMMIT");
@@ -89,8 +89,9 @@ impl<'a> Decided<'a> {
 
     fn runs(&self, pipeline: &mut Pipeline<'a>) {
         let known = self.locked.runs.iter().filter_map(|(run, known)| Some((run, known.as_ref()?)));
-        let moved: Vec<(&RunId, &Known<'a>)> = known.filter(|(_, known)| known.is_moved).collect();
-        let created: Vec<(&RunId, &Known<'a>, &'a Create)> =
+        let moved: Vec<(&RunId, &LockedRun<'a>)> =
+            known.filter(|(_, known)| known.is_moved).collect();
+        let created: Vec<(&RunId, &LockedRun<'a>, &'a Create)> =
             moved.iter().filter_map(|(run, known)| Some((*run, *known, known.create?))).collect();
         if !created.is_empty() {
             create_runs(pipeline, &created);
@@ -128,27 +129,30 @@ impl<'a> Decided<'a> {
     }
 
     fn counters(&self, pipeline: &mut Pipeline<'a>) {
-        let mut slots = self.locked.counters.sorted();
-        slots.retain(|slot| slot.is_changed);
-        if slots.is_empty() {
+        let mut counters = self.locked.counters.sorted();
+        counters.retain(|counter| counter.is_changed);
+        if counters.is_empty() {
             return;
         }
         step!(
             pipeline,
             COUNT,
-            slots.iter().map(|slot| Named(slot.name)).collect::<Vec<Named<'a>>>(),
-            slots.iter().map(|slot| slot.span).collect::<Vec<i64>>(),
-            slots.iter().map(|slot| slot.count).collect::<Vec<i64>>(),
-            slots.iter().map(|slot| slot.slices()).collect::<Vec<Option<Vec<u8>>>>(),
+            counters
+                .iter()
+                .map(|counter| CounterText(counter.name))
+                .collect::<Vec<CounterText<'a>>>(),
+            counters.iter().map(|counter| counter.span).collect::<Vec<i64>>(),
+            counters.iter().map(|counter| counter.count).collect::<Vec<i64>>(),
+            counters.iter().map(|counter| counter.slices()).collect::<Vec<Option<Vec<u8>>>>(),
         );
     }
 
-    /// Everything that has a place in an order over all nodes. Answers where the
-    /// letters that were kept are told.
+    /// Writes everything that has a position in an order over all nodes. Returns the
+    /// index of the result that lists the stored messages.
     fn placed(&self, pipeline: &mut Pipeline<'a>) -> Option<usize> {
         let frames: Vec<_> = self.done.iter().filter(|append| append.count > 0).collect();
         let memos = self.done.iter().map(|append| append.memos.len()).sum();
-        let counts = [frames.len(), self.entries.len(), self.letters.len(), memos];
+        let counts = [frames.len(), self.entries.len(), self.messages.len(), memos];
         if counts == [0; 4] {
             return None;
         }
@@ -175,45 +179,45 @@ impl<'a> Decided<'a> {
                 macs.map(|(_, macs)| macs.frame()).collect::<Vec<&[u8]>>(),
             );
         }
-        self.link(pipeline);
-        self.remember(pipeline);
-        self.send(pipeline)
+        self.entries(pipeline);
+        self.remembered_outputs(pipeline);
+        self.messages(pipeline)
     }
 
     fn wake(&self, pipeline: &mut Pipeline<'a>) {
         let released = self.done.iter().filter(|append| super::is_released(append));
         let mut runs: BTreeSet<Id> = released.map(|append| Id::from(append.run)).collect();
-        runs.extend(self.letters.iter().map(|sent| Id::from(sent.letter.run)));
+        runs.extend(self.messages.iter().map(|sent| Id::from(sent.message.run)));
         if !runs.is_empty() {
             step!(pipeline, WAKE, runs.into_iter().collect::<Vec<Id>>(), int(self.now_ms));
         }
     }
 
-    /// The first of several with the same key is the one that was kept.
+    /// Of several messages with the same key, only the first was stored.
     fn posted(&mut self, kept: &[Row]) -> Result<(), Fault> {
         let mut new = BTreeSet::new();
         for row in kept {
             new.insert((get::<Id>(row, 0)?.run(), text(row, 1)?.into_owned()));
         }
-        for sent in &self.letters {
-            let is_new = new.remove(&(sent.letter.run, sent.letter.key.clone()));
+        for sent in &self.messages {
+            let is_new = new.remove(&(sent.message.run, sent.message.key.clone()));
             if let (true, Some(place)) = (is_new, sent.outcome) {
-                self.outcomes[place] = Outcome::Posted(Posted::Done);
+                self.outcomes[place] = WriteOutcome::Posted(Posted::Done);
             }
         }
         Ok(())
     }
 }
 
-/// How far before the last place each of so many lies.
+/// Distances of `count` positions from the last one.
 fn backwards(count: usize) -> Vec<i64> {
     (0..int(count as u64)).rev().collect()
 }
 
-fn create_runs<'a>(pipeline: &mut Pipeline<'a>, rows: &[(&RunId, &Known<'a>, &'a Create)]) {
-    let status = |known: &Known<'_>| known.head.map_or(RunStatus::Queued, |head| head.status);
-    let ended = |known: &Known<'_>| known.head.and_then(|head| head.ended_at_ms).map(int);
-    let due = |known: &Known<'_>| known.head.and_then(|head| head.due_at_ms).map(int);
+fn create_runs<'a>(pipeline: &mut Pipeline<'a>, rows: &[(&RunId, &LockedRun<'a>, &'a Create)]) {
+    let status = |known: &LockedRun<'_>| known.head.map_or(RunStatus::Queued, |head| head.status);
+    let ended = |known: &LockedRun<'_>| known.head.and_then(|head| head.ended_at_ms).map(int);
+    let due = |known: &LockedRun<'_>| known.head.and_then(|head| head.due_at_ms).map(int);
     step!(
         pipeline,
         CREATE_RUNS,
@@ -237,10 +241,12 @@ fn create_runs<'a>(pipeline: &mut Pipeline<'a>, rows: &[(&RunId, &Known<'a>, &'a
     );
 }
 
-fn move_heads<'a>(pipeline: &mut Pipeline<'a>, rows: &[(&RunId, &Known<'a>)]) {
+fn move_heads<'a>(pipeline: &mut Pipeline<'a>, rows: &[(&RunId, &LockedRun<'a>)]) {
     let rows: Vec<_> = rows
         .iter()
-        .map(|(run, known)| (run, known, known.head.expect("it was looked for")))
+        .map(|(run, known)| {
+            (run, known, known.head.expect("rows without a head were filtered out"))
+        })
         .collect();
     step!(
         pipeline,

@@ -35,7 +35,7 @@ fn parts(table: Table) -> (&'static str, &'static str, &'static str) {
             "ORDER BY run.id",
         ),
         Table::Blob => ("SELECT hash, body FROM blob", "hash > ?1", "ORDER BY hash"),
-        Table::Letter => (
+        Table::Message => (
             "SELECT run.id, key, letter.id, body, mac
              FROM run CROSS JOIN letter ON letter.run = run.num",
             "run.id >= ?1 AND (run.id > ?1 OR key > ?2)",
@@ -70,8 +70,8 @@ fn parts(table: Table) -> (&'static str, &'static str, &'static str) {
         ),
         Table::Seal
         | Table::Slot
-        | Table::Taking
-        | Table::Memo
+        | Table::ProvenanceEdge
+        | Table::RememberedOutput
         | Table::Webhook
         | Table::Delivery
         | Table::Authentic
@@ -91,12 +91,12 @@ fn beside(table: Table) -> (&'static str, &'static str, &'static str) {
             "(schedule, at) > (?1, ?2)",
             "ORDER BY schedule, at",
         ),
-        Table::Taking => (
+        Table::ProvenanceEdge => (
             "SELECT source, taker, count FROM taking",
             "(source, taker) > (?1, ?2)",
             "ORDER BY source, taker",
         ),
-        Table::Memo => (
+        Table::RememberedOutput => (
             "SELECT agent, place, run.id, at, body, mac
              FROM memo CROSS JOIN run ON run.num = memo.run",
             "(agent, place) > (?1, ?2)",

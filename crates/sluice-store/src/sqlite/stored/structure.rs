@@ -9,57 +9,57 @@ use rusqlite::types::ValueRef;
 use sluice_core::port::inspect::{Each, Stored};
 
 /// A consistency check of one table.
-struct Check {
+struct StructureCheck {
     table: &'static str,
     /// Selects the keys of inconsistent rows. Linear in the rows, except for sorting.
     sql: &'static str,
     detail: &'static str,
 }
 
-const CHECKS: &[Check] = &[
-    Check {
+const CHECKS: &[StructureCheck] = &[
+    StructureCheck {
         table: "memo",
         sql: "SELECT place FROM memo LEFT JOIN run ON run.num = memo.run WHERE run.num IS NULL",
         detail: NO_RUN,
     },
-    Check {
+    StructureCheck {
         table: "letter",
         sql: "SELECT letter.id FROM letter LEFT JOIN run ON run.num = letter.run
               WHERE run.num IS NULL",
         detail: NO_RUN,
     },
-    Check {
+    StructureCheck {
         table: "snapshot",
         sql: "SELECT snapshot.run FROM snapshot LEFT JOIN run ON run.num = snapshot.run
               WHERE run.num IS NULL",
         detail: NO_RUN,
     },
-    Check {
+    StructureCheck {
         table: "tip",
         sql: "SELECT tip.run FROM tip LEFT JOIN run ON run.num = tip.run WHERE run.num IS NULL",
         detail: NO_RUN,
     },
-    Check {
+    StructureCheck {
         table: "mark",
         sql: "SELECT mark.run, first FROM mark LEFT JOIN run ON run.num = mark.run
               WHERE run.num IS NULL",
         detail: NO_RUN,
     },
-    Check {
+    StructureCheck {
         table: "beside",
         sql: "SELECT beside.seq FROM beside LEFT JOIN frame ON frame.seq = beside.seq
               WHERE frame.seq IS NULL",
         detail: "its frame has no row",
     },
     // Readers follow the links from a frame to the previous one.
-    Check {
+    StructureCheck {
         table: "frame",
         sql: "SELECT seq FROM (SELECT seq, prev,
                   lag(seq, 1, 0) OVER (PARTITION BY run ORDER BY first, seq) AS before FROM frame)
               WHERE prev IS NOT before",
-        detail: "it does not lead to the frame before it in its run",
+        detail: "its link does not point to the previous frame of its run",
     },
-    Check {
+    StructureCheck {
         table: "tip",
         sql: "SELECT lower(hex(run.id)) FROM run LEFT JOIN tip ON tip.run = run.num
               LEFT JOIN (SELECT run, count(*) AS frames, max(first + count) - 1 AS version,
@@ -68,23 +68,23 @@ const CHECKS: &[Check] = &[
               WHERE tip.version IS NOT coalesce(held.version, 0)
                   OR tip.seq IS NOT coalesce(held.seq, 0)
                   OR tip.frames IS NOT coalesce(held.frames, 0)",
-        detail: "the end of the journal is missing, or not where the frames of the run end",
+        detail: "the tip is missing or does not match the last frame of the run",
     },
-    Check {
+    StructureCheck {
         table: "mark",
         sql: "SELECT mark.run, mark.first FROM mark LEFT JOIN frame ON frame.seq = mark.seq
               WHERE frame.run IS NOT mark.run OR frame.first IS NOT mark.first",
-        detail: "it does not lead to the frame of its run that begins with its event",
+        detail: "it does not point to the frame of its run that begins with its event",
     },
     // Every 64th frame: `FRAMES_PER_MARK`.
-    Check {
+    StructureCheck {
         table: "mark",
         sql: "SELECT counted.run, counted.first FROM (SELECT run, first,
                   row_number() OVER (PARTITION BY run ORDER BY first, seq) AS number
                   FROM frame) AS counted
               LEFT JOIN mark ON mark.run = counted.run AND mark.first = counted.first
               WHERE counted.number % 64 = 0 AND mark.run IS NULL",
-        detail: "it is missing: a walk along the journal takes longer",
+        detail: "the index mark is missing: reads of the journal take longer",
     },
 ];
 
@@ -102,19 +102,20 @@ pub(super) fn check(connection: &Connection, each: &mut Each) -> Result<(), Faul
     Ok(())
 }
 
-fn broken(connection: &Connection, check: &Check, each: &mut Each) -> Result<(), Fault> {
+fn broken(connection: &Connection, check: &StructureCheck, each: &mut Each) -> Result<(), Fault> {
     let mut statement = connection.prepare(check.sql).map_err(fault)?;
     let columns = statement.column_count();
     let mut rows = statement.query([]).map_err(fault)?;
     while let Some(row) = rows.next().map_err(fault)? {
-        let key = (0..columns).map(|at| row.get_ref(at).map(shown)).collect::<Result<Vec<_>, _>>();
+        let key =
+            (0..columns).map(|at| row.get_ref(at).map(key_text)).collect::<Result<Vec<_>, _>>();
         let (key, detail) = (key?.join(", "), check.detail.to_owned());
         each(Stored::Damaged { table: check.table, key, detail });
     }
     Ok(())
 }
 
-fn shown(value: ValueRef<'_>) -> String {
+fn key_text(value: ValueRef<'_>) -> String {
     match value {
         ValueRef::Null => "none".to_owned(),
         ValueRef::Integer(number) => number.to_string(),

@@ -1,4 +1,4 @@
-//! Stores with a key: what another hand wrote, and stores from before keys.
+//! Stores with a key: rows of another process, and stores from before the key.
 
 use super::*;
 use crate::authentic::{Keyed, Mark};
@@ -14,7 +14,7 @@ fn sql(dir: &Path, sql: &str) {
     rusqlite::Connection::open(dir.join(FILE)).unwrap().execute_batch(sql).unwrap();
 }
 
-/// An empty store, and the way to its file.
+/// An empty store, and access to its file.
 pub(super) fn exposed(dirs: &mut Vec<TempDir>) -> Exposed {
     let dir = tempfile::tempdir().unwrap();
     let clock = Arc::new(SetClock::default());
@@ -30,7 +30,7 @@ fn what_another_hand_wrote_is_not_used() {
     check_authentic(|| exposed(&mut dirs));
 }
 
-/// One of several things, written before there was a key.
+/// One row of several tables, written before there was a key.
 fn from_before(dir: &TempDir) {
     let store = opened(dir);
     append(&store, hashed(first(run(1))));
@@ -68,7 +68,7 @@ fn a_store_from_before_keys_is_adopted_but_for_what_is_in_doubt() {
         [true, true, true, false]
     );
     drop(store);
-    // From then on it has a mark, which one key fits.
+    // From then on it has a mark, which only one key matches.
     let store = opened(&dir);
     assert_eq!(store.marked(&key()), Mark::Own);
     assert_eq!(store.marked(&MacKey::derive(&[8; 32])), Mark::Foreign);

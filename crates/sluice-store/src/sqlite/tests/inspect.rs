@@ -1,16 +1,16 @@
-//! What a store shows of changes by another process, and of a damaged file.
+//! How an inspection reports changes by another process, and a damaged file.
 
 use super::authentic::exposed;
 use super::*;
-use crate::conformance::inspect::Shown::{self, Changed, Damaged, Foreign};
+use crate::conformance::inspect::Detection::{self, Changed, Damaged, Foreign};
 use crate::conformance::inspect::{Attack, check_inspect, everything};
 use crate::conformance::{entry, hashed};
 use sluice_core::port::inspect::Stored;
 use sluice_core::port::ledger::Ledger as _;
 use std::os::unix::fs::FileExt as _;
 
-/// Changes of what only this store has.
-const ATTACKS: &[(&str, Shown)] = &[
+/// Changes of tables that only this store has.
+const ATTACKS: &[(&str, Detection)] = &[
     ("UPDATE tip SET version = version + 1 WHERE run = 3", Damaged("tip")),
     ("UPDATE tip SET frames = frames + 1 WHERE run = 3", Damaged("tip")),
     ("UPDATE tip SET seq = seq - 1 WHERE run = 3", Damaged("tip")),
@@ -56,11 +56,11 @@ const ATTACKS: &[(&str, Shown)] = &[
 fn every_change_by_another_process_shows() {
     let mut dirs = Vec::new();
     let own: Vec<Attack> =
-        ATTACKS.iter().map(|(sql, shown)| Attack { sql, shown: *shown }).collect();
+        ATTACKS.iter().map(|(sql, detection)| Attack { sql, detection: *detection }).collect();
     check_inspect(|| exposed(&mut dirs), &own, 70);
 }
 
-/// Fills a page of the table of entries with noise.
+/// Overwrites a page of the entry table.
 fn overwrite_a_page_of_entries(dir: &TempDir) {
     let file = dir.path().join(FILE);
     let connection = rusqlite::Connection::open(&file).unwrap();
@@ -71,7 +71,7 @@ fn overwrite_a_page_of_entries(dir: &TempDir) {
     let mut page = [0; 4096];
     file.read_exact_at(&mut page, u64::from(root - 1) * 4096).unwrap();
     assert_eq!(page[0], 5, "the table has more than one page");
-    // The page that the tenth cell of the root leads to.
+    // The page that the tenth cell of the root refers to.
     let cell = usize::from(u16::from_be_bytes([page[12 + 20], page[12 + 21]]));
     let leaf = u32::from_be_bytes(page[cell..cell + 4].try_into().unwrap());
     file.write_all_at(&[0xa5; 4096], u64::from(leaf - 1) * 4096).unwrap();

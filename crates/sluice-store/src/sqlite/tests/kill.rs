@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 const DIR: &str = "SLUICE_STORE_TEST_DIR";
 
-/// The process that is killed: says each version once it is durable.
+/// The process to be killed: prints each version once it is durable.
 #[test]
 #[ignore = "started by the test below"]
 fn a_process_to_kill() {

@@ -1,4 +1,4 @@
-//! What is kept beside the journals, in a file that processes share.
+//! The ledger in a file that several processes share.
 
 use super::*;
 use crate::conformance::{entry, hashed};
@@ -64,7 +64,7 @@ fn two_processes_share_counters_rows_and_chains() {
     let under = |epoch| vec![guard("registry", 0, Some(epoch))];
     let mut after = 1;
     for epoch in (0i64..10).step_by(2) {
-        // Each remembers counters and chains, and must notice that the other changed them.
+        // Each caches counters and chains, and must notice that the other changed them.
         let decided = Append { guards: under(epoch), ..plain(run(1), after) };
         assert_eq!(append(&one, decided.clone()), Appended::Done { counts: vec![epoch] });
         wait(other.change(agent("a"))).unwrap();
@@ -121,7 +121,7 @@ fn slices_that_left_their_window_are_deleted() {
     }
     assert!(rows(&dir, "slice") <= 61, "{}", rows(&dir, "slice"));
     let counter = Counter { name: "w".to_owned(), window_ms: Some(600) };
-    // Sixty in the window, and the one that is leaving it.
+    // Sixty in the window, and the slice that is leaving it.
     assert_eq!(wait(store.counts(vec![counter])).unwrap(), [61]);
     clock.set(1_000_000);
     append(&store, Append { guards: windowed(100), ..plain(run(1), 201) });

@@ -4,7 +4,7 @@ use super::*;
 use sluice_core::run::status::RunStatus;
 use std::time::{Duration, Instant};
 
-/// Runs whose workflows, initiators and statuses take turns.
+/// Runs with alternating workflows, initiators and statuses.
 const RUNS: u64 = 100_000;
 
 fn filled(dir: &TempDir) -> SqliteStore {
@@ -39,7 +39,7 @@ fn a_hundred_thousand_runs_are_listed_in_a_moment() {
         (Filter { workflow: Some("workflow-3".to_owned()), ..text("person-1@") }, 0),
         (text("run_000000000000000000000001"), 1),
     ];
-    // Once before, so that the file is in memory.
+    // Once before, so that the file is cached.
     for round in 0..2 {
         for (filter, found) in &asked {
             let began = Instant::now();

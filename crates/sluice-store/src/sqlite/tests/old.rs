@@ -1,12 +1,12 @@
-//! Databases of earlier versions are brought up to date.
+//! Migration of databases of earlier versions.
 
 use super::*;
 use crate::conformance::hashed;
 use sluice_core::port::feed::Feed as _;
 use sluice_core::port::ledger::Ledger as _;
 
-/// A database as the first version left it: two runs whose frames take turns,
-/// and a frame that no journal leads to.
+/// A database as the first version left it: two runs with interleaved frames, and a
+/// frame that no journal refers to.
 fn first_version(dir: &TempDir) {
     let sql = include_str!("../migrations/0001_journal.sql");
     let file = rusqlite::Connection::open(dir.path().join(FILE)).unwrap();
@@ -46,7 +46,7 @@ fn an_old_database_keeps_its_frames() {
     assert_eq!(frames(10), a.map(|(first, count, body)| (first, count, body.to_owned(), 0)));
     let b = [(1, 2, "b1"), (3, 1, "b3")];
     assert_eq!(frames(20), b.map(|(first, count, body)| (first, count, body.to_owned(), 0)));
-    // It goes on from there: old frames pass every seal, new ones are sealed.
+    // It continues from there: seals skip old frames, and cover new ones.
     assert_eq!(append(&store, hashed(plain(run(10), 5))), DONE);
     let unsealed = wait(store.unsealed(10)).unwrap();
     assert_eq!(unsealed.upto.frames, 7);
@@ -54,8 +54,8 @@ fn an_old_database_keeps_its_frames() {
     assert_eq!(heads, [(run(10), 6)]);
     let guarded = Append { guards: vec![guard("c", 1, Some(7))], ..plain(run(20), 3) };
     assert_eq!(append(&store, guarded), refused("c", 7));
-    // All runs together leave out what no journal leads to. Nobody knows who
-    // started them.
+    // The feed leaves out the frame that no journal refers to. The initiators are
+    // unknown.
     let fed = wait(store.feed(0, usize::MAX)).unwrap();
     assert_eq!(fed.iter().map(|placed| placed.place).collect::<Vec<_>>(), [1, 2, 3, 5, 6, 7]);
     assert_eq!(fed.iter().filter(|placed| placed.run == run(20)).count(), 2);
@@ -72,6 +72,6 @@ fn old_frames_learn_which_run_they_belong_to() {
     let mut sql = file.prepare("SELECT run FROM frame ORDER BY seq").unwrap();
     let runs: Vec<i64> = sql.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
     assert_eq!(runs, [1, 2, 1, 0, 1, 2]);
-    // It is migrated once.
+    // It is migrated only once.
     drop(opened(&dir));
 }

@@ -4,7 +4,7 @@
 //! front of the log, so its file is overwritten and seldom grows. That also makes
 //! commits cheaper: the file size need not be synced each time.
 
-use crate::limits::{BUSY_MS, EMPTY_LOG_MS, IDLE_MS, LOG_PAGES_MAX};
+use crate::limits::{BUSY_MS, IDLE_MS, LOG_PAGES_MAX, TRUNCATE_LOG_MS};
 use rusqlite::Connection;
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ const COMMITS_PER_LOOK: u32 = 32;
 const BYTES_PER_LOOK: usize = 1024 * 1024;
 
 #[derive(Default)]
-pub(super) struct Log {
+pub(super) struct WriteAheadLog {
     /// Time of the last write since the last checkpoint.
     written: Option<Instant>,
     commits: u32,
@@ -22,14 +22,14 @@ pub(super) struct Log {
     erased: bool,
 }
 
-impl Log {
+impl WriteAheadLog {
     /// Whether there is something to checkpoint.
-    pub(super) fn is_open(&self) -> bool {
+    pub(super) fn needs_checkpoint(&self) -> bool {
         self.written.is_some() || self.erased
     }
 
     /// Records a transaction. Checkpoints if the log has become long.
-    pub(super) fn grown(&mut self, connection: &Connection, bytes: usize) {
+    pub(super) fn record_transaction(&mut self, connection: &Connection, bytes: usize) {
         self.written = Some(Instant::now());
         self.commits += 1;
         self.bytes += bytes;
@@ -37,9 +37,9 @@ impl Log {
             return;
         }
         (self.commits, self.bytes) = (0, 0);
-        self.empty(connection);
+        self.truncate_erased(connection);
         if pages(connection).is_some_and(|pages| pages >= LOG_PAGES_MAX) {
-            self.fold(connection);
+            self.checkpoint(connection);
         }
     }
 
@@ -49,31 +49,31 @@ impl Log {
     }
 
     /// Checkpoints and truncates the file if it holds erased payloads. If a reader
-    /// blocks that for longer than `EMPTY_LOG_MS`, it is retried when the log has grown
+    /// blocks that for longer than `TRUNCATE_LOG_MS`, it is retried when the log has grown
     /// or is idle.
-    pub(super) fn empty(&mut self, connection: &Connection) {
+    pub(super) fn truncate_erased(&mut self, connection: &Connection) {
         if !self.erased {
             return;
         }
         let patience = |ms| connection.busy_timeout(Duration::from_millis(ms));
         let busy = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
-        let _ = patience(EMPTY_LOG_MS);
+        let _ = patience(TRUNCATE_LOG_MS);
         let emptied = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], busy);
         let _ = patience(BUSY_MS);
         self.erased = emptied != Ok(0);
     }
 
     /// Checkpoints if nothing was written for a while.
-    pub(super) fn idle(&mut self, connection: &Connection) {
-        self.empty(connection);
+    pub(super) fn checkpoint_idle(&mut self, connection: &Connection) {
+        self.truncate_erased(connection);
         let idle = |written: Instant| written.elapsed() >= Duration::from_millis(IDLE_MS);
         if self.written.is_some_and(idle) {
-            self.fold(connection);
+            self.checkpoint(connection);
         }
     }
 
     /// Checkpoints as much as readers allow, without waiting for them.
-    fn fold(&mut self, connection: &Connection) {
+    fn checkpoint(&mut self, connection: &Connection) {
         self.written = None;
         // A failed checkpoint loses nothing: the log remains for the next one.
         let _ = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
@@ -83,6 +83,7 @@ impl Log {
 /// Pages in the log that are not in the database yet.
 fn pages(connection: &Connection) -> Option<i64> {
     let sizes = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?));
-    let (log, folded) = connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], sizes).ok()?;
-    Some(log - folded)
+    let (log, checkpointed) =
+        connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], sizes).ok()?;
+    Some(log - checkpointed)
 }

@@ -1,13 +1,13 @@
 //! The loop of the writer thread: one transaction after the other.
 
-use super::log::Log;
+use super::log::WriteAheadLog;
 use super::{Job, Message, Work};
-use crate::limits::{BATCH_BYTES_MAX, BATCH_WRITES_MAX, IDLE_MS, LOOK_MS};
+use crate::limits::{BATCH_BYTES_MAX, BATCH_WRITES_MAX, IDLE_MS, POLL_MS};
 use crate::sqlite::Shared;
+use crate::sqlite::cache::WriterCache;
+use crate::sqlite::directory_check::DirectoryCheck;
 use crate::sqlite::fault::Fault;
-use crate::sqlite::fresh::Written;
-use crate::sqlite::home::Home;
-use crate::sqlite::memory::Memory;
+use crate::sqlite::recent_heads::WrittenFrame;
 use rusqlite::Connection;
 use sluice_core::port::store::{BATCH_SIZES, StoreError};
 use std::sync::atomic::Ordering;
@@ -17,14 +17,14 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 
 /// The state of the thread.
-pub(super) struct Turns {
+pub(super) struct WriterLoop {
     connection: Connection,
-    home: Home,
+    directory: DirectoryCheck,
     queue: Receiver<Message>,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     shared: Arc<Shared>,
-    memory: Memory,
-    log: Log,
+    cache: WriterCache,
+    log: WriteAheadLog,
     /// Changes when another process has written.
     data_version: i64,
 }
@@ -32,27 +32,27 @@ pub(super) struct Turns {
 /// Writes of one transaction.
 type Batch = Vec<Box<dyn Job>>;
 
-impl Turns {
+impl WriterLoop {
     pub(super) fn new(
         connection: Connection,
-        home: Home,
+        directory: DirectoryCheck,
         queue: Receiver<Message>,
-        places: Arc<Semaphore>,
+        permits: Arc<Semaphore>,
         shared: Arc<Shared>,
-    ) -> Result<Turns, rusqlite::Error> {
+    ) -> Result<WriterLoop, rusqlite::Error> {
         let data_version = data_version(&connection)?;
-        let (memory, log) = (Memory::default(), Log::default());
-        Ok(Turns { connection, home, queue, places, shared, memory, log, data_version })
+        let (cache, log) = (WriterCache::default(), WriteAheadLog::default());
+        Ok(WriterLoop { connection, directory, queue, permits, shared, cache, log, data_version })
     }
 
     /// Runs until the store is dropped.
     pub(super) fn serve(mut self) {
         loop {
             match self.next() {
-                Ok(message) => self.take(message),
+                Ok(message) => self.run_batch(message),
                 Err(RecvTimeoutError::Timeout) => {
-                    self.look();
-                    self.log.idle(&self.connection);
+                    self.poll_changes();
+                    self.log.checkpoint_idle(&self.connection);
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -62,8 +62,8 @@ impl Turns {
     /// Waits for the next message, or until the next poll or checkpoint is due.
     fn next(&self) -> Result<Message, RecvTimeoutError> {
         if self.is_watched() {
-            self.queue.recv_timeout(Duration::from_millis(LOOK_MS))
-        } else if self.log.is_open() {
+            self.queue.recv_timeout(Duration::from_millis(POLL_MS))
+        } else if self.log.needs_checkpoint() {
             self.queue.recv_timeout(Duration::from_millis(IDLE_MS))
         } else {
             self.queue.recv().map_err(|_| RecvTimeoutError::Disconnected)
@@ -71,7 +71,7 @@ impl Turns {
     }
 
     /// Takes a message and everything that is queued behind it.
-    fn take(&mut self, message: Message) {
+    fn run_batch(&mut self, message: Message) {
         let mut batch = Batch::new();
         let mut bytes_held = 0;
         let mut next = Some(message);
@@ -81,17 +81,17 @@ impl Turns {
                     batch.push(job);
                     bytes_held += bytes;
                 }
-                Message::Look => self.look(),
+                Message::Poll => self.poll_changes(),
                 #[cfg(test)]
-                Message::Pages(pages) => pretend(&self.connection, pages),
+                Message::Pages(pages) => limit_pages(&self.connection, pages),
             }
             let full = batch.len() >= BATCH_WRITES_MAX || bytes_held >= BATCH_BYTES_MAX;
             next = if full { None } else { self.queue.try_recv().ok() };
         }
         if !batch.is_empty() {
-            self.places.add_permits(batch.len());
+            self.permits.add_permits(batch.len());
             self.perform(batch);
-            self.log.grown(&self.connection, bytes_held);
+            self.log.record_transaction(&self.connection, bytes_held);
         }
     }
 
@@ -99,7 +99,7 @@ impl Turns {
         match self.transact(&mut batch) {
             Ok(()) => answer(batch, || Ok(())),
             Err(Failed::Commit(fault)) => answer(batch, || Err(fault.not_committed())),
-            Err(Failed::Before(fault)) if fault.hits_everyone() || batch.len() == 1 => {
+            Err(Failed::Before(fault)) if fault.affects_all() || batch.len() == 1 => {
                 answer(batch, || Err(fault.rolled_back()));
             }
             // One write is at fault. Performing each alone keeps the other writes
@@ -114,8 +114,8 @@ impl Turns {
         let commit = self.connection.prepare_cached("COMMIT").and_then(|mut sql| sql.execute([]));
         commit.map_err(|error| self.undo(Failed::Commit(error.into())))?;
         // Must happen before an erasure is answered.
-        self.log.empty(&self.connection);
-        self.shared.fresh.lock().unwrap_or_else(PoisonError::into_inner).add(&written);
+        self.log.truncate_erased(&self.connection);
+        self.shared.recent_heads.lock().unwrap_or_else(PoisonError::into_inner).add(&written);
         self.shared.commits.fetch_add(1, Ordering::Relaxed);
         self.shared.appends.fetch_add(appends, Ordering::Relaxed);
         self.shared.writes.fetch_add(batch.len() as u64, Ordering::Relaxed);
@@ -126,18 +126,18 @@ impl Turns {
 
     /// Everything up to the commit. Returns the number of appends and the written
     /// frames.
-    fn work(&mut self, batch: &mut Batch) -> Result<(u64, Vec<Written>), Fault> {
-        self.home.check(&self.shared.locks)?;
+    fn work(&mut self, batch: &mut Batch) -> Result<(u64, Vec<WrittenFrame>), Fault> {
+        self.directory.check(&self.shared.locks)?;
         // A rollback that failed earlier must succeed first.
         if !self.connection.is_autocommit() {
             self.connection.execute_batch("ROLLBACK")?;
         }
         self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         // Inside the transaction no other process can write.
-        self.notice()?;
+        self.detect_changes()?;
         let mut work = Work {
             connection: &self.connection,
-            memory: &mut self.memory,
+            cache: &mut self.cache,
             locks: &self.shared.locks,
             keys: &self.shared.keys,
             now_ms: self.shared.clock.now_ms(),
@@ -152,13 +152,13 @@ impl Turns {
         if work.erased {
             self.log.holds_erased();
         }
-        self.memory.counters.write(&self.connection, now_ms)?;
+        self.cache.counters.write(&self.connection, now_ms)?;
         Ok((appends, written))
     }
 
     /// Rolls back the failed transaction and clears the cache.
     fn undo(&mut self, failed: Failed) -> Failed {
-        self.memory.forget();
+        self.cache.forget();
         // Some errors end the transaction by themselves.
         if !self.connection.is_autocommit() {
             // On failure it is retried before the next transaction.
@@ -172,17 +172,17 @@ impl Turns {
     }
 
     /// Checks for changes by other processes, outside of a transaction.
-    fn look(&mut self) {
+    fn poll_changes(&mut self) {
         // An error will recur in the next transaction, which reports it to a caller.
-        let _ = self.notice();
+        let _ = self.detect_changes();
     }
 
     /// Clears the cache and notifies callers if another process has written.
-    fn notice(&mut self) -> Result<(), Fault> {
+    fn detect_changes(&mut self) -> Result<(), Fault> {
         let data_version = data_version(&self.connection)?;
         if data_version != self.data_version {
             self.data_version = data_version;
-            self.memory.forget();
+            self.cache.forget();
             self.shared.foreign.send_modify(|changes| *changes += 1);
         }
         Ok(())
@@ -209,7 +209,7 @@ fn data_version(connection: &Connection) -> rusqlite::Result<i64> {
 }
 
 #[cfg(test)]
-fn pretend(connection: &Connection, pages: i64) {
+fn limit_pages(connection: &Connection, pages: i64) {
     let sql = format!("PRAGMA max_page_count = {pages}");
     connection.query_row(&sql, [], |_| Ok(())).unwrap();
 }

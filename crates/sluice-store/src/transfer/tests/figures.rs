@@ -1,4 +1,4 @@
-//! How long a store of some size takes.
+//! Duration of a transfer of some size.
 
 use super::*;
 use crate::conformance::wait_all;
@@ -29,13 +29,13 @@ fn a_hundred_thousand_frames() {
     let mut transfer = Transfer::begin(dir.path(), &url, None, LATE_MS).unwrap();
     eprintln!("looked at after {:?}", began.elapsed());
     let mut copied = None;
-    let mut told = |progress: Progress| {
+    let mut on_progress = |progress: Progress| {
         if progress.doing == Doing::Comparing {
             copied.get_or_insert_with(|| began.elapsed());
         }
         ControlFlow::Continue(())
     };
-    transfer.carry(&mut told).unwrap();
+    transfer.carry(&mut on_progress).unwrap();
     transfer.end().unwrap();
     let rows: u64 = transfer.carried().iter().map(|carried| carried.rows).sum();
     eprintln!("{rows} rows copied after {copied:?}, compared after {:?}", began.elapsed());

@@ -1,4 +1,4 @@
-//! A process that is killed while it carries a store.
+//! A process that is killed during a transfer.
 
 use super::*;
 use crate::postgres::server::Server;
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 const DIR: &str = "SLUICE_STORE_TEST_DIR";
 const URL: &str = "SLUICE_STORE_TEST_URL";
 
-/// The process that is killed: says each batch once it is durable.
+/// The process to be killed: prints each batch once it is durable.
 #[test]
 #[ignore = "started by the test below"]
 fn a_process_to_kill() {

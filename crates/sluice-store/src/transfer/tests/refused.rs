@@ -1,4 +1,4 @@
-//! What is not carried, and where nothing is carried to.
+//! Sources and targets that a transfer refuses.
 
 use super::*;
 
@@ -6,14 +6,14 @@ fn refused(dir: &Path, url: &str) -> TransferError {
     Transfer::begin(dir, url, None, LATE_MS).err().expect("it is refused")
 }
 
-/// Performs statements in the schema of a URL.
+/// Runs statements in the schema of a URL.
 fn psql(url: &str, sql: &str) -> String {
     let (_, schema) = url.rsplit_once("%3D").expect("the URL names a schema");
     server().psql(&format!("SET search_path = {schema}; {sql}"))
 }
 
 #[test]
-fn a_store_that_somebody_works_on_is_refused_until_they_leave() {
+fn a_store_with_a_live_node_is_refused_until_it_leaves() {
     let (dir, url) = (tempfile::tempdir().unwrap(), server().schema());
     let store = sqlite(dir.path());
     wait(store.renew(node(3), 1000)).unwrap();
@@ -25,7 +25,7 @@ fn a_store_that_somebody_works_on_is_refused_until_they_leave() {
 }
 
 #[test]
-fn nobody_writes_to_the_source_meanwhile() {
+fn no_process_writes_to_the_source_during_a_transfer() {
     let (dir, url) = (tempfile::tempdir().unwrap(), server().schema());
     drop(sqlite(dir.path()));
     let held = Transfer::begin(dir.path(), &url, None, LATE_MS).unwrap();
@@ -36,7 +36,7 @@ fn nobody_writes_to_the_source_meanwhile() {
     assert_eq!(error.sqlite_error_code(), Some(rusqlite::ErrorCode::DatabaseBusy));
     let second = refused(dir.path(), &url);
     assert!(matches!(second, TransferError::Busy), "{second}");
-    // Who looks is not kept from it.
+    // Readers are not blocked.
     assert!(answers_of(dir.path()) > 0);
     drop(held);
     other.execute(delete, []).unwrap();
@@ -69,7 +69,7 @@ fn a_target_that_holds_anything_is_refused() {
     let error = refused(dir.path(), &url);
     assert_eq!(error.to_string(), "the target is not empty: it has rows in `run`");
     drop(store);
-    // A refusal leaves nothing behind: it is a store as before.
+    // A refusal changes nothing: it is still a store.
     drop(postgres(&url).unwrap());
     let error = refused(dir.path(), "mysql://elsewhere");
     assert!(matches!(error, TransferError::Target(OpenError::Url(_))), "{error}");
@@ -85,7 +85,7 @@ fn two_sources_are_never_mixed() {
     assert!(half.carry(&mut |_| ControlFlow::Break(())).is_err());
     drop(half);
     assert!(matches!(refused(other.path(), &url), TransferError::Foreign));
-    // Nor is a source with itself, as it was and as it is.
+    // Nor is the source merged with an earlier state of itself.
     wait(sqlite(one.path()).post(letter(run(2), "since"))).unwrap();
     assert!(matches!(refused(one.path(), &url), TransferError::Foreign));
 }
@@ -131,13 +131,13 @@ fn a_source_that_was_carried_is_put_away_whole() {
     let mut names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
     assert_eq!(names, ["nodes", "sluice.db.moved"], "neither the store nor a log of it is left");
-    // Put back by somebody who knows why, it is the store that it was.
+    // Renamed back by an operator, it is the same store again.
     std::fs::rename(retired, dir.path().join("sluice.db")).unwrap();
     assert_eq!(answers(&sqlite(dir.path())), answers(&postgres(&url).unwrap()));
 }
 
 #[test]
-fn a_source_that_somebody_has_open_is_neither_carried_nor_put_away() {
+fn a_source_that_another_process_has_open_is_neither_copied_nor_retired() {
     let (dir, url) = (tempfile::tempdir().unwrap(), server().schema());
     furnish(&sqlite(dir.path()));
     let file = dir.path().join("sluice.db");

@@ -3,14 +3,14 @@
 //! INVARIANT: the cache holds one gapless range of the append order. A write by another
 //! process makes a gap, and the cache starts again after it.
 
-use crate::limits::FRESH_HEADS_MAX;
+use crate::limits::RECENT_HEADS_MAX;
 use sluice_core::port::store::Hash;
 use sluice_core::run::id::RunId;
 use std::collections::{HashMap, VecDeque};
 
 /// A written frame, with the head of its run after it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Written {
+pub(super) struct WrittenFrame {
     pub(super) seq: i64,
     pub(super) run: RunId,
     pub(super) version: u64,
@@ -22,18 +22,18 @@ pub(super) type Heads = Vec<(RunId, u64, Hash)>;
 
 /// A gapless range of frames, oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Fresh {
-    frames: VecDeque<Written>,
+pub(super) struct RecentHeads {
+    frames: VecDeque<WrittenFrame>,
 }
 
-impl Fresh {
+impl RecentHeads {
     /// Adds the frames of a committed transaction.
-    pub(super) fn add(&mut self, written: &[Written]) {
+    pub(super) fn add(&mut self, written: &[WrittenFrame]) {
         for one in written {
             if self.frames.back().is_some_and(|last| last.seq + 1 != one.seq) {
                 self.frames.clear();
             }
-            if self.frames.len() >= FRESH_HEADS_MAX {
+            if self.frames.len() >= RECENT_HEADS_MAX {
                 self.frames.pop_front();
             }
             self.frames.push_back(*one);
@@ -76,11 +76,11 @@ impl Fresh {
 mod tests {
     use super::*;
 
-    fn written(seq: i64, run: u128, version: u64) -> Written {
-        Written { seq, run: RunId(run), version, hash: Hash([u8::try_from(seq).unwrap(); 32]) }
+    fn written(seq: i64, run: u128, version: u64) -> WrittenFrame {
+        WrittenFrame { seq, run: RunId(run), version, hash: Hash([u8::try_from(seq).unwrap(); 32]) }
     }
 
-    fn told(found: Option<(Heads, i64)>) -> Option<(Vec<(u128, u64)>, i64)> {
+    fn heads_of(found: Option<(Heads, i64)>) -> Option<(Vec<(u128, u64)>, i64)> {
         found.map(|(heads, upto)| {
             (heads.into_iter().map(|(run, version, _)| (run.0, version)).collect(), upto)
         })
@@ -88,30 +88,34 @@ mod tests {
 
     #[test]
     fn a_stretch_without_a_gap_is_known_and_anything_else_is_not() {
-        let mut fresh = Fresh::default();
-        assert_eq!(told(fresh.heads(0, 0, 9)), Some((vec![], 0)));
-        assert_eq!(told(fresh.heads(0, 1, 9)), None);
+        let mut fresh = RecentHeads::default();
+        assert_eq!(heads_of(fresh.heads(0, 0, 9)), Some((vec![], 0)));
+        assert_eq!(heads_of(fresh.heads(0, 1, 9)), None);
         fresh.add(&[written(3, 2, 1), written(4, 1, 1), written(5, 2, 4)]);
-        assert_eq!(told(fresh.heads(1, 5, 9)), None, "frame 2 is somebody else's");
-        assert_eq!(told(fresh.heads(2, 5, 9)), Some((vec![(1, 1), (2, 4)], 5)));
-        assert_eq!(told(fresh.heads(2, 4, 9)), Some((vec![(1, 1), (2, 1)], 4)));
-        assert_eq!(told(fresh.heads(2, 5, 1)), Some((vec![(2, 1)], 3)), "no more runs than that");
-        assert_eq!(told(fresh.heads(2, 6, 9)), None, "frame 6 is somebody else's");
+        assert_eq!(heads_of(fresh.heads(1, 5, 9)), None, "frame 2 was written by another process");
+        assert_eq!(heads_of(fresh.heads(2, 5, 9)), Some((vec![(1, 1), (2, 4)], 5)));
+        assert_eq!(heads_of(fresh.heads(2, 4, 9)), Some((vec![(1, 1), (2, 1)], 4)));
+        assert_eq!(
+            heads_of(fresh.heads(2, 5, 1)),
+            Some((vec![(2, 1)], 3)),
+            "no more runs than that"
+        );
+        assert_eq!(heads_of(fresh.heads(2, 6, 9)), None, "frame 6 was written by another process");
         fresh.add(&[written(7, 3, 1)]);
-        assert_eq!(told(fresh.heads(5, 7, 9)), None);
-        assert_eq!(told(fresh.heads(6, 7, 9)), Some((vec![(3, 1)], 7)));
-        assert_eq!(told(fresh.heads(7, 7, 9)), Some((vec![], 7)));
+        assert_eq!(heads_of(fresh.heads(5, 7, 9)), None);
+        assert_eq!(heads_of(fresh.heads(6, 7, 9)), Some((vec![(3, 1)], 7)));
+        assert_eq!(heads_of(fresh.heads(7, 7, 9)), Some((vec![], 7)));
     }
 
     #[test]
     fn no_more_is_kept_than_fits() {
-        let mut fresh = Fresh::default();
-        let most = i64::try_from(FRESH_HEADS_MAX).unwrap();
+        let mut fresh = RecentHeads::default();
+        let most = i64::try_from(RECENT_HEADS_MAX).unwrap();
         for seq in 1..=most + 1 {
-            let one = Written { seq, run: RunId(1), version: 1, hash: Hash([0; 32]) };
+            let one = WrittenFrame { seq, run: RunId(1), version: 1, hash: Hash([0; 32]) };
             fresh.add(&[one]);
         }
-        assert_eq!(told(fresh.heads(0, most, 9)), None);
-        assert_eq!(told(fresh.heads(1, most + 1, 9)), Some((vec![(1, 1)], most + 1)));
+        assert_eq!(heads_of(fresh.heads(0, most, 9)), None);
+        assert_eq!(heads_of(fresh.heads(1, most + 1, 9)), Some((vec![(1, 1)], most + 1)));
     }
 }

@@ -1,20 +1,20 @@
-//! Inboxes, read.
+//! Reads the mailboxes of runs.
 
-use super::column::{Id, get, most, number, text};
+use super::column::{Id, get, number, sql_limit, text};
 use super::fault::Fault;
 use super::session::Session;
 use crate::authentic::Keys;
-use crate::limits::LETTERS_MAX;
+use crate::limits::MESSAGES_MAX;
 use sluice_core::port::store::{Inbox, Letter, Received};
 
-/// Unread letters, oldest first.
+/// Unread messages, oldest first.
 pub(super) async fn unread(
     session: &Session,
     keys: &Keys,
     of: Inbox,
 ) -> Result<Vec<Received>, Fault> {
-    // Few letters are unread at any time, so both ways begin with them.
-    let (sql, whose) = match of {
+    // Few messages are unread at any time, so both queries start with them.
+    let (sql, mailbox_id) = match of {
         Inbox::Run(run) => (
             "SELECT id, run, key, body, mac FROM letter WHERE run = $1 AND body IS NOT NULL
              ORDER BY id LIMIT $2",
@@ -27,12 +27,12 @@ pub(super) async fn unread(
             Id::from(node),
         ),
     };
-    let rows = session.query(sql, &[&whose, &most(LETTERS_MAX)]).await?;
+    let rows = session.query(sql, &[&mailbox_id, &sql_limit(MESSAGES_MAX)]).await?;
     let read = |row: &tokio_postgres::Row| {
         let run = get::<Id>(row, 1)?.run();
-        let letter = Letter { run, key: text(row, 2)?.into_owned(), body: get(row, 3)? };
-        let is_authentic = keys.is_letter(&letter, get(row, 4)?);
-        Ok(Received { id: number(row, 0)?, letter, is_authentic })
+        let message = Letter { run, key: text(row, 2)?.into_owned(), body: get(row, 3)? };
+        let is_authentic = keys.is_message(&message, get(row, 4)?);
+        Ok(Received { id: number(row, 0)?, letter: message, is_authentic })
     };
     rows.iter().map(read).collect()
 }

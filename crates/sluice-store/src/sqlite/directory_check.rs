@@ -6,8 +6,8 @@
 //! node's lock.
 
 use super::fault::Fault;
-use super::node::Locks;
-use crate::limits::{HOME_LOOK_MS, ROOM_BYTES};
+use super::node_locks::NodeLocks;
+use crate::limits::{DIRECTORY_CHECK_MS, FREE_BYTES_MIN};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -16,10 +16,10 @@ use std::time::{Duration, Instant};
 
 /// The open database file, and when it was last compared with its path.
 #[derive(Debug)]
-pub(super) struct Home {
+pub(super) struct DirectoryCheck {
     file: PathBuf,
     opened: FileId,
-    looked: Option<Instant>,
+    checked_at: Option<Instant>,
 }
 
 /// The device and the inode of a file.
@@ -33,49 +33,49 @@ impl FileId {
     }
 }
 
-impl Home {
+impl DirectoryCheck {
     /// Remembers a file that was just opened.
-    pub(super) fn new(file: &Path) -> io::Result<Home> {
-        Ok(Home { file: file.to_owned(), opened: FileId::read(file)?, looked: None })
+    pub(super) fn new(file: &Path) -> io::Result<DirectoryCheck> {
+        Ok(DirectoryCheck { file: file.to_owned(), opened: FileId::read(file)?, checked_at: None })
     }
 
     /// Fails if the directory no longer contains the open files. Checks at most every
-    /// `HOME_LOOK_MS`; after a failure, every time.
-    pub(super) fn check(&mut self, locks: &Locks) -> Result<(), Fault> {
-        let recent = |at: Instant| at.elapsed() < Duration::from_millis(HOME_LOOK_MS);
-        if self.looked.is_some_and(recent) {
+    /// `DIRECTORY_CHECK_MS`; after a failure, every time.
+    pub(super) fn check(&mut self, locks: &NodeLocks) -> Result<(), Fault> {
+        let recent = |at: Instant| at.elapsed() < Duration::from_millis(DIRECTORY_CHECK_MS);
+        if self.checked_at.is_some_and(recent) {
             return Ok(());
         }
-        self.looked = None;
+        self.checked_at = None;
         let now = FileId::read(&self.file);
         if now.is_err() {
-            return Err(Fault::World("the data directory was removed".to_owned()));
+            return Err(Fault::Environment("the data directory was removed".to_owned()));
         }
         if now.is_ok_and(|now| now != self.opened) {
-            return Err(Fault::World("the data directory was replaced".to_owned()));
+            return Err(Fault::Environment("the data directory was replaced".to_owned()));
         }
-        locks.hold_again().map_err(|e| Fault::World(format!("the node's lock file: {e}")))?;
-        self.looked = Some(Instant::now());
+        locks.lock_again().map_err(|e| Fault::Environment(format!("the node's lock file: {e}")))?;
+        self.checked_at = Some(Instant::now());
         Ok(())
     }
 }
 
-/// Checks that `ROOM_BYTES` can be written to a temporary file in `dir`.
-pub(super) fn room(dir: &Path) -> Result<(), Fault> {
+/// Checks that `FREE_BYTES_MIN` can be written to a temporary file in `dir`.
+pub(super) fn check_free_space(dir: &Path) -> Result<(), Fault> {
     let path = dir.join(format!("room-{}", std::process::id()));
     let write = || -> io::Result<()> {
         let mut options = OpenOptions::new();
         let mut file: File = options.write(true).create(true).mode(0o600).open(&path)?;
-        file.write_all(&[0; ROOM_BYTES])
+        file.write_all(&[0; FREE_BYTES_MIN])
     };
     let written = write();
     // On failure the next process that opens the store removes it.
     let _ = std::fs::remove_file(&path);
     written.map_err(|error| match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::FileTooLarge => {
-            Fault::World("the disk is full".to_owned())
+            Fault::Environment("the disk is full".to_owned())
         }
-        _ => Fault::World(format!("the data directory cannot be written: {error}")),
+        _ => Fault::Environment(format!("the data directory cannot be written: {error}")),
     })
 }
 
@@ -84,10 +84,10 @@ mod tests {
     use super::*;
     use sluice_core::port::store::NodeId;
 
-    fn fresh(home: &mut Home, locks: &Locks) -> Result<(), String> {
-        home.looked = None;
-        home.check(locks).map_err(|fault| match fault {
-            Fault::World(why) => why,
+    fn fresh(check: &mut DirectoryCheck, locks: &NodeLocks) -> Result<(), String> {
+        check.checked_at = None;
+        check.check(locks).map_err(|fault| match fault {
+            Fault::Environment(why) => why,
             other => format!("{other:?}"),
         })
     }
@@ -98,36 +98,36 @@ mod tests {
         let (file, nodes) = (dir.path().join("a.db"), dir.path().join("nodes"));
         std::fs::write(&file, "").unwrap();
         std::fs::create_dir(&nodes).unwrap();
-        let locks = Locks::open(nodes.clone());
-        locks.hold(NodeId(7)).unwrap();
-        let mut home = Home::new(&file).unwrap();
-        assert_eq!(fresh(&mut home, &locks), Ok(()));
+        let locks = NodeLocks::open(nodes.clone());
+        locks.lock_node(NodeId(7)).unwrap();
+        let mut check = DirectoryCheck::new(&file).unwrap();
+        assert_eq!(fresh(&mut check, &locks), Ok(()));
 
         // A removed lock file is created again.
         std::fs::remove_dir_all(&nodes).unwrap();
         std::fs::create_dir(&nodes).unwrap();
-        assert_eq!(fresh(&mut home, &locks), Ok(()));
+        assert_eq!(fresh(&mut check, &locks), Ok(()));
         assert_eq!(std::fs::read_dir(&nodes).unwrap().count(), 1);
 
         std::fs::remove_dir_all(&nodes).unwrap();
-        assert!(fresh(&mut home, &locks).unwrap_err().starts_with("the node's lock file: "));
+        assert!(fresh(&mut check, &locks).unwrap_err().starts_with("the node's lock file: "));
         std::fs::create_dir(&nodes).unwrap();
-        assert_eq!(fresh(&mut home, &locks), Ok(()), "it goes on where it was put right");
+        assert_eq!(fresh(&mut check, &locks), Ok(()), "it goes on where it was put right");
 
         let aside = dir.path().join("aside.db");
         std::fs::rename(&file, &aside).unwrap();
-        assert_eq!(fresh(&mut home, &locks), Err("the data directory was removed".to_owned()));
+        assert_eq!(fresh(&mut check, &locks), Err("the data directory was removed".to_owned()));
         std::fs::write(&file, "").unwrap();
-        assert_eq!(fresh(&mut home, &locks), Err("the data directory was replaced".to_owned()));
+        assert_eq!(fresh(&mut check, &locks), Err("the data directory was replaced".to_owned()));
         std::fs::rename(&aside, &file).unwrap();
-        assert_eq!(fresh(&mut home, &locks), Ok(()));
+        assert_eq!(fresh(&mut check, &locks), Ok(()));
     }
 
     #[test]
     fn room_leaves_no_file_behind() {
         let dir = tempfile::tempdir().unwrap();
-        room(dir.path()).unwrap();
+        check_free_space(dir.path()).unwrap();
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
-        assert!(room(&dir.path().join("gone")).is_err());
+        assert!(check_free_space(&dir.path().join("gone")).is_err());
     }
 }

@@ -19,39 +19,39 @@ use std::time::Duration;
 const LOCK_TRIES_MAX: u32 = 100;
 
 /// The lock files of a directory, and those that this process holds.
-pub(super) struct Locks {
+pub(super) struct NodeLocks {
     dir: PathBuf,
     held: Mutex<BTreeMap<NodeId, File>>,
 }
 
-impl Locks {
+impl NodeLocks {
     /// Uses `dir`, and removes the lock files of dead processes.
-    pub(super) fn open(dir: PathBuf) -> Locks {
+    pub(super) fn open(dir: PathBuf) -> NodeLocks {
         for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
-            abandoned(&entry.path());
+            remove_abandoned(&entry.path());
         }
-        Locks::unused(dir)
+        NodeLocks::unused(dir)
     }
 
     /// Uses `dir` without removing anything, for a read-only store.
-    pub(super) fn unused(dir: PathBuf) -> Locks {
-        Locks { dir, held: Mutex::default() }
+    pub(super) fn unused(dir: PathBuf) -> NodeLocks {
+        NodeLocks { dir, held: Mutex::default() }
     }
 
     /// Locks the node's file until the node leaves or this process ends.
-    pub(super) fn hold(&self, node: NodeId) -> io::Result<()> {
+    pub(super) fn lock_node(&self, node: NodeId) -> io::Result<()> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        self.lock(&mut held, node)
+        self.lock_missing(&mut held, node)
     }
 
     /// Locks the files of this process's nodes again if another process removed them.
-    pub(super) fn hold_again(&self) -> io::Result<()> {
+    pub(super) fn lock_again(&self) -> io::Result<()> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let nodes: Vec<NodeId> = held.keys().copied().collect();
-        nodes.into_iter().try_for_each(|node| self.lock(&mut held, node))
+        nodes.into_iter().try_for_each(|node| self.lock_missing(&mut held, node))
     }
 
-    fn lock(&self, held: &mut BTreeMap<NodeId, File>, node: NodeId) -> io::Result<()> {
+    fn lock_missing(&self, held: &mut BTreeMap<NodeId, File>, node: NodeId) -> io::Result<()> {
         let path = self.path(node);
         // A process that checked the file before it was locked may have removed it.
         while !held.contains_key(&node) || !path.exists() {
@@ -78,7 +78,7 @@ impl Locks {
     /// Whether the process of the node is alive, as far as the lock shows.
     pub(super) fn is_held(&self, node: NodeId) -> bool {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        held.contains_key(&node) || !abandoned(&self.path(node))
+        held.contains_key(&node) || !remove_abandoned(&self.path(node))
     }
 
     fn path(&self, node: NodeId) -> PathBuf {
@@ -105,7 +105,7 @@ fn lock(file: &File) -> io::Result<()> {
 }
 
 /// Whether no process holds this file. Removes it in that case.
-fn abandoned(path: &Path) -> bool {
+fn remove_abandoned(path: &Path) -> bool {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) => return error.kind() == io::ErrorKind::NotFound,

@@ -7,7 +7,7 @@ use super::column::{node_id, run_bytes, uint};
 use super::count::Counters;
 use super::entry::Tip;
 use super::fault::Fault;
-use crate::limits::REMEMBERED_MAX;
+use crate::limits::CACHED_MAX;
 use rusqlite::{Connection, OptionalExtension as _, Row};
 use sluice_core::port::store::NodeId;
 use sluice_core::run::id::RunId;
@@ -15,8 +15,8 @@ use std::collections::HashMap;
 
 /// The cached runs, counters and chains.
 #[derive(Default)]
-pub(super) struct Memory {
-    runs: HashMap<RunId, Known>,
+pub(super) struct WriterCache {
+    runs: HashMap<RunId, CachedRun>,
     pub(super) counters: Counters,
     /// End of each writer's entry chain.
     chains: HashMap<NodeId, Tip>,
@@ -24,7 +24,7 @@ pub(super) struct Memory {
 
 /// The row of a run that an append is checked against.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Known {
+pub(super) struct CachedRun {
     pub(super) num: i64,
     pub(super) owner: Option<NodeId>,
     pub(super) epoch: u64,
@@ -35,19 +35,19 @@ pub(super) struct Known {
     pub(super) frames: u64,
 }
 
-impl Memory {
+impl WriterCache {
     pub(super) fn forget(&mut self) {
-        *self = Memory::default();
+        *self = WriterCache::default();
     }
 
     pub(super) fn forget_run(&mut self, run: RunId) {
         self.runs.remove(&run);
     }
 
-    pub(super) fn remember(&mut self, run: RunId, known: Known) {
+    pub(super) fn remember(&mut self, run: RunId, known: CachedRun) {
         // A full cache is rare: it needs more active runs than one machine has.
         // Starting over is simpler than tracking usage, and costs one read per run.
-        if self.runs.len() >= REMEMBERED_MAX {
+        if self.runs.len() >= CACHED_MAX {
             self.runs.clear();
         }
         self.runs.insert(run, known);
@@ -58,14 +58,14 @@ impl Memory {
         &mut self,
         connection: &Connection,
         run: RunId,
-    ) -> Result<Option<Known>, Fault> {
+    ) -> Result<Option<CachedRun>, Fault> {
         if let Some(known) = self.runs.get(&run) {
             return Ok(Some(*known));
         }
         let sql = "SELECT num, owner, epoch, tip.version, seq, frames
                    FROM run JOIN tip ON tip.run = run.num WHERE id = ?1";
         let mut statement = connection.prepare_cached(sql)?;
-        let found = statement.query_row([run_bytes(run)], Known::read).optional()?;
+        let found = statement.query_row([run_bytes(run)], CachedRun::read).optional()?;
         if let Some(known) = found {
             self.remember(run, known);
         }
@@ -78,16 +78,16 @@ impl Memory {
     }
 
     pub(super) fn remember_chain(&mut self, writer: NodeId, tip: Tip) {
-        if self.chains.len() >= REMEMBERED_MAX {
+        if self.chains.len() >= CACHED_MAX {
             self.chains.clear();
         }
         self.chains.insert(writer, tip);
     }
 }
 
-impl Known {
-    fn read(row: &Row<'_>) -> rusqlite::Result<Known> {
-        Ok(Known {
+impl CachedRun {
+    fn read(row: &Row<'_>) -> rusqlite::Result<CachedRun> {
+        Ok(CachedRun {
             num: row.get(0)?,
             owner: row.get::<_, Option<[u8; 16]>>(1)?.map(node_id),
             epoch: uint(row.get(2)?),

@@ -1,12 +1,12 @@
-//! What is written beside runs and frames: snapshots, blobs, letters, takings,
-//! memos, entries.
+//! Writes the rows that belong to runs and frames: snapshots, blobs, messages,
+//! provenance edges, remembered outputs, entries.
 
-use super::{Decided, Pipeline, backwards};
+use super::{DecidedBatch, Pipeline, backwards};
 use crate::authentic::bytes;
-use crate::limits::MEMOS_KEPT_MAX;
-use crate::postgres::column::{Id, Text, int, most};
+use crate::limits::REMEMBERED_OUTPUTS_MAX;
+use crate::postgres::column::{Id, Text, int, sql_limit};
 use crate::postgres::entry::{INSERT_ENTRIES, MOVE_CHAINS};
-use crate::postgres::memo::PRUNE;
+use crate::postgres::remembered_output::PRUNE;
 use crate::postgres::session::step;
 use sluice_core::port::memo::Memo;
 use sluice_core::port::store::{Blob, NodeId};
@@ -20,33 +20,34 @@ const SNAPSHOTS: &str = "INSERT INTO snapshot (run, version, body, mac)
 const BLOBS: &str = "INSERT INTO blob (hash, body)
     SELECT hash, body FROM unnest($1::bytea[], $2::bytea[]) AS new (hash, body)
     ON CONFLICT DO NOTHING";
-const READ_LETTERS: &str = "UPDATE letter SET body = NULL, mac = done.mac
+const READ_MESSAGES: &str = "UPDATE letter SET body = NULL, mac = done.mac
     FROM unnest($1::uuid[], $2::bigint[], $3::bytea[]) AS done (run, id, mac)
     WHERE letter.run = done.run AND letter.id = done.id AND letter.body IS NOT NULL";
-const TAKINGS: &str = "INSERT INTO taking (source, taker, count)
+const PUT_EDGES: &str = "INSERT INTO taking (source, taker, count)
     SELECT source, taker, count FROM unnest($1::uuid[], $2::uuid[], $3::bigint[])
         AS new (source, taker, count)
     ON CONFLICT (source, taker) DO UPDATE SET count = excluded.count";
-const NO_TAKINGS: &str = "DELETE FROM taking USING unnest($1::uuid[], $2::uuid[])
+const DELETE_EDGES: &str = "DELETE FROM taking USING unnest($1::uuid[], $2::uuid[])
         AS old (source, taker)
     WHERE taking.source = old.source AND taking.taker = old.taker";
-const MEMOS: &str = "INSERT INTO memo (agent, place, run, at, body, mac)
+const REMEMBER_OUTPUTS: &str = "INSERT INTO memo (agent, place, run, at, body, mac)
     SELECT new.agent, position.memos - new.back, new.run, new.at, new.body, new.mac
     FROM unnest($1::text[], $2::bigint[], $3::uuid[], $4::bigint[], $5::bytea[], $6::bytea[])
         AS new (agent, back, run, at, body, mac), position WHERE position.one = 1";
-const LETTERS: &str = "INSERT INTO letter (run, key, id, body, mac)
+const INSERT_MESSAGES: &str = "INSERT INTO letter (run, key, id, body, mac)
     SELECT new.run, new.key, position.letters - new.back, new.body, new.mac
     FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::bytea[], $5::bytea[])
         AS new (run, key, back, body, mac), position WHERE position.one = 1
     ON CONFLICT DO NOTHING RETURNING run, key";
 
-impl<'a> Decided<'a> {
-    /// What belongs to a run and has no place in an order over all.
-    pub(super) fn beside_runs(&self, pipeline: &mut Pipeline<'a>) {
+impl<'a> DecidedBatch<'a> {
+    /// Writes the rows of a run that have no position in an order over all runs.
+    pub(super) fn run_rows(&self, pipeline: &mut Pipeline<'a>) {
         self.snapshots(pipeline);
-        self.read_letters(pipeline);
-        self.takings(pipeline);
-        // By their hashes, so that two nodes that store the same wait in one order.
+        self.read_messages(pipeline);
+        self.provenance_edges(pipeline);
+        // Sorted by hash, so that two nodes that store the same blobs lock them in one
+        // order.
         let blobs = self.done.iter().flat_map(|append| &append.blobs);
         let blobs: BTreeMap<_, &'a Blob> = blobs.map(|blob| (blob.hash, blob)).collect();
         if !blobs.is_empty() {
@@ -59,21 +60,21 @@ impl<'a> Decided<'a> {
         }
     }
 
-    fn read_letters(&self, pipeline: &mut Pipeline<'a>) {
+    fn read_messages(&self, pipeline: &mut Pipeline<'a>) {
         let (mut runs, mut ids, mut read) = (Vec::new(), Vec::new(), Vec::new());
         for (append, macs) in self.done.iter().zip(&self.macs) {
             for (at, id) in append.read.iter().enumerate() {
                 runs.push(Id::from(append.run));
                 ids.push(int(*id));
-                read.push(macs.read(at));
+                read.push(macs.read_message(at));
             }
         }
         if !runs.is_empty() {
-            step!(pipeline, READ_LETTERS, runs, ids, read);
+            step!(pipeline, READ_MESSAGES, runs, ids, read);
         }
     }
 
-    /// Of several for one run the last.
+    /// Keeps the last snapshot of each run.
     fn snapshots(&self, pipeline: &mut Pipeline<'a>) {
         let mut newest: BTreeMap<Id, (i64, &'a [u8], &'a [u8])> = BTreeMap::new();
         for (append, macs) in self.done.iter().zip(&self.macs) {
@@ -94,28 +95,30 @@ impl<'a> Decided<'a> {
         }
     }
 
-    fn takings(&self, pipeline: &mut Pipeline<'a>) {
+    fn provenance_edges(&self, pipeline: &mut Pipeline<'a>) {
         let mut newest: BTreeMap<(Id, Id), i64> = BTreeMap::new();
         for append in &self.done {
-            for taking in &append.takings {
-                let pair = (Id::from(taking.from), Id::from(append.run));
-                newest.insert(pair, int(taking.values));
+            for edge in &append.takings {
+                let pair = (Id::from(edge.from), Id::from(append.run));
+                newest.insert(pair, int(edge.values));
             }
         }
         let (none, some): (Vec<_>, Vec<_>) = newest.into_iter().partition(|(_, count)| *count == 0);
         if !none.is_empty() {
-            let (sources, takers): (Vec<Id>, Vec<Id>) = none.iter().map(|(pair, _)| *pair).unzip();
-            step!(pipeline, NO_TAKINGS, sources, takers);
+            let (sources, consumers): (Vec<Id>, Vec<Id>) =
+                none.iter().map(|(pair, _)| *pair).unzip();
+            step!(pipeline, DELETE_EDGES, sources, consumers);
         }
         if !some.is_empty() {
-            let (sources, takers): (Vec<Id>, Vec<Id>) = some.iter().map(|(pair, _)| *pair).unzip();
+            let (sources, consumers): (Vec<Id>, Vec<Id>) =
+                some.iter().map(|(pair, _)| *pair).unzip();
             let counts: Vec<i64> = some.iter().map(|(_, count)| *count).collect();
-            step!(pipeline, TAKINGS, sources, takers, counts);
+            step!(pipeline, PUT_EDGES, sources, consumers, counts);
         }
     }
 
-    /// Entries at their places.
-    pub(super) fn link(&self, pipeline: &mut Pipeline<'a>) {
+    /// Inserts the entries at their positions.
+    pub(super) fn entries(&self, pipeline: &mut Pipeline<'a>) {
         if self.entries.is_empty() {
             return;
         }
@@ -132,7 +135,7 @@ impl<'a> Decided<'a> {
         );
     }
 
-    /// Where the chains of entries end now.
+    /// Updates the ends of the entry chains.
     pub(super) fn move_chains(&self, pipeline: &mut Pipeline<'a>) {
         let entries = &self.entries;
         if entries.is_empty() {
@@ -153,11 +156,12 @@ impl<'a> Decided<'a> {
         );
     }
 
-    /// Memos; the oldest of the same agents go.
-    pub(super) fn remember(&self, pipeline: &mut Pipeline<'a>) {
+    /// Inserts remembered outputs and deletes each agent's oldest ones beyond the
+    /// limit.
+    pub(super) fn remembered_outputs(&self, pipeline: &mut Pipeline<'a>) {
         let appends = self.done.iter().zip(&self.macs);
         let memos = appends.flat_map(|(append, macs)| {
-            append.memos.iter().enumerate().map(|(at, memo)| (memo, macs.memo(at)))
+            append.memos.iter().enumerate().map(|(at, memo)| (memo, macs.output(at)))
         });
         let (memos, macs): (Vec<&'a Memo>, Vec<&'a [u8]>) = memos.unzip();
         if memos.is_empty() {
@@ -165,7 +169,7 @@ impl<'a> Decided<'a> {
         }
         step!(
             pipeline,
-            MEMOS,
+            REMEMBER_OUTPUTS,
             memos.iter().map(|memo| Text(&memo.agent)).collect::<Vec<Text<'a>>>(),
             backwards(memos.len()),
             memos.iter().map(|memo| Id::from(memo.run)).collect::<Vec<Id>>(),
@@ -175,20 +179,20 @@ impl<'a> Decided<'a> {
         );
         let agents: BTreeSet<&'a str> = memos.iter().map(|memo| &memo.agent[..]).collect();
         let agents: Vec<Text<'a>> = agents.into_iter().map(Text).collect();
-        step!(pipeline, PRUNE, agents, most(MEMOS_KEPT_MAX));
+        step!(pipeline, PRUNE, agents, sql_limit(REMEMBERED_OUTPUTS_MAX));
     }
 
-    /// Letters, of which only those with new keys are kept and told.
-    pub(super) fn send(&self, pipeline: &mut Pipeline<'a>) -> Option<usize> {
-        let letters = &self.letters;
+    /// Inserts messages. The result lists those with new keys, which were stored.
+    pub(super) fn messages(&self, pipeline: &mut Pipeline<'a>) -> Option<usize> {
+        let letters = &self.messages;
         (!letters.is_empty()).then(|| {
             step!(
                 pipeline,
-                LETTERS,
-                letters.iter().map(|sent| Id::from(sent.letter.run)).collect::<Vec<Id>>(),
-                letters.iter().map(|sent| Text(&sent.letter.key)).collect::<Vec<Text<'a>>>(),
+                INSERT_MESSAGES,
+                letters.iter().map(|sent| Id::from(sent.message.run)).collect::<Vec<Id>>(),
+                letters.iter().map(|sent| Text(&sent.message.key)).collect::<Vec<Text<'a>>>(),
                 backwards(letters.len()),
-                letters.iter().map(|sent| &sent.letter.body[..]).collect::<Vec<&[u8]>>(),
+                letters.iter().map(|sent| &sent.message.body[..]).collect::<Vec<&[u8]>>(),
                 letters.iter().map(|sent| sent.mac).collect::<Vec<&[u8]>>(),
             )
         })

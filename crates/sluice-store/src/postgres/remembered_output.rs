@@ -1,4 +1,4 @@
-//! What agents answered last.
+//! Remembered outputs of agents.
 
 use super::column::{Id, Text, get, number, text};
 use super::fault::Fault;
@@ -7,15 +7,15 @@ use crate::authentic::Keys;
 use sluice_core::port::memo::Memo;
 use std::collections::BTreeMap;
 
-/// Lets go of all but the newest of some agents.
+/// Deletes all but the newest remembered outputs of some agents.
 pub(super) const PRUNE: &str = "DELETE FROM memo USING (
         SELECT agent, place, row_number() OVER (PARTITION BY agent ORDER BY place DESC) AS age
         FROM memo WHERE agent = ANY($1)) AS old
     WHERE memo.agent = old.agent AND memo.place = old.place AND old.age > $2";
 
-/// Those of some agents: agent by agent as asked, the newest first. One that is not
-/// authentic is as if it were not there.
-pub(super) async fn memos(
+/// The remembered outputs of some agents: in the given order of agents, newest first.
+/// Skips rows that are not authentic.
+pub(super) async fn load(
     session: &Session,
     keys: &Keys,
     agents: &[String],
@@ -32,7 +32,7 @@ pub(super) async fn memos(
             at_ms: number(row, 2)?,
             body: get(row, 3)?,
         };
-        if keys.is_memo(&memo, get(row, 4)?) {
+        if keys.is_remembered_output(&memo, get(row, 4)?) {
             kept.entry(memo.agent.clone()).or_default().push(memo);
         }
     }

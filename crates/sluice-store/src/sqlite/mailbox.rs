@@ -2,20 +2,20 @@
 
 use super::column::{int, node_bytes, run_bytes, run_id, uint};
 use super::fault::Fault;
-use super::reader::Desk;
+use super::reader::ReadConnection;
 use super::writer::Work;
 use crate::authentic::Keys;
-use crate::limits::LETTERS_MAX;
+use crate::limits::MESSAGES_MAX;
 use rusqlite::{Row, params};
 use sluice_core::port::store::{Inbox, Letter, Posted, Received};
 
 /// Puts a message into the mailbox of a run, once per key.
-pub(super) fn post(work: &mut Work<'_>, letter: &Letter, mac: &[u8]) -> Result<Posted, Fault> {
-    let Some(known) = work.memory.find(work.connection, letter.run)? else {
+pub(super) fn post(work: &mut Work<'_>, message: &Letter, mac: &[u8]) -> Result<Posted, Fault> {
+    let Some(known) = work.cache.find(work.connection, message.run)? else {
         return Ok(Posted::NoRun);
     };
     let sql = "INSERT OR IGNORE INTO letter (run, key, body, mac) VALUES (?1, ?2, ?3, ?4)";
-    let values = params![known.num, letter.key, letter.body, mac];
+    let values = params![known.num, message.key, message.body, mac];
     if work.connection.prepare_cached(sql)?.execute(values)? == 0 {
         return Ok(Posted::Duplicate);
     }
@@ -39,9 +39,9 @@ pub(super) fn is_waiting(work: &Work<'_>, num: i64) -> Result<bool, Fault> {
 }
 
 /// Unread messages, oldest first.
-pub(super) fn unread(desk: &Desk, of: Inbox) -> Result<Vec<Received>, Fault> {
+pub(super) fn unread(reader: &ReadConnection, of: Inbox) -> Result<Vec<Received>, Fault> {
     // Few messages are unread at any time, so both queries start with them.
-    let (sql, whose) = match of {
+    let (sql, mailbox_id) = match of {
         Inbox::Run(run) => (
             "SELECT letter.id, run.id, key, body, mac FROM run JOIN letter ON letter.run = run.num
              WHERE run.id = ?1 AND body IS NOT NULL ORDER BY letter.id LIMIT ?2",
@@ -54,14 +54,15 @@ pub(super) fn unread(desk: &Desk, of: Inbox) -> Result<Vec<Received>, Fault> {
             node_bytes(node),
         ),
     };
-    let mut statement = desk.connection.prepare_cached(sql)?;
-    let limit = int(LETTERS_MAX as u64);
-    let rows = statement.query_map(params![whose, limit], |row| read(&desk.shared.keys, row))?;
+    let mut statement = reader.connection.prepare_cached(sql)?;
+    let limit = int(MESSAGES_MAX as u64);
+    let rows =
+        statement.query_map(params![mailbox_id, limit], |row| read(&reader.shared.keys, row))?;
     Ok(rows.collect::<Result<Vec<_>, _>>()?)
 }
 
 fn read(keys: &Keys, row: &Row<'_>) -> rusqlite::Result<Received> {
-    let letter = Letter { run: run_id(row.get(1)?), key: row.get(2)?, body: row.get(3)? };
-    let is_authentic = keys.is_letter(&letter, row.get_ref(4)?.as_blob()?);
-    Ok(Received { id: uint(row.get(0)?), letter, is_authentic })
+    let message = Letter { run: run_id(row.get(1)?), key: row.get(2)?, body: row.get(3)? };
+    let is_authentic = keys.is_message(&message, row.get_ref(4)?.as_blob()?);
+    Ok(Received { id: uint(row.get(0)?), letter: message, is_authentic })
 }

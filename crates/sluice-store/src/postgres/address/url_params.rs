@@ -1,47 +1,52 @@
-//! Words of a URL that are ours to read, in both of its forms:
-//! `postgres://host/name?word=value&…`, and `word=value word='value' …`.
+//! The TLS parameters of a URL, in both of its forms:
+//! `postgres://host/name?name=value&…` and `name=value name='value' …`.
 
-use crate::postgres::tls::Wish;
+use crate::postgres::tls::TlsSettings;
 use std::ops::Range;
 
-/// The URL without them, and what they say. The last of two that say different
-/// things counts, as it does for the driver.
-pub(super) fn take(url: &str) -> (String, Wish) {
+/// Splits a URL into the rest and its TLS settings. The last of two equal parameters
+/// wins, as in the driver.
+pub(super) fn split_tls(url: &str) -> (String, TlsSettings) {
     let is_url = ["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme));
     let found = if is_url { in_url(url) } else { in_list(url) };
-    let mut wish = Wish::default();
+    let mut settings = TlsSettings::default();
     let mut rest = url.to_owned();
-    // From the back, so that places before stay what they are.
-    for (place, word, value) in found.into_iter().rev() {
-        let wished = match &*word {
-            "sslmode" => &mut wish.mode,
-            "sslrootcert" => &mut wish.root,
+    // From the end, so that earlier ranges stay valid.
+    for UrlParam { range, name, value } in found.into_iter().rev() {
+        let setting = match &*name {
+            "sslmode" => &mut settings.mode,
+            "sslrootcert" => &mut settings.root,
             _ => continue,
         };
-        wished.get_or_insert(value);
-        rest.replace_range(place, "");
+        setting.get_or_insert(value);
+        rest.replace_range(range, "");
     }
-    (rest, wish)
+    (rest, settings)
 }
 
-/// A word with its value, and where both are, with what parts them from the next.
-type Found = (Range<usize>, String, String);
+/// A parameter, and its range in the URL, including the separator after it.
+struct UrlParam {
+    range: Range<usize>,
+    name: String,
+    value: String,
+}
 
-fn in_url(url: &str) -> Vec<Found> {
-    // What stands before may hold any character: it is a password.
+fn in_url(url: &str) -> Vec<UrlParam> {
+    // The part before `@` may contain any character, because it holds a password.
     let after = url.find('@').map_or(0, |at| at + 1);
     let Some(mark) = url[after..].find('?') else { return Vec::new() };
     let mut place = after + mark + 1;
     let mut found = Vec::new();
     for part in url[place..].split_inclusive('&') {
-        let (word, value) = part.trim_end_matches('&').split_once('=').unwrap_or((part, ""));
-        found.push((place..place + part.len(), decoded(word), decoded(value)));
+        let (name, value) = part.trim_end_matches('&').split_once('=').unwrap_or((part, ""));
+        let range = place..place + part.len();
+        found.push(UrlParam { range, name: decoded(name), value: decoded(value) });
         place += part.len();
     }
     found
 }
 
-/// `%20` and the like become what they stand for.
+/// Decodes percent encoding.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -61,20 +66,21 @@ fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// What cannot be read is left for the driver, which says so.
-fn in_list(list: &str) -> Vec<Found> {
+/// Leaves what it cannot parse to the driver, which reports the error.
+fn in_list(list: &str) -> Vec<UrlParam> {
     let mut found = Vec::new();
     let mut rest = list.trim_start();
-    while let Some((word, after)) = rest.split_once('=') {
+    while let Some((name, after)) = rest.split_once('=') {
         let place = list.len() - rest.len();
         let (value, after) = first_value(after.trim_start());
         rest = after.trim_start();
-        found.push((place..list.len() - rest.len(), word.trim_end().to_owned(), value));
+        let range = place..list.len() - rest.len();
+        found.push(UrlParam { range, name: name.trim_end().to_owned(), value });
     }
     found
 }
 
-/// A value, in quotes or up to a space, and what comes after it.
+/// The first value, quoted or up to a space, and the text after it.
 fn first_value(text: &str) -> (String, &str) {
     let quoted = text.strip_prefix('\'');
     let text = quoted.unwrap_or(text);

@@ -1,7 +1,7 @@
-//! What agents answered last: kept with the append, bounded, erased with its run.
+//! Remembered outputs: stored with the append, bounded, erased with their run.
 
 use super::{Bench, DONE, cases, first, guard, node, plain, run};
-use crate::limits::MEMOS_KEPT_MAX;
+use crate::limits::REMEMBERED_OUTPUTS_MAX;
 use sluice_core::port::ledger::{Erased, Erasure};
 use sluice_core::port::memo::Memo;
 use sluice_core::port::store::{Append, Appended};
@@ -17,9 +17,9 @@ fn memo(agent: &str, number: u128, text: &str) -> Memo {
     Memo { agent: agent.to_owned(), run: run(number), at_ms: 5, body: text.into() }
 }
 
-fn told(bench: &Bench, agents: &[&str]) -> Vec<String> {
+fn remembered(bench: &Bench, agents: &[&str]) -> Vec<String> {
     let agents = agents.iter().map(|&agent| agent.to_owned()).collect();
-    let memos = bench.told(bench.store.memos(agents));
+    let memos = bench.wait_ok(bench.store.memos(agents));
     let shown =
         |one: Memo| format!("{} {} {}", one.agent, one.run.0, String::from_utf8_lossy(&one.body));
     memos.into_iter().map(shown).collect()
@@ -30,25 +30,25 @@ fn the_newest_come_first_whatever_the_run(bench: &Bench) {
     bench.done(first(run(2)));
     let memos = vec![memo("b", 2, "two"), memo("a", 2, "three")];
     bench.done(Append { memos, ..plain(run(2), 1) });
-    // Also one without a frame.
+    // An append without a frame can store one too.
     let beside = Append { count: 0, body: Vec::new(), ..plain(run(1), 1) };
     bench.done(Append { memos: vec![memo("a", 1, "four")], ..beside });
-    assert_eq!(told(bench, &["b", "a"]), ["b 2 two", "a 1 four", "a 2 three", "a 1 one"]);
-    assert_eq!(told(bench, &["nobody"]), Vec::<String>::new());
+    assert_eq!(remembered(bench, &["b", "a"]), ["b 2 two", "a 1 four", "a 2 three", "a 1 one"]);
+    assert_eq!(remembered(bench, &["unknown"]), Vec::<String>::new());
 }
 
 fn only_so_many_are_kept_of_each_agent(bench: &Bench) {
     bench.done(Append { memos: vec![memo("b", 1, "other")], ..first(run(1)) });
-    let count = MEMOS_KEPT_MAX + 3;
+    let count = REMEMBERED_OUTPUTS_MAX + 3;
     for number in 0..count {
         let memos = vec![memo("a", 1, &number.to_string())];
         bench.done(Append { memos, ..plain(run(1), 1 + number as u64) });
     }
-    let kept = told(bench, &["a"]);
-    assert_eq!(kept.len(), MEMOS_KEPT_MAX);
+    let kept = remembered(bench, &["a"]);
+    assert_eq!(kept.len(), REMEMBERED_OUTPUTS_MAX);
     assert_eq!(kept[0], format!("a 1 {}", count - 1));
-    assert_eq!(kept[MEMOS_KEPT_MAX - 1], "a 1 3");
-    assert_eq!(told(bench, &["b"]), ["b 1 other"]);
+    assert_eq!(kept[REMEMBERED_OUTPUTS_MAX - 1], "a 1 3");
+    assert_eq!(remembered(bench, &["b"]), ["b 1 other"]);
 }
 
 fn a_refused_append_leaves_none(bench: &Bench) {
@@ -61,7 +61,7 @@ fn a_refused_append_leaves_none(bench: &Bench) {
     assert_eq!(stale, Appended::Conflict);
     let foreign = Append { memos, node: node(2), ..plain(run(1), 1) };
     assert_eq!(bench.append(foreign), Appended::NotOwner);
-    assert_eq!(told(bench, &["a"]), Vec::<String>::new());
+    assert_eq!(remembered(bench, &["a"]), Vec::<String>::new());
     assert_eq!(bench.append(plain(run(1), 1)), DONE);
 }
 
@@ -75,8 +75,8 @@ fn those_of_an_erased_run_go(bench: &Bench) {
     let erasure =
         Erasure { run: run(1), bodies, besides: Vec::new(), blobs, node: node(1), entries };
     let missing = Erasure { bodies: vec![(9, Vec::new())], ..erasure.clone() };
-    assert_eq!(bench.told(bench.store.erase(missing)), Erased::NoFrame);
-    assert_eq!(told(bench, &["a"]), ["a 2 x", "a 1 x"], "what is refused erases nothing");
-    assert_eq!(bench.told(bench.store.erase(erasure)), Erased::Done);
-    assert_eq!(told(bench, &["a", "b"]), ["a 2 x", "b 2 y"]);
+    assert_eq!(bench.wait_ok(bench.store.erase(missing)), Erased::NoFrame);
+    assert_eq!(remembered(bench, &["a"]), ["a 2 x", "a 1 x"], "what is refused erases nothing");
+    assert_eq!(bench.wait_ok(bench.store.erase(erasure)), Erased::Done);
+    assert_eq!(remembered(bench, &["a", "b"]), ["a 2 x", "b 2 y"]);
 }

@@ -1,4 +1,4 @@
-//! Inboxes: each letter is kept once, and read once.
+//! Mailboxes: each message is stored once and read once.
 
 use super::{Bench, cases, letter, node, plain, released, run};
 use sluice_core::port::store::{Append, Inbox, Letter, Posted, Received};
@@ -81,7 +81,7 @@ fn an_earlier_due_stays(bench: &Bench) {
     bench.park(run(1), Some(500));
     bench.post(letter(run(1), "a"));
     assert_eq!(bench.row(run(1)).due_at_ms, Some(500));
-    // A letter that was dropped wakes nobody.
+    // A dropped duplicate wakes no run.
     bench.park(run(2), None);
     bench.post(letter(run(2), "a"));
     assert_eq!(bench.claimed(node(2), 1000, 10), [1, 2].map(run));
@@ -131,12 +131,12 @@ fn an_owner_gets_the_letters_of_all_its_runs(bench: &Bench) {
 fn an_append_posts_letters(bench: &Bench) {
     bench.create(run(1));
     bench.park(run(2), None);
-    let letters = vec![letter(run(2), "a"), letter(run(7), "nobody"), letter(run(2), "b")];
+    let letters = vec![letter(run(2), "a"), letter(run(7), "unknown"), letter(run(2), "b")];
     bench.done(Append { letters, ..plain(run(1), 1) });
     assert_eq!(bench.keys(mine(2)), ["a", "b"]);
     assert_eq!(bench.row(run(2)).due_at_ms, Some(1000));
     assert_eq!(bench.letters(mine(7)), []);
-    // To itself, while it lets go.
+    // A run sends itself a message in the append that releases it.
     let letters = vec![letter(run(1), "self")];
     bench.done(Append { letters, head: Some(released(None)), ..plain(run(1), 2) });
     assert_eq!(bench.row(run(1)).due_at_ms, Some(1000));
