@@ -1,9 +1,8 @@
-//! Accounts and counters: where money is reserved, and what is counted.
+//! Accounts and counters for budgets, concurrency and rates.
 //!
-//! A cap belongs to an account, and an account to one period, so a new period
-//! starts at nothing by itself. Of each account three figures are counted:
-//! `held` (spent and reserved together: what a cap is compared with), `spent`,
-//! and `over` (overruns booked, which close the cap).
+//! A cap belongs to an account, and an account to one period, so a new period starts at
+//! zero. Each account has three counters: `held` (spent and reserved, which is compared
+//! with the cap), `spent`, and `over` (booked overruns, which close the cap).
 
 mod caps;
 mod name;
@@ -17,11 +16,11 @@ pub use period::Civil;
 pub use settle::{BadFigure, Settlement, settle};
 pub use worst::{Costing, Estimate, Tokens, bill, input_tokens, worst};
 
-/// The counter that grows with every change of the registry. Every dispatching
-/// append looks at it: a change that was not seen refuses it.
+/// The counter that grows with every registry change. Every dispatching append guards
+/// on it, so a concurrent change refuses the append.
 pub const REGISTRY: &str = "registry";
 
-/// Steps an agent has in flight.
+/// Steps of an agent in flight.
 pub fn busy(agent: &str) -> String {
     Name::busy(agent).whole()
 }
@@ -31,12 +30,12 @@ pub fn rate(agent: &str) -> String {
     Name::rate(agent).whole()
 }
 
-/// What is spent and reserved in an account.
+/// Amount spent and reserved in an account.
 pub fn held(account: &str) -> String {
     Name::held(account).whole()
 }
 
-/// What is spent in an account.
+/// Amount spent in an account.
 pub fn spent(account: &str) -> String {
     Name::spent(account).whole()
 }
@@ -46,12 +45,12 @@ pub fn over(account: &str) -> String {
     Name::over(account).whole()
 }
 
-/// Whether a threshold of an account was told of: 0 or 1.
+/// Whether a threshold of an account was reported: 0 or 1.
 pub fn told(account: &str, percent: u8) -> String {
     format!("told:{percent}:{account}")
 }
 
-/// The account of a run, with all below it.
+/// The account of a run and its descendants.
 pub fn of_run(run: &str) -> String {
     ["run/", run].concat()
 }
@@ -66,14 +65,14 @@ pub fn of_agent(agent: &str, now_ms: u64) -> String {
     ["agent/", agent, "/", &crate::registry::Period::Monthly.key(now_ms)].concat()
 }
 
-/// The account of an envelope in the period of a time.
+/// The account of a budget in the period of a time.
 pub fn of_envelope(name: &str, period: crate::registry::Period, now_ms: u64) -> String {
     let mut account = String::with_capacity("envelope//2026-11-15".len() + name.len());
     push_envelope(&mut account, name, period, now_ms);
     account
 }
 
-/// Writes that account behind a text.
+/// Appends that account name to a text.
 fn push_envelope(text: &mut String, name: &str, period: crate::registry::Period, now_ms: u64) {
     text.push_str("envelope/");
     text.push_str(name);

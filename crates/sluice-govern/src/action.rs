@@ -1,4 +1,4 @@
-//! The exact thing that is about to be done, and its digest.
+//! The exact action to be dispatched, and its digest.
 
 mod diff;
 
@@ -11,56 +11,55 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
-/// A dispatch as it would be sent. Its canonical JSON is what people agree to.
-/// Fields stand in alphabetical order: canonical JSON then needs no sorting.
-/// Everything long is borrowed: an action is made for every dispatch, and kept
-/// only where a person is asked about it.
+/// A dispatch as it would be sent. People approve its canonical JSON. The fields are in
+/// alphabetical order, so canonical JSON needs no sorting. Long values are borrowed,
+/// because every dispatch builds an action and keeps it only if it needs an approval.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Action<'a> {
-    /// Who does it.
+    /// The agent.
     pub agent: &'a str,
-    /// The instruction, rendered.
+    /// The rendered instruction.
     pub command: &'a str,
-    /// What it must keep to.
+    /// Constraints on the agent.
     pub constraints: Constraints,
-    /// Most it may cost; none where nobody can say.
+    /// Cost ceiling; `None` if unknown.
     pub cost_ceiling: Option<Money>,
-    /// Working directory, for a shell.
+    /// Working directory of a shell command.
     pub cwd: Option<&'a str>,
     /// SHA-256 of the plan.
     pub definition: &'a str,
-    /// Environment variables, for a shell.
+    /// Environment variables of a shell command.
     pub env: &'a [(String, String)],
-    /// Where. Fixed when a person is asked.
+    /// The gateway. Fixed when an approval is requested.
     pub gateway: &'a str,
-    /// Values a sub-workflow is given, or a person is asked about.
+    /// Inputs of a sub-workflow, or of an approval step.
     pub inputs: &'a Map<String, Value>,
-    /// What it is told of the past.
+    /// Context from the memory profile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<&'a str>,
     /// The model.
     pub model: Option<&'a str>,
-    /// SHA-256 over the policies that matched it. An edit of another policy
-    /// does not change it.
+    /// SHA-256 over the policies that matched the action. Editing other policies does
+    /// not change it.
     pub policies: Cow<'a, str>,
-    /// The session of the provider that it continues.
+    /// The provider session that it continues.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<&'a str>,
-    /// What is piped in.
+    /// Standard input of a shell command.
     pub stdin: Option<&'a str>,
     /// The step; `step[3]` for an instance.
     pub step: &'a str,
-    /// Standing instructions, where there are any but the engine's own.
+    /// System prompt, if there is more than the engine's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<&'a str>,
-    /// Tools it may use.
+    /// Tools that it may use.
     pub tools: &'a [String],
     /// The workflow.
     pub workflow: &'a str,
 }
 
 impl Action<'_> {
-    /// As canonical JSON.
+    /// The canonical JSON.
     pub fn text(&self) -> String {
         let mut out = String::with_capacity(640 + self.command.len());
         push_text(&mut out, "{\"agent\":\"", self.agent);
@@ -109,13 +108,13 @@ impl Action<'_> {
         canonical::hex(self.text().as_bytes())
     }
 
-    /// As a value, to be kept beside a question and compared later.
+    /// The action as a JSON value, to be stored with an approval request.
     pub fn value(&self) -> Value {
         serde_json::to_value(self).expect("an action is plain data")
     }
 }
 
-/// A field that is text, or nothing.
+/// Writes a text field or null.
 fn text(out: &mut String, name: &str, value: Option<&str>) {
     out.push_str(name);
     match value {
@@ -124,7 +123,7 @@ fn text(out: &mut String, name: &str, value: Option<&str>) {
     }
 }
 
-/// Most bound nothing but the cost.
+/// Most constraints bound only the cost.
 fn constraints(out: &mut String, bounds: &Constraints) {
     match bounds.max_cost {
         Some(max_cost) if bounds.bounds_only_cost() => {
@@ -136,7 +135,7 @@ fn constraints(out: &mut String, bounds: &Constraints) {
     }
 }
 
-/// A field that is anything else.
+/// Writes any other field.
 fn value(out: &mut String, name: &str, value: &impl Serialize) {
     out.push_str(name);
     out.push_str(&canonical::to_string(value));

@@ -1,9 +1,9 @@
-//! One way to write a value as bytes, for hashing and comparing.
+//! Canonical JSON, for hashing and comparing values.
 //!
-//! Canonical JSON: keys sorted by code point, no blanks, everything else as
-//! compact JSON. Anyone can recompute a hash with a standard library.
+//! Keys are sorted by code point, without blanks; everything else is compact JSON. A
+//! hash can be recomputed with any standard library.
 
-mod writer;
+mod serializer;
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -13,8 +13,8 @@ pub fn to_string(value: &impl Serialize) -> String {
     write(value, 128)
 }
 
-/// Writes a text, quoted, behind what is written. `before` is whatever stands
-/// before it and its opening quote. Most have nothing to escape.
+/// Appends a quoted text. `before` is the text before it, including its opening quote.
+/// Most texts need no escaping.
 pub(crate) fn push_text(out: &mut String, before: &str, text: &str) {
     debug_assert!(before.ends_with('"'), "a text begins with a quote");
     out.push_str(before);
@@ -26,14 +26,14 @@ pub(crate) fn push_text(out: &mut String, before: &str, text: &str) {
     }
 }
 
-/// Whether nothing in a text needs escaping.
+/// Whether a text needs no escaping.
 fn is_plain(text: &str) -> bool {
-    // All of it is looked at, whatever is found: many bytes at a time.
+    // No early exit, so that the compiler can process many bytes at a time.
     let plain = |byte: u8| (byte >= b' ') & (byte != b'"') & (byte != b'\\');
     text.bytes().fold(true, |all, byte| all & plain(byte))
 }
 
-/// Writes a list of texts behind what is written.
+/// Appends a list of texts.
 pub(crate) fn push_list(out: &mut String, list: &[impl AsRef<str>]) {
     out.push('[');
     for (at, text) in list.iter().enumerate() {
@@ -42,9 +42,9 @@ pub(crate) fn push_list(out: &mut String, list: &[impl AsRef<str>]) {
     out.push(']');
 }
 
-/// Writes a number behind what is written.
+/// Appends a number.
 pub(crate) fn push_number(out: &mut String, mut number: u64) {
-    // As many as the largest number has.
+    // The length of the largest number.
     let mut digits = [b'0'; 20];
     let mut start = digits.len();
     loop {
@@ -58,16 +58,16 @@ pub(crate) fn push_number(out: &mut String, mut number: u64) {
     out.push_str(std::str::from_utf8(&digits[start..]).expect("digits are ASCII"));
 }
 
-/// `bytes` is a guess at the length, so that a long text grows in one place.
+/// `bytes` is an estimate of the length, to avoid reallocation.
 fn write(value: &impl Serialize, bytes: usize) -> String {
-    let mut writer = writer::Writer::with_capacity(bytes);
+    let mut writer = serializer::CanonicalSerializer::with_capacity(bytes);
     value.serialize(&mut writer).expect("plain data with text keys always serialises");
     writer.into_string()
 }
 
 /// SHA-256 of bytes, in hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
-    // Without a table: so the digits of many bytes are found at once.
+    // Without a lookup table, so that the compiler can process many bytes at once.
     let digit = |four: u8| four + if four > 9 { b'a' - 10 } else { b'0' };
     let hash: [u8; 32] = Sha256::digest(bytes).into();
     let mut hex = [0; 64];
@@ -78,8 +78,8 @@ pub fn hex(bytes: &[u8]) -> String {
     std::str::from_utf8(&hex).expect("digits are ASCII").to_owned()
 }
 
-/// SHA-256 of the canonical JSON, in hexadecimal. `bytes` is a guess at the
-/// length of the JSON.
+/// SHA-256 of the canonical JSON, in hexadecimal. `bytes` is an estimate of the length
+/// of the JSON.
 pub fn sha256_hex(value: &impl Serialize, bytes: usize) -> String {
     hex(write(value, bytes).as_bytes())
 }
@@ -143,8 +143,8 @@ mod tests {
         some: Option<u8>,
         none: Option<u8>,
         pair: (i64, f64),
-        variant: Kind,
-        list: Vec<Kind>,
+        variant: TestKind,
+        list: Vec<TestKind>,
         text: char,
         flat: Newtype,
     }
@@ -153,7 +153,7 @@ mod tests {
     struct Newtype(&'static str);
 
     #[derive(Serialize)]
-    enum Kind {
+    enum TestKind {
         Unit,
         New(bool),
         Tuple(u8, u8),
@@ -167,8 +167,8 @@ mod tests {
             some: Some(1),
             none: None,
             pair: (-1, 0.1),
-            variant: Kind::Struct { z: 1, a: 2 },
-            list: vec![Kind::Unit, Kind::New(true), Kind::Tuple(1, 2)],
+            variant: TestKind::Struct { z: 1, a: 2 },
+            list: vec![TestKind::Unit, TestKind::New(true), TestKind::Tuple(1, 2)],
             text: 'x',
             flat: Newtype("y"),
         };

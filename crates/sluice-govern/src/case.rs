@@ -1,5 +1,5 @@
-//! One evaluation while it goes on: the facts, what the policies said, who wants
-//! a person to agree, and the action as it would be sent.
+//! The state of one evaluation: the facts, the policy matches, the reasons for an
+//! approval, and the action to send.
 
 use crate::action::Action;
 use crate::canonical;
@@ -10,34 +10,33 @@ use crate::registry::Posture;
 use std::borrow::Cow;
 use std::cell::OnceCell;
 
-/// SHA-256 of `[]`: no policy matched.
+/// SHA-256 of `[]`, for an action that no policy matched.
 const NO_POLICIES: &str = "4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945";
 
-/// One evaluation.
 pub(crate) struct Case<'c> {
     pub facts: &'c Facts<'c>,
     pub policies: &'c Policies,
     pub seen: &'c PolicyFacts<'c>,
     matches: OnceCell<Matches<'c>>,
     holds: Vec<HoldBy>,
-    held_for_money: bool,
+    held_for_budget: bool,
     own: Constraints,
 }
 
-/// How a grant fits the action as it is now.
+/// How a granted approval compares with the current action.
 pub(crate) enum Fit {
-    /// There is none.
+    /// There is no grant.
     None,
-    /// It is for this very action; its digest.
+    /// It is for exactly this action; holds its digest.
     Same(String),
-    /// It is for another.
+    /// It is for a different action.
     Changed,
-    /// It allows what is not allowed any more.
+    /// It allows more than is allowed now.
     Wider(String),
 }
 
 impl<'c> Case<'c> {
-    /// `seen` is what policies see of the facts.
+    /// `seen` is the policies' view of the facts.
     pub(crate) fn new(
         facts: &'c Facts<'c>,
         seen: &'c PolicyFacts<'c>,
@@ -49,48 +48,53 @@ impl<'c> Case<'c> {
             seen,
             matches: OnceCell::new(),
             holds: Vec::new(),
-            held_for_money: false,
+            held_for_budget: false,
             own: constraints(facts),
         }
     }
 
-    /// What the policies say. They are asked once, when a gate first wants to know.
+    /// The policy matches, evaluated when a gate first needs them.
     pub(crate) fn matches(&self) -> &Matches<'c> {
         self.matches.get_or_init(|| self.policies.matches(self.seen))
     }
 
-    /// What the policies said, if they were asked.
-    pub(crate) fn asked(&self) -> Option<&Matches<'c>> {
+    /// The policy matches, if they were evaluated.
+    pub(crate) fn evaluated_matches(&self) -> Option<&Matches<'c>> {
         self.matches.get()
     }
 
-    /// Policies that turn a budget's no into a question, and match.
-    pub(crate) fn asking_about_money(&self) -> Vec<&'c Rule> {
-        if !self.policies.of(Category::Budget).any(Rule::asks_about_money) {
+    /// Matching policies that turn a budget block into an approval request.
+    pub(crate) fn budget_approval_rules(&self) -> Vec<&'c Rule> {
+        if !self.policies.of(Category::Budget).any(Rule::requests_budget_approval) {
             return Vec::new();
         }
-        self.matches().rules.iter().copied().filter(|rule| rule.asks_about_money()).collect()
+        self.matches()
+            .rules
+            .iter()
+            .copied()
+            .filter(|rule| rule.requests_budget_approval())
+            .collect()
     }
 
     pub(crate) fn hold(&mut self, by: Vec<HoldBy>) {
         self.holds.extend(by);
     }
 
-    pub(crate) fn hold_for_money(&mut self, by: Vec<HoldBy>) {
-        self.held_for_money = true;
+    pub(crate) fn hold_for_budget(&mut self, by: Vec<HoldBy>) {
+        self.held_for_budget = true;
         self.holds.extend(by);
     }
 
-    pub(crate) fn held_for_money(&self) -> bool {
-        self.held_for_money
+    pub(crate) fn held_for_budget(&self) -> bool {
+        self.held_for_budget
     }
 
-    /// Who wants a person to agree.
+    /// The reasons for requiring an approval.
     pub(crate) fn into_holds(self) -> Vec<HoldBy> {
         self.holds
     }
 
-    /// Whether the grant is for the action as it is now.
+    /// Whether the grant is for the current action.
     pub(crate) fn fit(&self) -> Fit {
         let Some(grant) = self.facts.grant else { return Fit::None };
         match self.own.tighten(grant.constraints) {
@@ -102,9 +106,9 @@ impl<'c> Case<'c> {
         }
     }
 
-    /// The action as it would be sent. What a person tightened stays tight even
-    /// where nobody needs to be asked any more, but a new question is about the
-    /// action as it is without that.
+    /// The action as it would be sent. Constraints that an approver added stay in force
+    /// even if no approval is needed any more, but a new approval request is about the
+    /// action without them.
     pub(crate) fn complete(&self) -> Action<'c> {
         let grant = self.facts.grant.filter(|_| self.holds.is_empty());
         let tightened = grant.and_then(|grant| self.own.tighten(grant.constraints).ok());
@@ -121,9 +125,9 @@ impl<'c> Case<'c> {
         Action { constraints, cost_ceiling, policies, ..self.facts.action }
     }
 
-    /// SHA-256 over the policies that matched: their names and texts, in order.
+    /// SHA-256 over the names and texts of the policies that matched, in order.
     fn policies_digest(&self) -> Cow<'static, str> {
-        let rules = self.asked().map_or(&[][..], |matches| &matches.rules);
+        let rules = self.evaluated_matches().map_or(&[][..], |matches| &matches.rules);
         if rules.is_empty() {
             return Cow::Borrowed(NO_POLICIES);
         }
@@ -132,9 +136,8 @@ impl<'c> Case<'c> {
     }
 }
 
-/// What whoever does the work must keep to: what the caller says, the role's
-/// environments, the agent's tools, the posture, and the worst case. Each can
-/// only take away.
+/// The constraints on the agent: those of the caller, the role's environments, the
+/// agent's tools, the posture, and the cost ceiling. Each can only restrict.
 fn constraints(facts: &Facts<'_>) -> Constraints {
     let mut bounds = Constraints::default();
     if let Some((_, role)) = facts.role {

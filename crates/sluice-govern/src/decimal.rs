@@ -1,24 +1,24 @@
-//! Decimal numbers as they are written, without a detour through binary.
+//! Decimal numbers, exact.
 //!
-//! Money, durations and rounded integers must come out exactly as a person
-//! computes them; 64-bit floats would lose the last digits of large figures.
-//! Work is linear in the text, whatever the exponent.
+//! Money, durations and rounded integers must be exactly what a person computes; 64-bit
+//! floats would lose the last digits of large numbers. Work is linear in the text,
+//! whatever the exponent.
 
 use std::ops::Range;
 
 /// A number `0.d1d2d3… * 10^point`, without zeros at either end of its digits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decimal {
-    /// Whether a minus sign stands before it; never for zero.
+    /// Whether it is negative; never for zero.
     pub negative: bool,
     digits: Vec<u8>,
     point: i64,
 }
 
-/// What stands after the decimal point.
+/// The fraction after the decimal point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rest {
-    /// Nothing but zeros.
+    /// Zero.
     Nothing,
     /// Less than a half.
     BelowHalf,
@@ -26,13 +26,13 @@ pub enum Rest {
     HalfOrMore,
 }
 
-/// Exponents past this are as good as infinite for anything that fits 128 bits.
+/// Exponents beyond this are infinite for anything that fits 128 bits.
 const EXPONENT_MAX: i64 = 1_000_000_000;
-/// Digits that surely fit an unsigned 128-bit integer.
+/// Number of digits that always fits an unsigned 128-bit integer.
 const DIGITS_MAX: i64 = 38;
 
 impl Decimal {
-    /// Reads digits with an optional sign, decimal point and exponent.
+    /// Parses digits with an optional sign, decimal point and exponent.
     pub fn parse(text: &str) -> Option<Decimal> {
         let (negative, text) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -60,7 +60,7 @@ impl Decimal {
         self
     }
 
-    /// The number times `factor`, exactly; none if it has too many digits for that.
+    /// The exact product with `factor`; `None` if it has too many digits.
     pub fn times(&self, factor: u32) -> Option<Decimal> {
         let exponent = self.point - length(self.digits.len());
         let (mantissa, _) = self.clone().shifted(-exponent).split()?;
@@ -69,7 +69,7 @@ impl Decimal {
         Some(Decimal { negative: self.negative, ..product.shifted(exponent) })
     }
 
-    /// The size of the whole part and what follows the point; none past 128 bits.
+    /// The absolute integer part and the fraction; `None` beyond 128 bits.
     pub fn split(&self) -> Option<(u128, Rest)> {
         if self.digits.is_empty() {
             return Some((0, Rest::Nothing));
@@ -91,7 +91,7 @@ impl Decimal {
         Some((whole, rest))
     }
 
-    /// The size of the number, any rest counted as one more; none past 64 bits.
+    /// The absolute value, rounded up; `None` beyond 64 bits.
     pub fn rounded_up(&self) -> Option<u64> {
         let (whole, rest) = self.split()?;
         u64::try_from(whole + u128::from(rest != Rest::Nothing)).ok()

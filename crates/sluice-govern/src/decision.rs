@@ -1,4 +1,4 @@
-//! What was decided, gate by gate.
+//! A decision and the verdict of each gate.
 
 pub(crate) mod brief;
 mod constraints;
@@ -12,59 +12,59 @@ use crate::policy::PolicyFacts;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The names of the gates, in the order in which they are asked.
+/// The names of the gates, in the order of evaluation.
 pub fn gates() -> impl Iterator<Item = &'static str> {
     crate::gates::GATES.iter().map(|gate| gate.name)
 }
 
-/// What becomes of a dispatch.
+/// What happens to a dispatch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Disposition {
     /// It is sent.
     Allow,
-    /// It is not.
+    /// It is not sent.
     Block,
-    /// A person must agree first.
+    /// It waits for an approval.
     Hold,
 }
 
-/// What one gate says.
+/// The outcome of one gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// Yes.
+pub enum GateOutcome {
+    /// The gate allows the dispatch.
     Pass,
-    /// Yes, but.
+    /// The gate allows the dispatch, with a warning.
     Warn,
-    /// No.
+    /// The gate blocks the dispatch.
     Block,
-    /// Only if a person agrees.
+    /// The gate requires an approval.
     Hold,
-    /// It was not asked.
+    /// The gate was not evaluated.
     Skip,
 }
 
-/// A gate's verdict.
+/// The verdict of one gate.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Verdict {
-    /// The gate.
+pub struct GateVerdict {
+    /// Name of the gate.
     pub gate: &'static str,
-    /// What it says.
-    pub outcome: Outcome,
-    /// The kind of trouble; for a warning, what would have blocked.
+    /// Outcome of the gate.
+    pub outcome: GateOutcome,
+    /// The error code; for a warning, the code that would have blocked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<&'static str>,
-    /// For people. A plain pass says nothing: readers put it into words.
+    /// Message for people. A plain pass has none: readers supply the words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<Box<str>>,
-    /// What was compared.
+    /// The values that were compared.
     #[serde(skip_serializing_if = "Figures::is_empty")]
     pub figures: Figures,
-    /// What would unblock it.
+    /// How to unblock the dispatch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<Box<str>>,
-    /// Whether it only observes, because the agent is on trial.
+    /// Whether the gate only observes, because the agent is on trial.
     #[serde(skip_serializing_if = "is_false")]
     pub observe: bool,
 }
@@ -77,29 +77,30 @@ fn is_false(observe: &bool) -> bool {
 /// The gate that ended an evaluation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BlockedBy {
-    /// The gate.
+    /// Name of the gate.
     pub gate: &'static str,
-    /// The kind of trouble.
+    /// The error code.
     pub code: &'static str,
-    /// Whether to try again, and until when.
+    /// Whether a retry may succeed.
     pub retryable: bool,
-    /// Whether the wait ends only when an operator ends it: a pause.
+    /// Whether the wait ends only when an operator resumes an agent, a gateway or
+    /// everything.
     #[serde(skip_serializing_if = "is_false")]
     pub paused: bool,
 }
 
-/// Who wants a person to agree.
+/// A reason for requiring an approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HoldBy {
-    /// The policy; none if the step or the run's posture says so.
+    /// The policy; `None` if the step or the posture of the run requires it.
     pub policy: Option<String>,
-    /// Users or groups who may answer; none named means anyone who may approve.
+    /// Users or groups that may approve; empty means anyone with the permission.
     pub approvers: Vec<String>,
-    /// How many people must agree.
+    /// How many people must approve.
     pub quorum: u32,
-    /// Whether the initiator of the run may not answer.
+    /// Whether the initiator of the run may not approve.
     pub not_initiator: bool,
-    /// Why, for the person.
+    /// The reason, for the approver.
     pub reason: String,
 }
 
@@ -114,58 +115,58 @@ pub struct Matched {
     pub enforcement: &'static str,
 }
 
-/// What was decided: all that is followed, which needs nothing that it was made
+/// The decision that the engine follows. It does not refer to the facts it was made
 /// from.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Decision {
-    /// What becomes of the dispatch.
+    /// What happens to the dispatch.
     pub disposition: Disposition,
-    /// All ten, in order.
-    pub gates: Vec<Verdict>,
-    /// What ended the evaluation, for a block.
+    /// The verdicts of all ten gates, in order.
+    pub gates: Vec<GateVerdict>,
+    /// The gate that blocked the dispatch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked_by: Option<BlockedBy>,
-    /// Who wants a person to agree, for a hold.
+    /// The reasons for requiring an approval.
     #[serde(skip)]
     pub holds: Vec<HoldBy>,
-    /// What to pass on.
+    /// Constraints to pass to the agent.
     #[serde(skip_serializing_if = "Constraints::is_empty")]
     pub constraints: Constraints,
-    /// Policies that matched, whatever they did.
+    /// Policies that matched, whatever their effect.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub matched: Vec<Matched>,
     /// SHA-256 of the whole policy set.
     pub policy_hash: String,
     /// SHA-256 over the facts.
     pub facts_digest: String,
-    /// The action, complete, where a person is asked about it.
+    /// The complete action, if it needs an approval.
     #[serde(skip)]
     pub action: Option<Value>,
     /// SHA-256 of the action.
     pub action_digest: String,
-    /// What a set in shadow would have decided.
+    /// The decision of the shadow policy set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shadow: Option<Shadow>,
 }
 
-/// A decision, and what is written down with it. Serialised it is what the event
-/// `governance.decided` holds.
+/// A decision with its record. It serialises as the payload of the event
+/// `governance.decided`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Evaluated<'f> {
-    /// What was decided.
+    /// The decision.
     #[serde(flatten)]
     pub decision: Decision,
-    /// What the policies saw, so that others can be tried on it.
+    /// The facts that the policies saw, so that other policy sets can be tried on them.
     pub facts: PolicyFacts<'f>,
-    /// The same as a brief record has it.
+    /// The facts in the compact form.
     #[serde(skip)]
     pub(crate) brief: String,
 }
 
 impl Evaluated<'_> {
-    /// What the event `governance.decided` holds. On a hot path,
-    /// [`write`](Evaluated::write) it: that builds no map.
+    /// The payload of the event `governance.decided`. On a hot path use
+    /// [`write`](Evaluated::write), which builds no map.
     pub fn to_json(&self) -> Map<String, Value> {
         match serde_json::to_value(self) {
             Ok(Value::Object(map)) => map,
@@ -174,15 +175,15 @@ impl Evaluated<'_> {
     }
 }
 
-/// What a set in shadow would have decided.
+/// The decision of the shadow policy set.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Shadow {
-    /// What would have become of the dispatch.
+    /// What would have happened to the dispatch.
     pub disposition: Disposition,
-    /// SHA-256 of that set.
+    /// SHA-256 of the shadow set.
     pub policy_hash: String,
-    /// Its policies that matched.
+    /// Policies of the shadow set that matched.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub matched: Vec<Matched>,
 }

@@ -1,18 +1,18 @@
-//! Facts and policies to a decision.
+//! Evaluates the gates.
 
 use crate::canonical;
 use crate::case::Case;
 use crate::decision::{
-    BlockedBy, Decision, Disposition, Evaluated, Outcome, Shadow, Verdict, brief,
+    BlockedBy, Decision, Disposition, Evaluated, GateOutcome, GateVerdict, Shadow, brief,
 };
 use crate::facts::{Facts, Subject};
 use crate::gates::{Finding, GATES, Gate, Trial};
-use crate::key::Key;
+use crate::key_bytes::KeyBytes;
 use crate::policy::{Matches, Policies, PolicyFacts};
 use crate::registry::Held;
 
-/// Asks the ten gates, in order. The first block ends it; a hold does not, so
-/// that nobody is asked about what would be blocked anyway.
+/// Evaluates the ten gates in order. The first block ends the evaluation; a hold does
+/// not, so that no approval is requested for an action that would be blocked anyway.
 ///
 /// INVARIANT: the same facts and policies give the same decision.
 pub fn evaluate<'f>(facts: &Facts<'f>, policies: &Policies) -> Evaluated<'f> {
@@ -23,24 +23,24 @@ pub fn evaluate<'f>(facts: &Facts<'f>, policies: &Policies) -> Evaluated<'f> {
     Evaluated { decision, facts: seen, brief: brief.unwrap_or_default() }
 }
 
-/// What the ten gates say, and nothing that is only for a record of it: for what
-/// is recorded only where it is refused.
-pub fn ask(facts: &Facts<'_>, policies: &Policies) -> Said {
-    ask_all(&mut Case::new(facts, &facts.policy_facts(), policies))
+/// Evaluates the ten gates without a record, for actions that are recorded only if they
+/// are refused.
+pub fn ask(facts: &Facts<'_>, policies: &Policies) -> GateResults {
+    evaluate_gates(&mut Case::new(facts, &facts.policy_facts(), policies))
 }
 
-/// What the gates say.
+/// The results of all gates.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Said {
-    /// What is to be done.
+pub struct GateResults {
+    /// The resulting disposition.
     pub disposition: Disposition,
-    /// Every gate, in order.
-    pub gates: Vec<Verdict>,
+    /// The verdicts of all gates, in order.
+    pub gates: Vec<GateVerdict>,
     /// The gate that blocks.
     pub blocked_by: Option<BlockedBy>,
 }
 
-fn ask_all(case: &mut Case<'_>) -> Said {
+fn evaluate_gates(case: &mut Case<'_>) -> GateResults {
     let on_trial = case.facts.on_trial();
     let mut gates = Vec::with_capacity(GATES.len());
     let mut blocked_by = None;
@@ -50,11 +50,11 @@ fn ask_all(case: &mut Case<'_>) -> Said {
             continue;
         }
         let finding = (gate.judge)(case);
-        if finding.outcome == Outcome::Block && gate.trial == Trial::Observed && on_trial {
+        if finding.outcome == GateOutcome::Block && gate.trial == Trial::Observed && on_trial {
             gates.push(observed(gate, finding));
             continue;
         }
-        if finding.outcome == Outcome::Block {
+        if finding.outcome == GateOutcome::Block {
             blocked_by = Some(BlockedBy {
                 gate: gate.name,
                 code: gate.code,
@@ -66,20 +66,20 @@ fn ask_all(case: &mut Case<'_>) -> Said {
     }
     let disposition = if blocked_by.is_some() {
         Disposition::Block
-    } else if gates.iter().any(|verdict| verdict.outcome == Outcome::Hold) {
+    } else if gates.iter().any(|verdict| verdict.outcome == GateOutcome::Hold) {
         Disposition::Hold
     } else {
         Disposition::Allow
     };
-    Said { disposition, gates, blocked_by }
+    GateResults { disposition, gates, blocked_by }
 }
 
 fn decide(mut case: Case<'_>, brief: Option<&str>) -> Decision {
-    let Said { disposition, gates, blocked_by } = ask_all(&mut case);
+    let GateResults { disposition, gates, blocked_by } = evaluate_gates(&mut case);
     let action = case.complete();
     let text = action.text();
     let action_digest = canonical::hex(text.as_bytes());
-    let facts_digest = digest(&case, brief, &action_digest, Key::instead_of(text));
+    let facts_digest = digest(&case, brief, &action_digest, KeyBytes::reusing(text));
     Decision {
         disposition,
         gates,
@@ -88,27 +88,28 @@ fn decide(mut case: Case<'_>, brief: Option<&str>) -> Decision {
         action: (disposition == Disposition::Hold).then(|| action.value()),
         action_digest,
         constraints: action.constraints,
-        matched: case.asked().map(Matches::matched).unwrap_or_default(),
+        matched: case.evaluated_matches().map(Matches::matched).unwrap_or_default(),
         policy_hash: case.policies.hash().to_owned(),
-        // Nobody is asked about what is blocked.
+        // A blocked action needs no approval.
         holds: if disposition == Disposition::Hold { case.into_holds() } else { Vec::new() },
         shadow: None,
     }
 }
 
-/// What a set would have decided that is not in force.
+/// The decision of a policy set that is not in force.
 fn in_shadow(facts: &Facts<'_>, seen: &PolicyFacts<'_>, policies: &Policies) -> Shadow {
     let mut case = Case::new(facts, seen, policies);
     Shadow {
-        disposition: ask_all(&mut case).disposition,
+        disposition: evaluate_gates(&mut case).disposition,
         policy_hash: policies.hash().to_owned(),
-        matched: case.asked().map(Matches::matched).unwrap_or_default(),
+        matched: case.evaluated_matches().map(Matches::matched).unwrap_or_default(),
     }
 }
 
-fn verdict(gate: &Gate, finding: Finding) -> Verdict {
-    let trouble = matches!(finding.outcome, Outcome::Warn | Outcome::Block | Outcome::Hold);
-    Verdict {
+fn verdict(gate: &Gate, finding: Finding) -> GateVerdict {
+    let trouble =
+        matches!(finding.outcome, GateOutcome::Warn | GateOutcome::Block | GateOutcome::Hold);
+    GateVerdict {
         gate: gate.name,
         outcome: finding.outcome,
         code: trouble.then_some(gate.code),
@@ -119,16 +120,16 @@ fn verdict(gate: &Gate, finding: Finding) -> Verdict {
     }
 }
 
-/// A block that only observes: it says what it would have done.
-fn observed(gate: &Gate, finding: Finding) -> Verdict {
+/// A block that only observes becomes a warning.
+fn observed(gate: &Gate, finding: Finding) -> GateVerdict {
     let message =
         finding.message.map(|message| format!("observe: would have blocked: {message}").into());
-    let finding = Finding { outcome: Outcome::Warn, message, ..finding };
-    Verdict { observe: true, ..verdict(gate, finding) }
+    let finding = Finding { outcome: GateOutcome::Warn, message, ..finding };
+    GateVerdict { observe: true, ..verdict(gate, finding) }
 }
 
-/// SHA-256 over everything a gate compares, and what the policies see.
-fn digest(case: &Case<'_>, brief: Option<&str>, action: &str, mut key: Key) -> String {
+/// SHA-256 over everything that gates compare and policies see.
+fn digest(case: &Case<'_>, brief: Option<&str>, action: &str, mut key: KeyBytes) -> String {
     let Case { facts, seen, .. } = case;
     key.text(action);
     if let Subject::Agent(_, Some(row)) = facts.subject {

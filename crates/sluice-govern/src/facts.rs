@@ -1,4 +1,4 @@
-//! What one decision is made from, gathered by the caller in one reading.
+//! The input of a decision, gathered by the caller in one read.
 
 use crate::action::Action;
 use crate::money::Money;
@@ -7,24 +7,24 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// What is decided.
+/// The action to decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verb {
-    /// A step is sent to an agent.
+    /// Send a step to an agent.
     DispatchStep,
-    /// A run begins; also a step that starts a child run.
+    /// Start a run; also a step that starts a child run.
     StartRun,
-    /// An agent calls a tool.
+    /// Call a tool.
     UseTool,
-    /// An agent is put on a gateway.
+    /// Deploy an agent on a gateway.
     DeployAgent,
-    /// A row of the registry changes.
+    /// Change a registry row.
     ChangeConfig,
 }
 
 impl Verb {
-    /// All of them.
+    /// All actions.
     pub const ALL: [Verb; 5] =
         [Verb::DispatchStep, Verb::StartRun, Verb::UseTool, Verb::DeployAgent, Verb::ChangeConfig];
 
@@ -40,49 +40,48 @@ impl Verb {
     }
 }
 
-/// Everything a decision looks at.
+/// All input of a decision.
 #[derive(Debug, Clone)]
 pub struct Facts<'a> {
     /// The time.
     pub now_ms: u64,
-    /// What is decided.
+    /// The action to decide.
     pub verb: Verb,
-    /// Who acts.
+    /// The acting principal.
     pub subject: Subject<'a>,
     /// The role it acts in: bounds of the workflow and of the registry together.
     pub role: Option<(&'a str, &'a Role)>,
-    /// Where.
+    /// The gateway, if the action uses one.
     pub place: Option<Place<'a>>,
-    /// What it is done to, where that is no gateway: the workflow that begins
-    /// (the action's own if absent), the tool that is called, the row that
-    /// changes (`kind/name`).
+    /// The resource, if it is not a gateway: the workflow to start (default: the
+    /// action's own), the tool to call, or the row to change (`kind/name`).
     pub object: Option<&'a str>,
-    /// Whether an operator stopped everything.
+    /// Whether an operator stopped all work.
     pub held: Held,
-    /// Steps of the agent in flight, this one not counted.
+    /// Steps of the agent in flight, without this one.
     pub running: u32,
     /// Dispatches of the agent in its window.
     pub in_window: u32,
-    /// Every cap that applies, in the order they are looked at.
+    /// Every cap that applies, in the order of evaluation.
     pub caps: Vec<Cap<'a>>,
-    /// What the dispatch costs at most.
+    /// Cost ceiling of the dispatch.
     pub worst: Worst,
-    /// No agent counts as more trusted than this.
+    /// Caps the trust level of every agent.
     pub trust_ceiling: u8,
-    /// What is known of the inputs.
+    /// Properties of the inputs.
     pub inputs: Inputs<'a>,
-    /// How much freedom the run has.
+    /// Posture of the run.
     pub posture: Posture,
     /// The run.
     pub run: RunFacts<'a>,
-    /// The step, where it is about one.
+    /// The step, if the action concerns one.
     pub step: Option<StepFacts<'a>>,
-    /// Who says that a person must agree, beside policies: the step itself.
+    /// The step's own requirement of an approval.
     pub asks: Option<Asks<'a>>,
-    /// What a person has agreed to.
+    /// A granted approval.
     pub grant: Option<Granted<'a>>,
-    /// What would be done, but for what the decision itself adds to it:
-    /// constraints and the hash of the policies that matched.
+    /// The action, without what the decision itself adds: constraints and the hash of
+    /// the matching policies.
     pub action: Action<'a>,
 }
 
@@ -95,147 +94,152 @@ impl Facts<'_> {
         }
     }
 
-    /// The caps that a gate looks at. A person has none of their own.
-    pub fn caps_of(&self, whose: Whose) -> impl Iterator<Item = &Cap<'_>> {
-        let looks = whose == Whose::Envelope || matches!(self.subject, Subject::Agent(..));
+    /// The caps that a gate checks. A person has no own caps.
+    pub fn caps_of(&self, whose: CapGate) -> impl Iterator<Item = &Cap<'_>> {
+        let looks = whose == CapGate::Envelope || matches!(self.subject, Subject::Agent(..));
         self.caps.iter().filter(move |cap| looks && cap.whose == whose)
     }
 
-    /// Whether a budget stops it, and not only by way of observing.
+    /// Whether a budget blocks the action, and does not only observe.
     pub fn short_of_money(&self) -> bool {
         let stops = |whose| self.caps_of(whose).any(|cap| cap.stops(self.worst).is_some());
-        !self.on_trial() && (stops(Whose::Agent) || stops(Whose::Envelope))
+        !self.on_trial() && (stops(CapGate::Agent) || stops(CapGate::Envelope))
     }
 }
 
-/// Who acts.
+/// The acting principal.
 #[derive(Debug, Clone, Copy)]
 pub enum Subject<'a> {
-    /// An agent, and its row; none if there is no such agent.
+    /// An agent and its row; `None` if the agent does not exist.
     Agent(&'a str, Option<&'a Agent>),
-    /// A person or program: runs that begin, rows that change.
+    /// A person or program: starts runs, changes rows.
     User(&'a str),
 }
 
-/// Where something would be done.
+/// The gateway that an action would use.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
-    /// The gateway; empty where no route leads anywhere.
+    /// Name of the gateway; empty if routing found none.
     pub name: &'a str,
-    /// Its row; none if there is no such gateway.
+    /// Row of the gateway; `None` if it does not exist.
     pub gateway: Option<&'a Gateway>,
-    /// Whether it can do work.
+    /// Health of the gateway.
     pub health: Health,
-    /// Whether something there can do the agent's work at all.
+    /// Whether an adapter at the gateway can do the agent's work.
     pub serves: bool,
 }
 
 /// A cap that applies.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cap<'a> {
-    /// The gate that looks at it.
-    pub whose: Whose,
-    /// What people know it by: an envelope's name, `agent scribe, monthly`, …
+    /// The gate that checks it.
+    pub whose: CapGate,
+    /// Display name: a budget's name, `agent scribe, monthly`, …
     pub name: Cow<'a, str>,
-    /// The account it bounds.
+    /// The account that it bounds.
     pub account: Arc<str>,
     /// The cap.
     pub amount: Money,
-    /// What is spent and reserved, without this dispatch.
+    /// Amount spent and reserved, without this dispatch.
     pub held: Money,
-    /// Overruns booked and not accepted: the cap is closed.
+    /// Overruns that are booked and not accepted: they close the cap.
     pub over: Money,
-    /// Overruns that somebody has accepted.
+    /// Overruns that an operator has accepted.
     pub accepted: Money,
 }
 
-/// Why a cap stops a dispatch.
+/// Why a cap blocks a dispatch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stop {
+pub enum CapBlock {
     /// An overrun closed it.
     Closed,
-    /// Nobody can say what the dispatch costs.
+    /// The cost of the dispatch is unknown.
     Unpriced,
-    /// It would be passed.
+    /// The dispatch would exceed it.
     Passed,
 }
 
 impl<'a> Cap<'a> {
-    /// A cap, before what is counted of its account is read.
-    pub(crate) fn new(whose: Whose, name: Cow<'a, str>, account: Arc<str>, amount: Money) -> Self {
+    /// A cap, before the counters of its account are read.
+    pub(crate) fn new(
+        whose: CapGate,
+        name: Cow<'a, str>,
+        account: Arc<str>,
+        amount: Money,
+    ) -> Self {
         let [held, over, accepted] = [Money::ZERO; 3];
         Cap { whose, name, account, amount, held, over, accepted }
     }
 
-    /// Notes what its counters `held` and `over` say.
+    /// Sets the values of its counters `held` and `over`.
     pub fn count(&mut self, held: Money, over: Money) {
         let open = over.micro_cents().saturating_sub(self.accepted.micro_cents());
         self.held = held;
         self.over = Money::from_micro_cents(open);
     }
 
-    /// Whether it stops a dispatch that costs at most so much.
-    pub fn stops(&self, worst: Worst) -> Option<Stop> {
+    /// Whether it blocks a dispatch with this cost ceiling.
+    pub fn stops(&self, worst: Worst) -> Option<CapBlock> {
         if !self.over.is_zero() {
-            return Some(Stop::Closed);
+            return Some(CapBlock::Closed);
         }
-        let Worst::Known(worst) = worst else { return Some(Stop::Unpriced) };
-        // A sum that cannot be counted passes every cap.
+        let Worst::Known(worst) = worst else { return Some(CapBlock::Unpriced) };
+        // A sum that overflows exceeds every cap.
         match self.held.checked_add(worst) {
             Some(sum) if sum <= self.amount => None,
-            _ => Some(Stop::Passed),
+            _ => Some(CapBlock::Passed),
         }
     }
 
-    /// What is left of it.
+    /// The remaining amount.
     pub fn left(&self) -> Money {
         Money::from_micro_cents(self.amount.micro_cents().saturating_sub(self.held.micro_cents()))
     }
 }
 
-/// Which gate looks at a cap.
+/// The gate that checks a cap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whose {
-    /// Gate 5: a role's or an agent's own.
+pub enum CapGate {
+    /// Gate 5: the cap of a role or an agent.
     Agent,
-    /// Gate 6: an envelope.
+    /// Gate 6: a budget.
     Envelope,
 }
 
-/// What a dispatch costs at most.
+/// Cost ceiling of a dispatch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Worst {
-    /// So much.
+    /// A known amount.
     Known(Money),
-    /// Nobody can say: no price, no ceiling. Passes no cap.
+    /// Unknown: there is neither a price nor a ceiling. Exceeds every cap.
     Unknown,
 }
 
-/// What is known of the inputs of a step.
+/// Properties of the inputs of a step.
 #[derive(Debug, Clone, Default)]
 pub struct Inputs<'a> {
-    /// Who made them: `caller`, `agent`, `tool`, `human`.
+    /// Source classes: `caller`, `agent`, `tool`, `human`.
     pub classes: Vec<&'a str>,
-    /// Something came from outside and was checked by nobody.
+    /// Whether an input came from outside and was not checked.
     pub untrusted: bool,
-    /// Something must not leave the house.
+    /// Whether an input must not leave the organisation.
     pub private: bool,
-    /// The age of the oldest.
+    /// Age of the oldest input.
     pub age_ms: Option<u64>,
 }
 
-/// The run a decision is about.
+/// The run of a decision.
 #[derive(Debug, Clone, Copy)]
 pub struct RunFacts<'a> {
-    /// Its id.
+    /// Id of the run.
     pub id: &'a str,
     /// The workflow.
     pub workflow: &'a str,
-    /// Its version.
+    /// Version of the workflow.
     pub version: Option<u64>,
-    /// Who started it.
+    /// Initiator of the run.
     pub initiator: &'a str,
-    /// How many runs are above it.
+    /// Number of ancestor runs.
     pub depth: u32,
     /// Whether its definition comes from the registry.
     pub registered: bool,
@@ -243,31 +247,31 @@ pub struct RunFacts<'a> {
     pub definition: &'a str,
 }
 
-/// The step a decision is about.
+/// The step of a decision.
 #[derive(Debug, Clone, Copy)]
 pub struct StepFacts<'a> {
-    /// Its id.
+    /// Id of the step.
     pub id: &'a str,
     /// `command`, `lens`, `workflow`, `approval`.
     pub kind: &'static str,
-    /// The attempt that would be made.
+    /// Number of the attempt.
     pub attempt: u32,
-    /// What its gateway must offer.
+    /// Capabilities that its gateway must offer.
     pub capabilities: &'a [String],
 }
 
-/// A step that says by itself that a person must agree.
+/// A step that requires an approval by itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Asks<'a> {
-    /// Users or roles who may answer; none named means anyone who may approve.
+    /// Users or roles that may approve; empty means anyone with the permission.
     pub approvers: &'a [String],
 }
 
-/// What a person has agreed to.
+/// A granted approval.
 #[derive(Debug, Clone, Copy)]
 pub struct Granted<'a> {
-    /// The digest of the action, with what the person tightened.
+    /// Digest of the action, including the approver's constraints.
     pub digest: &'a str,
-    /// What the person tightened.
+    /// Constraints that the approver added.
     pub constraints: &'a crate::decision::Constraints,
 }

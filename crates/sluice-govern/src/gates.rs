@@ -1,5 +1,4 @@
-//! The ten gates. Each is a file with one row of the table below; an eleventh is
-//! one more file and one more line.
+//! The ten gates. Each is one file and one line of the table below.
 
 mod agent_status;
 mod approval_required;
@@ -14,9 +13,9 @@ mod rate_limit;
 mod trust_level;
 
 use crate::case::Case;
-use crate::decision::{Figure, Figures, Outcome};
+use crate::decision::{Figure, Figures, GateOutcome};
 
-/// The gates, in the order in which they are asked.
+/// The gates, in the order of evaluation.
 pub(crate) const GATES: [Gate; 10] = [
     gateway_health::GATE,
     agent_status::GATE,
@@ -30,30 +29,29 @@ pub(crate) const GATES: [Gate; 10] = [
     approval_required::GATE,
 ];
 
-/// One gate.
 pub(crate) struct Gate {
-    /// Its name in every record.
+    /// Name in every record.
     pub name: &'static str,
-    /// The code of its trouble.
+    /// Error code of a block.
     pub code: &'static str,
-    /// What it does to agents on trial.
+    /// How it treats agents on trial.
     pub trial: Trial,
-    /// What it says of a case.
+    /// Evaluates a case.
     pub judge: fn(&mut Case<'_>) -> Finding,
 }
 
-/// What a gate does to agents on trial.
+/// How a gate treats agents on trial.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trial {
-    /// The same as to all.
+    /// Like all other agents.
     Enforced,
-    /// It says what it would have done.
+    /// Reports a block as a warning.
     Observed,
 }
 
-/// What a gate found, before it is known whether it only observes.
+/// The finding of a gate, before it is known whether it only observes.
 pub(crate) struct Finding {
-    pub outcome: Outcome,
+    pub outcome: GateOutcome,
     pub message: Option<Box<str>>,
     pub hint: Option<Box<str>>,
     pub figures: Figures,
@@ -63,42 +61,42 @@ pub(crate) struct Finding {
 
 impl Finding {
     pub(crate) fn pass() -> Finding {
-        Finding::new(Outcome::Pass, None, None)
+        Finding::new(GateOutcome::Pass, None, None)
     }
 
     pub(crate) fn skip() -> Finding {
-        Finding::new(Outcome::Skip, None, None)
+        Finding::new(GateOutcome::Skip, None, None)
     }
 
     pub(crate) fn warn(message: String) -> Finding {
-        Finding::new(Outcome::Warn, Some(message.into()), None)
+        Finding::new(GateOutcome::Warn, Some(message.into()), None)
     }
 
     pub(crate) fn block(message: String, hint: String) -> Finding {
-        Finding::new(Outcome::Block, Some(message.into()), Some(hint.into()))
+        Finding::new(GateOutcome::Block, Some(message.into()), Some(hint.into()))
     }
 
     pub(crate) fn hold(message: String, hint: String) -> Finding {
-        Finding::new(Outcome::Hold, Some(message.into()), Some(hint.into()))
+        Finding::new(GateOutcome::Hold, Some(message.into()), Some(hint.into()))
     }
 
-    fn new(outcome: Outcome, message: Option<Box<str>>, hint: Option<Box<str>>) -> Finding {
+    fn new(outcome: GateOutcome, message: Option<Box<str>>, hint: Option<Box<str>>) -> Finding {
         let figures = Figures::default();
         Finding { outcome, message, hint, figures, retryable: false, paused: false }
     }
 
-    /// With what was compared, all of it.
+    /// Adds the values that were compared.
     pub(crate) fn figures<const N: usize>(self, figures: [(&'static str, Figure); N]) -> Finding {
         Finding { figures: figures.into(), ..self }
     }
 
-    /// Worth trying again.
+    /// Marks the block as retryable.
     pub(crate) fn retryable(mut self) -> Finding {
         self.retryable = true;
         self
     }
 
-    /// Over when an operator ends it.
+    /// Marks the block as ended only by an operator.
     pub(crate) fn paused(mut self) -> Finding {
         self.paused = true;
         self.retryable()

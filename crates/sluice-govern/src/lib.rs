@@ -1,12 +1,12 @@
-//! The Trust Fabric: facts and policies to a decision.
+//! The Trust Fabric: turns facts and policies into a decision.
 //!
-//! Nothing reaches an agent, a tool or the network before [`evaluate`] has said
-//! so. It is a pure function: time, counters, rows and rules come in as
-//! arguments, and the same facts give the same decision for ever. What must
-//! hold under races (counters) is taken again in the transaction that marks the
-//! step running; this crate says which counters those are.
+//! Nothing is sent to an agent, a tool or the network before [`evaluate`] allows it. It
+//! is a pure function: time, counters, registry rows and rules are arguments, and the
+//! same facts always give the same decision. The transaction that marks a step as
+//! running checks the counters again, which guards against races; this crate says which
+//! counters those are.
 //!
-//! INVARIANT: fail closed. What is missing, unreadable or in error blocks.
+//! INVARIANT: fail closed. Missing, unreadable or invalid data blocks.
 
 pub mod account;
 pub mod action;
@@ -17,7 +17,7 @@ pub mod decision;
 mod evaluate;
 pub mod facts;
 mod gates;
-mod key;
+mod key_bytes;
 pub mod limits;
 pub mod money;
 pub mod policy;
@@ -26,6 +26,6 @@ pub mod route;
 pub mod secret;
 pub mod tools;
 
-pub use evaluate::{Said, ask, evaluate};
+pub use evaluate::{GateResults, ask, evaluate};
 pub use policy::Policies;
 pub use route::route;

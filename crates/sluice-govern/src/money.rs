@@ -1,9 +1,9 @@
-//! Amounts of money, exact.
+//! Exact amounts of money.
 //!
-//! Inside Sluice money is a whole number of micro-cents: a millionth of a US
-//! cent, so one dollar is 10^8 of them. Amounts come in as decimal text and are
-//! never a float on the way; what is finer than a micro-cent is rounded up, so
-//! that a budget can be overestimated but never passed.
+//! Sluice counts money in whole micro-cents: a millionth of a US cent, so one dollar is
+//! 10^8 of them. Amounts are parsed from decimal text and never become floats;
+//! fractions of a micro-cent are rounded up, so that a budget can be overestimated but
+//! never exceeded.
 
 pub mod cents;
 
@@ -19,7 +19,8 @@ use std::fmt;
 #[serde(transparent)]
 pub struct Money(u64);
 
-/// A text or number that is no amount of money: lower case, no full stop.
+/// The error for a text or number that is not an amount of money: lower case, no full
+/// stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadAmount(pub &'static str);
@@ -30,10 +31,10 @@ const MICRO_CENTS_PER_USD: u64 = 100_000_000;
 const MICRO_CENTS_PER_CENT: u64 = 1_000_000;
 
 impl Money {
-    /// Nothing.
+    /// Zero.
     pub const ZERO: Money = Money(0);
 
-    /// That many micro-cents.
+    /// An amount of micro-cents.
     pub const fn from_micro_cents(micro_cents: u64) -> Money {
         Money(micro_cents)
     }
@@ -43,32 +44,32 @@ impl Money {
         self.0
     }
 
-    /// Reads an amount in cents: `12`, `12.5`, `1e-3`.
+    /// Parses an amount in cents: `12`, `12.5`, `1e-3`.
     pub fn from_cents_text(text: &str) -> Result<Money, BadAmount> {
         parse(text, CENT_PLACES)
     }
 
-    /// Reads an amount in dollars.
+    /// Parses an amount in dollars.
     pub fn from_usd_text(text: &str) -> Result<Money, BadAmount> {
         parse(text, USD_PLACES)
     }
 
-    /// An amount in cents as a document holds it.
+    /// An amount in cents from a document.
     pub fn from_cents(number: &Number) -> Result<Money, BadAmount> {
         Money::from_cents_text(&number.to_string())
     }
 
-    /// An amount in dollars as a message holds it.
+    /// An amount in dollars from a message.
     pub fn from_usd(number: &Number) -> Result<Money, BadAmount> {
         Money::from_usd_text(&number.to_string())
     }
 
-    /// Whether it is nothing.
+    /// Whether it is zero.
     pub const fn is_zero(&self) -> bool {
         self.0 == 0
     }
 
-    /// The sum; none where it does not fit.
+    /// The sum; `None` on overflow.
     #[must_use]
     pub const fn checked_add(self, other: Money) -> Option<Money> {
         match self.0.checked_add(other.0) {
@@ -78,7 +79,7 @@ impl Money {
     }
 }
 
-/// Dollars, with cents and, where there are any, the digits below them: `12.50`.
+/// Dollars with cents and, if there are any, the digits below them: `12.50`.
 impl fmt::Display for Money {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let usd = self.0 / MICRO_CENTS_PER_USD;

@@ -1,45 +1,45 @@
-//! Policies: rules an operator writes in Cedar, and what they say of a decision.
+//! Cedar policies of the operator, and their evaluation.
 //!
-//! A set is loaded whole or not at all, checked against our own schema, and
-//! sorted so that a decision looks only at the few policies that can apply.
-//! Annotations say what a matching forbid does; see `policies/default.cedar`.
+//! A set is loaded completely or not at all, validated against our own schema, and
+//! indexed so that a decision evaluates only the few policies that can apply.
+//! Annotations define the effect of a matching forbid; see `policies/default.cedar`.
 //!
-//! INVARIANT: what Cedar cannot evaluate blocks.
+//! INVARIANT: an evaluation error of Cedar blocks.
 //!
-//! INVARIANT: which policies match depends on [`PolicyFacts`] alone, never on
-//! whether a budget is short: else raising a cap would void what a person agreed
-//! to when it was.
+//! INVARIANT: which policies match depends on [`PolicyFacts`] alone, never on whether a
+//! budget is exceeded. Otherwise raising a cap would void an approval that was given
+//! before.
 
+mod answer_cache;
 mod changeable;
 mod facts;
 mod index;
+mod keyword;
 mod load;
-mod memo;
 mod needs;
 mod request;
 mod rule;
 mod scan;
-mod word;
 
 pub use facts::{InputsSeen, PolicyFacts, Principal, Resource, RunSeen, StepSeen};
+pub use keyword::{Category, Consequence, Enforcement};
 pub use rule::Rule;
-pub use word::{Category, Consequence, Enforcement};
 
 use crate::decision::{Disposition, Matched};
+use answer_cache::{AnswerCache, PolicyAnswer};
 use cedar_policy::{AuthorizationError, Authorizer, PolicyId, PolicySet};
-use changeable::Named;
-use index::Bin;
-use memo::{Answer, Memo};
+use changeable::PolicyNames;
+use index::PolicyBin;
 use needs::Needs;
-use request::{Names, Question};
+use request::{CedarRequest, Names};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// The set that ships: its file's name and its text.
+/// The default set: name and text of its file.
 pub const DEFAULT: (&str, &str) = ("default.cedar", include_str!("../policies/default.cedar"));
 
-/// A set of policies, ready to be asked.
+/// A loaded policy set.
 #[derive(Debug, Clone)]
 pub struct Policies {
     files: Vec<(String, String)>,
@@ -47,23 +47,23 @@ pub struct Policies {
     categories: BTreeMap<Category, Vec<usize>>,
     index: index::Index,
     names: Names,
-    named: Named,
-    memo: Memo,
+    names_in_changes: PolicyNames,
+    cache: AnswerCache,
     hash: String,
     shadow: Option<Box<Policies>>,
 }
 
-/// Something wrong with a set.
+/// An error in a policy set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct PolicyError {
-    /// The file; empty where it is about the whole set.
+    /// The file; empty if the error concerns the whole set.
     pub file: String,
     /// The line where the policy begins, from 1.
     pub line: Option<usize>,
-    /// What is wrong, lower case, no full stop.
+    /// The message, lower case, no full stop.
     pub message: String,
-    /// Whether the machine is at fault and not the policies: it has too little memory, or
-    /// too few threads.
+    /// Whether the machine is the cause and not the policies: too little memory or too
+    /// few threads.
     pub machine: bool,
 }
 
@@ -72,7 +72,7 @@ impl PolicyError {
         PolicyError { file: file.to_owned(), line, message, machine: false }
     }
 
-    fn whole(message: String) -> PolicyError {
+    fn for_set(message: String) -> PolicyError {
         PolicyError::new("", None, message)
     }
 }
@@ -87,50 +87,49 @@ impl fmt::Display for PolicyError {
     }
 }
 
-/// What a set says of a decision.
+/// The policies of a set that match a decision.
 #[derive(Debug, Clone)]
 pub struct Matches<'p> {
     /// Whether a permit matched.
     pub permitted: bool,
-    /// Forbids that matched, whatever they do, in the order of the set.
+    /// Forbids that matched, whatever their effect, in the order of the set.
     pub rules: Vec<&'p Rule>,
-    /// Policies that could not be evaluated, and why.
+    /// Policies that could not be evaluated, with the error.
     pub errors: Vec<(&'p str, String)>,
 }
 
-/// What a set would have done with a recorded decision.
+/// What a policy set would have decided for a recorded decision.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replayed {
-    /// The policies' part of it. Other gates may still have said no.
+    /// The disposition by policies alone. Other gates may still have blocked.
     pub disposition: Disposition,
     /// Policies that matched.
     pub matched: Vec<Matched>,
-    /// Why not, for a block.
+    /// The reason for a block.
     pub because: Option<String>,
 }
 
 impl Policies {
-    /// Loads a set: names and texts of its files. Answers everything that is
-    /// wrong with it.
+    /// Loads a set from the names and texts of its files. Returns all errors.
     pub fn load(files: &[(String, String)]) -> Result<Policies, Vec<PolicyError>> {
         load::load(files)
     }
 
-    /// The permits of the default set and nothing else: every action is allowed
-    /// as far as policies go. For measurements and tests.
+    /// The permits of the default set and nothing else, so policies allow every action.
+    /// For benchmarks and tests.
     pub fn permit_all() -> Policies {
         let (name, text) = DEFAULT;
         Policies::load(&[(name.to_owned(), text.to_owned())]).expect("the default set loads")
     }
 
-    /// With a set that is evaluated and recorded beside this one, never enforced.
+    /// Adds a shadow set, which is evaluated and recorded but never enforced.
     #[must_use]
     pub fn with_shadow(mut self, shadow: Policies) -> Policies {
         self.shadow = Some(Box::new(shadow));
         self
     }
 
-    /// The set that is evaluated beside this one.
+    /// The shadow set.
     pub fn shadow(&self) -> Option<&Policies> {
         self.shadow.as_deref()
     }
@@ -156,17 +155,17 @@ impl Policies {
         numbers.map(|&number| &self.rules[number])
     }
 
-    /// Asks the policies that can apply, unless they were asked the same before.
+    /// Evaluates the policies that can apply, or returns a cached answer.
     pub fn matches(&self, facts: &PolicyFacts<'_>) -> Matches<'_> {
         let bins = self.index.bins(facts);
         let all = bins.iter().flatten();
         let needs = all.fold(Needs::default(), |needs, bin| needs.and(bin.needs));
-        let key = memo::key(facts, needs);
-        let known = key.as_ref().and_then(|key| self.memo.get(key));
+        let key = answer_cache::key(facts, needs);
+        let known = key.as_ref().and_then(|key| self.cache.get(key));
         let answer = known.unwrap_or_else(|| {
-            let answer = Arc::new(self.ask(facts, needs, &bins));
+            let answer = Arc::new(self.evaluate(facts, needs, &bins));
             if let Some(key) = key {
-                self.memo.keep(key, &answer);
+                self.cache.insert(key, &answer);
             }
             answer
         });
@@ -177,23 +176,28 @@ impl Policies {
         Matches { permitted: answer.permitted, rules, errors }
     }
 
-    fn ask(&self, facts: &PolicyFacts<'_>, needs: Needs, bins: &[Option<&Bin>]) -> Answer {
-        let mut answer = Answer::default();
-        let mut question = None;
+    fn evaluate(
+        &self,
+        facts: &PolicyFacts<'_>,
+        needs: Needs,
+        bins: &[Option<&PolicyBin>],
+    ) -> PolicyAnswer {
+        let mut answer = PolicyAnswer::default();
+        let mut request = None;
         for bin in bins.iter().flatten() {
             for &number in &bin.plain {
                 self.matched(&mut answer, number);
             }
             for set in [&bin.permits, &bin.forbids].into_iter().flatten() {
-                let asked = question.get_or_insert_with(|| self.names.question(facts, needs));
-                self.ask_set(&mut answer, set, asked);
+                let request = request.get_or_insert_with(|| self.names.request(facts, needs));
+                self.evaluate_set(&mut answer, set, request);
             }
         }
         answer.found.sort_unstable();
         answer
     }
 
-    fn matched(&self, answer: &mut Answer, number: usize) {
+    fn matched(&self, answer: &mut PolicyAnswer, number: usize) {
         if self.rules[number].permits {
             answer.permitted = true;
         } else {
@@ -201,16 +205,21 @@ impl Policies {
         }
     }
 
-    fn ask_set(&self, answer: &mut Answer, set: &PolicySet, question: &Result<Question, String>) {
-        let question = match question {
-            Ok(question) => question,
+    fn evaluate_set(
+        &self,
+        answer: &mut PolicyAnswer,
+        set: &PolicySet,
+        request: &Result<CedarRequest, String>,
+    ) {
+        let request = match request {
+            Ok(request) => request,
             Err(why) => {
                 let failed = set.policies().map(|policy| (number(policy.id()), why.clone()));
                 answer.errors.extend(failed);
                 return;
             }
         };
-        let Question { request, entities } = question;
+        let CedarRequest { request, entities } = request;
         let response = Authorizer::new().is_authorized(request, set, entities);
         for id in response.diagnostics().reason() {
             self.matched(answer, number(id));
@@ -228,7 +237,7 @@ fn number(id: &PolicyId) -> usize {
 }
 
 impl Matches<'_> {
-    /// Why the policies block it, if they do.
+    /// The reason why the policies block the action, if they do.
     pub fn blocked(&self) -> Option<String> {
         if let Some((policy, why)) = self.errors.first() {
             return Some(format!("policy {policy} could not be evaluated: {why}"));
@@ -243,7 +252,7 @@ impl Matches<'_> {
         })
     }
 
-    /// For the record.
+    /// The matches as a decision records them.
     pub fn matched(&self) -> Vec<Matched> {
         let matched = self.rules.iter().map(|rule| Matched {
             policy: rule.name.clone(),
@@ -254,14 +263,14 @@ impl Matches<'_> {
     }
 }
 
-/// What a set would have done with a recorded decision, as far as policies go.
+/// What a policy set would have decided for a recorded decision, by policies alone.
 pub fn replay(policies: &Policies, facts: &PolicyFacts<'_>) -> Replayed {
     let matches = policies.matches(facts);
     let asks = matches.rules.iter().any(|rule| rule.holds());
-    let asks_about_money = matches.rules.iter().any(|rule| rule.asks_about_money());
+    let requests_budget_approval = matches.rules.iter().any(|rule| rule.requests_budget_approval());
     let because = matches.blocked().or_else(|| {
-        let short = facts.short_of_money && !asks_about_money;
-        short.then(|| "a budget stops it and no policy asks instead".to_owned())
+        let short = facts.short_of_money && !requests_budget_approval;
+        short.then(|| "a budget blocks it and no policy requests an approval".to_owned())
     });
     let disposition = if because.is_some() {
         Disposition::Block

@@ -1,9 +1,9 @@
-//! What an operator sets up: agents, gateways, roles, deployments, envelopes,
-//! prices, policies. Rows of a registry, each with a kind and a name, read into
-//! one [`Fabric`] that a turn looks at.
+//! The configuration of an operator: agents, gateways, roles, deployments, budgets,
+//! prices, policies. Registry rows, each with a kind and a name, are parsed into one
+//! [`Fabric`] that a turn uses.
 //!
-//! Rows are kept as JSON under the names below. Amounts are in cents, fractions
-//! allowed, as everywhere an operator writes them.
+//! Rows are stored as JSON with the field names below. Amounts are in cents, with
+//! fractions, as operators write them.
 
 mod agent;
 mod deployment;
@@ -38,21 +38,21 @@ pub use workflow::WorkflowVersion;
 
 use serde::{Deserialize, Serialize};
 
-/// The kinds of rows.
+/// The kinds of registry rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// Who does work.
+    /// An agent, which does the work of steps.
     Agent,
-    /// Where work is done.
+    /// A gateway, where agents do their work.
     Gateway,
-    /// Bounds on whoever acts in a role, in every workflow.
+    /// Bounds on a role, in every workflow.
     Role,
-    /// Who and where, for one workflow.
+    /// The agents and gateway of a workflow.
     Deployment,
-    /// A cap on money.
+    /// A budget.
     Envelope,
-    /// What a model costs.
+    /// The price of a model.
     Price,
     /// A policy file.
     Policy,
@@ -64,21 +64,21 @@ pub enum Kind {
     Lens,
     /// Members that share the steps of workflows.
     Team,
-    /// A workflow that is started by itself.
+    /// A schedule that starts a workflow.
     Schedule,
     /// A text that memory profiles load.
     Note,
-    /// A memory profile: what a step is told of the past.
+    /// A memory profile: context from the past for a step.
     Memory,
     /// A standing instruction of the platform or the owner.
     Instruction,
-    /// Somebody elsewhere whom events are sent to.
+    /// An outbound webhook, which receives events.
     Webhook,
-    /// A door through which somebody elsewhere starts runs.
+    /// An inbound webhook, which starts runs.
     Hook,
     /// A token, or a session opened with one.
     Token,
-    /// A switch for everything; its only name is `all`.
+    /// The switch that stops all work; its only name is `all`.
     Switch,
 }
 
@@ -106,7 +106,7 @@ impl Kind {
         Kind::Switch,
     ];
 
-    /// The word in the store and on every wire.
+    /// The keyword in the store and on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Kind::Agent => "agent",
@@ -131,19 +131,19 @@ impl Kind {
         }
     }
 
-    /// Reads the word.
+    /// Parses the keyword.
     pub fn parse(word: &str) -> Option<Kind> {
         Kind::ALL.into_iter().find(|kind| kind.as_str() == word)
     }
 }
 
-/// A row: what an operator has set up under a name.
+/// A registry row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// What it is.
+    /// Kind of the row.
     pub kind: Kind,
-    /// Its name among those of its kind.
+    /// Name, unique within its kind.
     pub name: String,
-    /// What it says, an object.
+    /// Content, a JSON object.
     pub body: serde_json::Value,
 }

@@ -1,128 +1,127 @@
-//! Which gateway a step goes to, decided before the gates are asked.
+//! Chooses the gateway of a step, before the gates are evaluated.
 //!
-//! A step that needs nothing in particular goes to its run's gateway, and to the
-//! organisation's default where the run has none. Else the layers below look at
-//! all gateways, in order:
+//! A step without special needs goes to the gateway of its run, or to the
+//! organisation's default if the run has none. Otherwise these layers compare all
+//! gateways, in order:
 //!
-//! 0. Pinned: by the deployment, else by the agent. Nothing else is looked at,
-//!    not even health: a pin to a gateway that is gone is refused by the gates.
-//! 1. Capabilities: a gateway that does not offer what the step asks for (or its
-//!    agent, where the step asks for nothing) is out, and so is one that cannot do
-//!    the work of this agent: nothing there speaks for its provider, or it has a URL
-//!    and the agent works in the engine's process alone.
-//! 2. Cost and preference: an earlier provider of the agent's preferences comes
-//!    first, then a lower cost rank.
-//! 3. Deployed on: a gateway that names its agents, but not this one, is out.
-//!    Only when the feature is on.
-//! 4. Health: what is offline or paused comes last, whatever it costs; among
-//!    equals of layer 2 the healthier comes first.
+//! 0. Pinned: by the deployment, else by the agent. Nothing else is checked, not even
+//!    health: the gates refuse a pin to a missing gateway.
+//! 1. Capabilities: excludes gateways that do not offer what the step (or, without own
+//!    capabilities, its agent) requires, and those that cannot do the agent's work: no
+//!    adapter for its provider, or a URL although the agent works only in the engine's
+//!    process.
+//! 2. Cost and preference: an earlier provider of the agent's preferences comes first,
+//!    then a lower cost rank.
+//! 3. Deployed on: excludes gateways that name their agents, but not this one. Only when
+//!    the feature is on.
+//! 4. Health: offline or paused gateways come last, whatever they cost; among equals of
+//!    layer 2 the healthier one comes first.
 //!
-//! Ties go to the run's gateway, then to the first by name.
+//! Ties go to the gateway of the run, then to the first by name.
 //!
-//! A step whose run's gateway is offline fails over to a healthy one that stands in
-//! for it: set up by an operator, of the same provider, in an environment the role
-//! names (else in the same one), and open to agents of this trust. Where there is
-//! none, the step waits for its own.
+//! If the gateway of the run is offline, the step fails over to a healthy one that can
+//! replace it: configured by an operator, with the same provider, in an environment
+//! that the role names (else in the same one), and open to agents of this trust level.
+//! Without such a gateway the step waits for its own.
 //!
-//! INVARIANT: a route never leads to a gateway that is out. Where all are out it
-//! leads nowhere, and the first gate says so.
+//! INVARIANT: a route never leads to an excluded gateway. If all are excluded, there is
+//! no gateway, and the first gate blocks.
 
 use crate::limits::CANDIDATES_MAX;
 use crate::registry::{ANYTHING, Agent, Fabric, Gateway, Health};
 use serde::Serialize;
 
-/// What a step needs of a gateway.
+/// Requirements of a step for its gateway.
 #[derive(Debug, Clone, Copy)]
 pub struct Want<'a> {
-    /// Who does it.
+    /// The agent.
     pub agent: &'a str,
-    /// Its row.
+    /// Row of the agent.
     pub row: Option<&'a Agent>,
-    /// The gateway its deployment pins it to.
+    /// The gateway that its deployment pins it to.
     pub pin: Option<&'a str>,
-    /// What the step asks for.
+    /// Capabilities that the step requires.
     pub capabilities: &'a [String],
-    /// The run's gateway.
+    /// The gateway of the run.
     pub run_gateway: Option<&'a str>,
-    /// The environments its role allows; none named means that no role says.
+    /// The environments that its role allows; empty if no role says.
     pub environments: &'a [String],
-    /// No agent counts as more trusted than this in the run.
+    /// Caps the trust level of every agent in the run.
     pub trust_ceiling: u8,
-    /// What is switched on.
+    /// Enabled features.
     pub features: Features,
 }
 
-/// What is known of gateways beside their rows.
+/// State of the gateways that their rows do not contain.
 #[derive(Clone, Copy)]
 pub struct Sight<'a> {
-    /// Whether a gateway can do work.
+    /// Health of a gateway.
     pub health: &'a dyn Fn(&str) -> Health,
-    /// Whether something at a gateway can do the work of the step's agent.
+    /// Whether an adapter at a gateway can do the work of the step's agent.
     pub serves: &'a dyn Fn(&str) -> bool,
-    /// Whether a gateway is only there because every process has it.
+    /// Whether a gateway exists only because every process has it.
     pub implied: &'a dyn Fn(&str) -> bool,
 }
 
-/// What is switched on.
+/// Enabled features.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Features {
-    /// Whether gateways are asked which agents are deployed on them.
+    /// Whether the agents deployed on a gateway are checked.
     pub deployed_on: DeployedOn,
 }
 
-/// Whether gateways are asked which agents are deployed on them.
+/// Whether the agents deployed on a gateway are checked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum DeployedOn {
-    /// They are not.
+    /// Not checked.
     #[default]
     Ignored,
-    /// They are.
+    /// Checked.
     Asked,
 }
 
-/// Where a step goes, and why.
+/// The gateway of a step, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Route {
-    /// The gateway; none if no gateway fits.
+    /// The gateway; `None` if no gateway fits.
     pub gateway: Option<String>,
-    /// What settled it.
+    /// The layer that decided.
     pub layer: Layer,
-    /// The gateways that were looked at, the winner first; none where nothing
-    /// was compared.
+    /// The gateways that were compared, the winner first; empty if none were compared.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub candidates: Vec<Candidate>,
 }
 
 impl Route {
-    /// What settled it, if it leads to this gateway and there is no more to say.
+    /// The layer, if the route leads to this gateway and has no candidates.
     pub(crate) fn layer_to(&self, gateway: &str) -> Option<Layer> {
         let plain = self.gateway.as_deref() == Some(gateway) && self.candidates.is_empty();
         plain.then_some(self.layer)
     }
 }
 
-/// What settles a route.
+/// The layer that decides a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Layer {
-    /// The run's gateway, or the organisation's: nothing speaks against it.
+    /// The gateway of the run, or the organisation's default.
     Default,
     /// A pin.
     Pinned,
-    /// What the gateway offers.
+    /// Capabilities of the gateways.
     Capabilities,
-    /// What it costs, and which provider it is.
+    /// Cost and provider preference.
     Cost,
-    /// Who is deployed on it.
+    /// Agents deployed on the gateways.
     Deployed,
-    /// How it is.
+    /// Health of the gateways.
     Health,
-    /// Its name, or that it is the run's.
+    /// The name, or the gateway of the run.
     Tie,
 }
 
 impl Layer {
-    /// The word for it, as it is written.
+    /// The keyword in records.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Layer::Default => "default",
@@ -136,43 +135,44 @@ impl Layer {
     }
 }
 
-/// A gateway that was looked at.
+/// A gateway that was compared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Candidate {
-    /// The gateway.
+    /// Name of the gateway.
     pub gateway: String,
-    /// Why it was not taken.
+    /// Why it was not chosen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost: Option<String>,
 }
 
-/// Picks a gateway.
+/// Chooses a gateway.
 pub fn route(fabric: &Fabric, sight: &Sight<'_>, want: &Want<'_>) -> Route {
     let pin = want.pin.or_else(|| want.row.and_then(|row| row.gateway.as_deref()));
     if let Some(pin) = pin {
         return straight(pin, Layer::Pinned);
     }
-    let default = want.run_gateway.or_else(|| organisations(fabric));
+    let default = want.run_gateway.or_else(|| default_gateway(fabric));
     if let Some(name) = default
-        && indifferent(want)
+        && has_no_requirements(want)
     {
         let row = fabric.gateways.get(name);
-        if row.is_none_or(|row| out(sight, want, name, row).is_none()) {
+        if row.is_none_or(|row| exclusion(sight, want, name, row).is_none()) {
             return match row {
                 Some(row) if (sight.health)(name) == Health::Offline => {
                     fail_over(fabric, sight, want, (name, row))
                 }
-                // One without a row is not out: the gates say that it is gone.
+                // A gateway without a row is not excluded: the gates report that it is
+                // missing.
                 _ => straight(name, Layer::Default),
             };
         }
     }
     let (mut lost, mut fit) = (Vec::new(), Vec::new());
     for (name, gateway) in &fabric.gateways {
-        match out(sight, want, name, gateway) {
+        match exclusion(sight, want, name, gateway) {
             Some((layer, why)) => lost.push((layer, name.as_str(), why)),
             None => {
-                fit.push(Standing::new(want, name, gateway, (sight.health)(name), default));
+                fit.push(RankedGateway::new(want, name, gateway, (sight.health)(name), default));
             }
         }
     }
@@ -183,11 +183,11 @@ pub fn route(fabric: &Fabric, sight: &Sight<'_>, want: &Want<'_>) -> Route {
             (layer, other.name, why)
         }));
     }
-    told(fit.first().map(|winner| winner.name), lost)
+    conclude(fit.first().map(|winner| winner.name), lost)
 }
 
-/// Where a step goes whose gateway is offline: to the best of those that stand in
-/// for it, else nowhere but there.
+/// The route of a step whose gateway is offline: to the best replacement, or to its own
+/// gateway, where it waits.
 fn fail_over(
     fabric: &Fabric,
     sight: &Sight<'_>,
@@ -198,15 +198,15 @@ fn fail_over(
     let others = fabric.gateways.iter().filter(|(name, _)| *name != own && !(sight.implied)(name));
     for (name, gateway) in others {
         let health = (sight.health)(name);
-        let reason = out(sight, want, name, gateway).map(|(_, why)| why);
-        match reason.or_else(|| no_stand_in(want, row, gateway, health)) {
+        let reason = exclusion(sight, want, name, gateway).map(|(_, why)| why);
+        match reason.or_else(|| cannot_replace(want, row, gateway, health)) {
             Some(why) => lost.push((Layer::Health, name.as_str(), why)),
-            None => fit.push(Standing::new(want, name, gateway, health, None)),
+            None => fit.push(RankedGateway::new(want, name, gateway, health, None)),
         }
     }
     fit.sort_by(|a, b| a.key().cmp(&b.key()));
     let Some((winner, others)) = fit.split_first() else {
-        let route = told(Some(own), lost);
+        let route = conclude(Some(own), lost);
         return Route { layer: Layer::Default, ..route };
     };
     lost.push((Layer::Health, own, "it is offline".to_owned()));
@@ -214,16 +214,21 @@ fn fail_over(
         let (_, why) = winner.beats(other);
         (Layer::Health, other.name, why)
     }));
-    told(Some(winner.name), lost)
+    conclude(Some(winner.name), lost)
 }
 
-/// Why a gateway does not stand in for one that is offline.
-fn no_stand_in(want: &Want<'_>, own: &Gateway, other: &Gateway, health: Health) -> Option<String> {
+/// Why a gateway cannot replace an offline one.
+fn cannot_replace(
+    want: &Want<'_>,
+    own: &Gateway,
+    other: &Gateway,
+    health: Health,
+) -> Option<String> {
     if other.paused || health == Health::Offline {
         return Some("it is offline or paused".to_owned());
     }
     if other.provider != own.provider {
-        let (other, own) = (shown(&other.provider), shown(&own.provider));
+        let (other, own) = (provider_name(&other.provider), provider_name(&own.provider));
         return Some(format!("its provider is {other}, not {own}"));
     }
     let allowed = match want.environments {
@@ -231,14 +236,14 @@ fn no_stand_in(want: &Want<'_>, own: &Gateway, other: &Gateway, health: Health) 
         named => named.contains(&other.environment),
     };
     if !allowed {
-        return Some(format!("the step does not move to the environment {}", other.environment));
+        return Some(format!("the step may not use the environment {}", other.environment));
     }
     let trust = want.row.map_or(0, |row| row.trust_level).min(want.trust_ceiling);
     (trust < other.min_trust_level)
-        .then(|| format!("it takes trust level {}, not {trust}", other.min_trust_level))
+        .then(|| format!("it requires trust level {}, not {trust}", other.min_trust_level))
 }
 
-fn shown(provider: &str) -> &str {
+fn provider_name(provider: &str) -> &str {
     if provider.is_empty() { "none" } else { provider }
 }
 
@@ -246,7 +251,7 @@ fn straight(name: &str, layer: Layer) -> Route {
     Route { gateway: Some(name.to_owned()), layer, candidates: Vec::new() }
 }
 
-fn organisations(fabric: &Fabric) -> Option<&str> {
+fn default_gateway(fabric: &Fabric) -> Option<&str> {
     let mut gateways = fabric.gateways.iter();
     let marked = gateways.find(|(_, gateway)| gateway.default).map(|(name, _)| name.as_str());
     let only = || match fabric.gateways.len() {
@@ -256,8 +261,8 @@ fn organisations(fabric: &Fabric) -> Option<&str> {
     marked.or_else(only)
 }
 
-/// Whether any gateway that is not out is as good as another.
-fn indifferent(want: &Want<'_>) -> bool {
+/// Whether the step has no requirements that distinguish gateways.
+fn has_no_requirements(want: &Want<'_>) -> bool {
     required(want).is_empty() && preferences(want).is_empty()
 }
 
@@ -272,8 +277,8 @@ fn preferences<'a>(want: &Want<'a>) -> &'a [String] {
     want.row.map_or(&[], |row| row.provider_preferences.as_slice())
 }
 
-/// Why a gateway is out.
-fn out(
+/// Why a gateway is excluded.
+fn exclusion(
     sight: &Sight<'_>,
     want: &Want<'_>,
     name: &str,
@@ -302,64 +307,65 @@ fn out(
     None
 }
 
-/// Whether an agent that works in the engine's process alone would be sent away.
+/// Whether an agent that works only in the engine's process would be sent to a remote
+/// gateway.
 pub fn is_elsewhere(agent: &Agent, gateway: &Gateway) -> bool {
     agent.is_native() && gateway.url.is_some()
 }
 
-/// How a gateway stands among those that fit.
-struct Standing<'a> {
+/// The rank of a gateway among those that fit.
+struct RankedGateway<'a> {
     name: &'a str,
     provider: &'a str,
-    works: Works,
+    working: Working,
     preference: usize,
     cost_rank: u32,
     health: Health,
-    own: Own,
+    own: OwnGateway,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Works {
+enum Working {
     Yes,
     No,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Own {
+enum OwnGateway {
     Yes,
     No,
 }
 
-impl<'a> Standing<'a> {
+impl<'a> RankedGateway<'a> {
     fn new(
         want: &Want<'_>,
         name: &'a str,
         gateway: &'a Gateway,
         health: Health,
         default: Option<&str>,
-    ) -> Standing<'a> {
+    ) -> RankedGateway<'a> {
         let preferences = preferences(want);
         let place = preferences.iter().position(|one| *one == gateway.provider);
         let stopped = gateway.paused || health == Health::Offline;
-        Standing {
+        RankedGateway {
             name,
             provider: &gateway.provider,
-            works: if stopped { Works::No } else { Works::Yes },
+            working: if stopped { Working::No } else { Working::Yes },
             preference: place.unwrap_or(preferences.len()),
             cost_rank: gateway.cost_rank,
             health,
-            own: if default == Some(name) { Own::Yes } else { Own::No },
+            own: if default == Some(name) { OwnGateway::Yes } else { OwnGateway::No },
         }
     }
 
-    /// Lower comes first.
-    fn key(&self) -> (Works, usize, u32, Health, Own, &str) {
-        (self.works, self.preference, self.cost_rank, self.health, self.own, self.name)
+    /// Sort key: lower comes first.
+    fn key(&self) -> (Working, usize, u32, Health, OwnGateway, &str) {
+        (self.working, self.preference, self.cost_rank, self.health, self.own, self.name)
     }
 
-    /// Why another one lost to this one.
-    fn beats(&self, other: &Standing<'_>) -> (Layer, String) {
-        if self.works < other.works {
+    /// Why another gateway lost to this one.
+    fn beats(&self, other: &RankedGateway<'_>) -> (Layer, String) {
+        if self.working < other.working {
             return (Layer::Health, "it is offline or paused".to_owned());
         }
         if self.preference < other.preference {
@@ -380,8 +386,8 @@ impl<'a> Standing<'a> {
     }
 }
 
-/// The last layer at which somebody lost settled it.
-fn told(winner: Option<&str>, lost: Vec<(Layer, &str, String)>) -> Route {
+/// The last layer at which a candidate lost decided the route.
+fn conclude(winner: Option<&str>, lost: Vec<(Layer, &str, String)>) -> Route {
     let layer = lost.iter().map(|(layer, ..)| *layer).max().unwrap_or(Layer::Default);
     let first = winner.map(|name| Candidate { gateway: name.to_owned(), lost: None });
     let others = lost

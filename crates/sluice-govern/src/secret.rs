@@ -1,12 +1,12 @@
-//! Where a secret is found. What is stored, shown and exported is this, never the
-//! secret itself.
+//! References to secrets. Sluice stores, shows and exports the reference, never the
+//! secret.
 //!
 //! Rows name a secret that the operator declares (`secret:NAME`). Variables and files
-//! are for the operator alone: a row that names one works only if the operator wrote
-//! the row on the machine of the data directory.
+//! are only for the operator: a row that names one works only if the operator wrote the
+//! row on the machine of the data directory.
 //!
-//! INVARIANT: no message of a reference that cannot be read repeats it: it may be
-//! the secret.
+//! INVARIANT: no error message repeats an invalid reference, because it may be the
+//! secret.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -17,46 +17,47 @@ const REFERENCE_BYTES_MAX: usize = 4096;
 /// Longest name of a declared secret, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
-/// Where a secret is found.
+/// A reference to a secret.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum SecretRef {
-    /// In an environment variable of the process: `env:NAME`.
+    /// An environment variable of the process: `env:NAME`.
     Env(String),
-    /// In a file: `file:PATH`.
+    /// A file: `file:PATH`.
     File(String),
-    /// Where the operator declares it, under `[secrets.NAME]`: `secret:NAME`.
+    /// A secret that the operator declares under `[secrets.NAME]`: `secret:NAME`.
     Named(String),
 }
 
 impl SecretRef {
-    /// Whether it names a variable or a file of the machine, as only the operator may.
+    /// Whether it names a variable or file of the machine, which only the operator may
+    /// do.
     pub const fn is_of_machine(&self) -> bool {
         matches!(self, SecretRef::Env(_) | SecretRef::File(_))
     }
 
-    /// Whether a text can be the name of a declared secret.
+    /// Whether a text is a valid name of a declared secret.
     pub fn is_name(text: &str) -> bool {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
         (1..=NAME_BYTES_MAX).contains(&text.len()) && text.bytes().all(plain)
     }
 }
 
-/// A text that refers to no secret.
+/// The error for a text that is not a reference to a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadReference {
-    /// It may be a secret itself.
+    /// Not a reference; it may be a secret itself.
     #[error(
         "this is not a reference to a secret: write `secret:NAME`, or `env:NAME` or `file:PATH` as the operator; the secret itself does not belong here"
     )]
     NotOne,
-    /// Not what a variable is called.
+    /// Not a valid variable name.
     #[error("`env:` is followed by the name of a variable: letters, digits and `_`")]
     Name,
-    /// Not where a file is.
+    /// Not a valid path.
     #[error("`file:` is followed by a path")]
     Path,
-    /// Not what a declared secret is called.
+    /// Not a valid name of a declared secret.
     #[error("`secret:` is followed by the name of a declared secret: letters, digits, `_` and `-`")]
     Declared,
 }

@@ -1,6 +1,7 @@
-//! How lists name tools.
+//! Tool lists.
 
-/// Whether a list names a tool: by its name, or all of its server's by `server.*`.
+/// Whether a list names a tool, either by its name or, with `server.*`, all tools of
+/// its server.
 pub fn names<S: AsRef<str>>(list: &[S], tool: &str) -> bool {
     list.iter().map(AsRef::as_ref).any(|one| match one.strip_suffix(".*") {
         Some(server) => tool.strip_prefix(server).is_some_and(|rest| rest.starts_with('.')),

@@ -1,15 +1,15 @@
-//! Which caps a dispatch must keep to, and when to tell of them.
+//! The caps of a dispatch, and the thresholds to report.
 
 use super::{of_agent, of_role, of_run, push_envelope};
-use crate::facts::{Cap, Whose};
+use crate::facts::{Cap, CapGate};
 use crate::money::Money;
 use crate::registry::{Agent, Envelope, Fabric, Period, Role, Scope};
 use std::borrow::Cow;
 
-/// Shares of a cap at which people are told, in percent.
+/// Percentages of a cap at which people are notified.
 pub const THRESHOLDS: [u8; 3] = [50, 80, 100];
 
-/// Who spends, where and for what.
+/// The context of a dispatch that spends money.
 #[derive(Debug, Clone, Copy)]
 pub struct Spender<'a> {
     /// The time.
@@ -18,34 +18,34 @@ pub struct Spender<'a> {
     pub agent: Option<(&'a str, &'a Agent)>,
     /// The role it acts in, with all its bounds.
     pub role: Option<(&'a str, &'a Role)>,
-    /// The run of the step, then those above it up to the root.
+    /// The run of the step, then its ancestors up to the root.
     pub runs: &'a [&'a str],
     /// Caps that documents set on those runs.
     pub run_caps: &'a [RunCap<'a>],
     /// The workflow.
     pub workflow: &'a str,
-    /// Where it is done.
+    /// The gateway.
     pub gateway: Option<&'a str>,
 }
 
 /// A cap that a document sets on its run.
 #[derive(Debug, Clone, Copy)]
 pub struct RunCap<'a> {
-    /// The run.
+    /// Id of the run.
     pub run: &'a str,
-    /// What people know it by.
+    /// Display name.
     pub name: &'a str,
     /// The cap.
     pub amount: Money,
 }
 
-/// Every cap that applies: the role's in this run, the agent's month, the runs'
-/// own, and all enabled envelopes.
+/// Every cap that applies: the role's in this run, the agent's month, those of the
+/// runs, and all enabled budgets.
 ///
-/// An envelope of one run without a period takes the place of what that run's
-/// document says, so that an operator can raise it. With a period it is one more.
+/// A budget of one run without a period replaces the cap in that run's document, so
+/// that an operator can raise it. With a period it is an additional cap.
 ///
-/// What is counted of each is read by the caller: see [`Cap::count`].
+/// The caller reads the counters of each: see [`Cap::count`].
 pub fn caps_for<'f>(fabric: &'f Fabric, spender: &Spender<'_>) -> Vec<Cap<'f>> {
     let mut caps = Vec::new();
     let (run, now_ms) = (spender.runs.first().copied().unwrap_or_default(), spender.now_ms);
@@ -53,13 +53,13 @@ pub fn caps_for<'f>(fabric: &'f Fabric, spender: &Spender<'_>) -> Vec<Cap<'f>> {
         && let Some(amount) = role.max_spend_cents
     {
         let known_as = Cow::Owned(format!("role {name}, this run"));
-        caps.push(Cap::new(Whose::Agent, known_as, of_role(run, name).into(), amount));
+        caps.push(Cap::new(CapGate::Agent, known_as, of_role(run, name).into(), amount));
     }
     if let Some((name, agent)) = spender.agent
         && let Some(amount) = agent.budget_monthly_cents
     {
         let known_as = Cow::Owned(format!("agent {name}, monthly"));
-        caps.push(Cap::new(Whose::Agent, known_as, of_agent(name, now_ms).into(), amount));
+        caps.push(Cap::new(CapGate::Agent, known_as, of_agent(name, now_ms).into(), amount));
     }
     let replaced = |run: &str| {
         let mut envelopes = fabric.envelopes.values();
@@ -67,7 +67,7 @@ pub fn caps_for<'f>(fabric: &'f Fabric, spender: &Spender<'_>) -> Vec<Cap<'f>> {
     };
     for cap in spender.run_caps.iter().filter(|cap| !replaced(cap.run)) {
         let known_as = Cow::Owned(cap.name.to_owned());
-        caps.push(Cap::new(Whose::Envelope, known_as, of_run(cap.run).into(), cap.amount));
+        caps.push(Cap::new(CapGate::Envelope, known_as, of_run(cap.run).into(), cap.amount));
     }
     let mut text = String::with_capacity(64);
     for (name, envelope) in &fabric.envelopes {
@@ -82,13 +82,13 @@ pub fn caps_for<'f>(fabric: &'f Fabric, spender: &Spender<'_>) -> Vec<Cap<'f>> {
                 text.as_str().into()
             }
         };
-        let cap = Cap::new(Whose::Envelope, Cow::Borrowed(name), account, envelope.amount_cents);
+        let cap = Cap::new(CapGate::Envelope, Cow::Borrowed(name), account, envelope.amount_cents);
         caps.push(Cap { accepted: envelope.accepted_overrun_cents, ..cap });
     }
     caps
 }
 
-/// The run whose own cap an envelope stands for.
+/// The run whose own cap a budget replaces.
 fn whole_run(envelope: &Envelope) -> Option<&str> {
     let whole = envelope.scope == Scope::Run && envelope.period == Period::Total;
     envelope.of.as_deref().filter(|_| whole)
@@ -115,7 +115,7 @@ fn applies(envelope: &Envelope, spender: &Spender<'_>) -> bool {
 pub fn crossed(amount: Money, before: Money, after: Money) -> Vec<u8> {
     let percent = |money: Money| u128::from(money.micro_cents()) * 100;
     let reached = |money: Money, threshold: u8| {
-        // Nothing is spent of a cap of nothing until something is.
+        // A cap of zero is reached when anything is spent.
         let due = u128::from(threshold) * u128::from(amount.micro_cents());
         percent(money) >= due.max(1)
     };

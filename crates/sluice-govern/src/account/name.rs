@@ -1,162 +1,160 @@
-//! Names of counters, put together only where somebody reads them.
+//! Counter names, formatted only where they are needed.
 //!
-//! A turn names the same few counters again and again, mostly to find them among
-//! those it has named before. For that the parts are enough, and what several
-//! counters are of is kept once.
+//! A turn names the same few counters repeatedly, mostly to look them up in a cache.
+//! For that the parts are enough, and counters of one account share its name.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-/// The name of a counter: what is counted, of what, and which part of that.
+/// The name of a counter: what it counts, of what, and an optional suffix.
 #[derive(Debug, Clone, Copy)]
 pub struct Name<'a> {
-    kind: Kind,
+    kind: CounterKind,
     of: &'a str,
     part: &'static str,
 }
 
-/// What is counted.
+/// What a counter counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// What the rest of the name says.
+enum CounterKind {
+    /// The rest of the name says it.
     Other,
     Busy,
     Rate,
     Account(Figure),
 }
 
-/// What is counted of an account.
+/// A counter of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Figure {
-    /// What is spent and reserved.
+    /// Amount spent and reserved.
     Held,
-    /// What is spent.
+    /// Amount spent.
     Spent,
     /// Overruns booked.
     Over,
 }
 
-/// The name of a counter, to be kept. What it is of is shared with the other
-/// counters of the same.
+/// An owned counter name. Counters of the same account share its text.
 #[derive(Debug, Clone)]
 pub struct CounterName {
-    kind: Kind,
+    kind: CounterKind,
     of: Arc<str>,
     part: &'static str,
-    /// Stands for what it is of; 0 if no number does.
+    /// Process-wide id of the account; 0 means none.
     number: u64,
 }
 
-impl Kind {
-    /// What a name begins with.
+impl CounterKind {
+    /// The prefix of the name.
     const fn as_str(self) -> &'static str {
         match self {
-            Kind::Other => "",
-            Kind::Busy => "busy:",
-            Kind::Rate => "rate:",
-            Kind::Account(Figure::Held) => "held:",
-            Kind::Account(Figure::Spent) => "spent:",
-            Kind::Account(Figure::Over) => "over:",
+            CounterKind::Other => "",
+            CounterKind::Busy => "busy:",
+            CounterKind::Rate => "rate:",
+            CounterKind::Account(Figure::Held) => "held:",
+            CounterKind::Account(Figure::Spent) => "spent:",
+            CounterKind::Account(Figure::Over) => "over:",
         }
     }
 }
 
 impl<'a> Name<'a> {
-    /// Steps an agent has in flight.
+    /// Steps of an agent in flight.
     pub const fn busy(agent: &'a str) -> Name<'a> {
-        Name { kind: Kind::Busy, of: agent, part: "" }
+        Name { kind: CounterKind::Busy, of: agent, part: "" }
     }
 
     /// Dispatches of an agent in its sliding window.
     pub const fn rate(agent: &'a str) -> Name<'a> {
-        Name { kind: Kind::Rate, of: agent, part: "" }
+        Name { kind: CounterKind::Rate, of: agent, part: "" }
     }
 
-    /// What is spent and reserved in an account.
+    /// Amount spent and reserved in an account.
     pub const fn held(account: &'a str) -> Name<'a> {
-        Name { kind: Kind::Account(Figure::Held), of: account, part: "" }
+        Name { kind: CounterKind::Account(Figure::Held), of: account, part: "" }
     }
 
-    /// What is spent in an account.
+    /// Amount spent in an account.
     pub const fn spent(account: &'a str) -> Name<'a> {
-        Name { kind: Kind::Account(Figure::Spent), of: account, part: "" }
+        Name { kind: CounterKind::Account(Figure::Spent), of: account, part: "" }
     }
 
     /// Overruns booked in an account.
     pub const fn over(account: &'a str) -> Name<'a> {
-        Name { kind: Kind::Account(Figure::Over), of: account, part: "" }
+        Name { kind: CounterKind::Account(Figure::Over), of: account, part: "" }
     }
 
-    /// A name that is whole already.
+    /// A complete name.
     pub const fn of(name: &'a str) -> Name<'a> {
-        Name { kind: Kind::Other, of: name, part: "" }
+        Name { kind: CounterKind::Other, of: name, part: "" }
     }
 
-    /// Which of the three counters of an account it is, and the account.
+    /// The account of the counter, and which of its three counters it is.
     pub fn of_account(self) -> Option<(Figure, &'a str)> {
         match self.kind {
-            Kind::Account(figure) => Some((figure, self.of)),
-            Kind::Busy | Kind::Rate => None,
-            Kind::Other => {
+            CounterKind::Account(figure) => Some((figure, self.of)),
+            CounterKind::Busy | CounterKind::Rate => None,
+            CounterKind::Other => {
                 let figures = [Figure::Held, Figure::Spent, Figure::Over];
                 figures.into_iter().find_map(|figure| {
-                    let account = self.of.strip_prefix(Kind::Account(figure).as_str())?;
+                    let account = self.of.strip_prefix(CounterKind::Account(figure).as_str())?;
                     self.part.is_empty().then_some((figure, account))
                 })
             }
         }
     }
 
-    /// The agent whose steps in flight it counts.
+    /// The agent, if this counts its steps in flight.
     pub fn busy_agent(self) -> Option<&'a str> {
         match self.kind {
-            Kind::Busy => Some(self.of),
-            Kind::Other => self.of.strip_prefix(Kind::Busy.as_str()),
-            Kind::Rate | Kind::Account(_) => None,
+            CounterKind::Busy => Some(self.of),
+            CounterKind::Other => self.of.strip_prefix(CounterKind::Busy.as_str()),
+            CounterKind::Rate | CounterKind::Account(_) => None,
         }
     }
 
-    /// Whether this is the name.
+    /// Whether the name equals a text.
     pub fn is(self, name: &str) -> bool {
         let Name { kind, of, part } = self;
-        if kind == Kind::Other && part.is_empty() {
+        if kind == CounterKind::Other && part.is_empty() {
             return of == name;
         }
         let kind = kind.as_str();
-        // Most names differ in length already.
+        // Most names differ in length.
         name.len() == kind.len() + of.len() + part.len()
             && name.as_bytes()[kind.len()..].starts_with(of.as_bytes())
             && name.starts_with(kind)
             && name.ends_with(part)
     }
 
-    /// Put together.
+    /// The complete name.
     pub fn whole(self) -> String {
         [self.kind.as_str(), self.of, self.part].concat()
     }
 
-    /// The same, put together only where it is in parts.
+    /// The complete name, borrowed if it is not in parts.
     pub fn text(self) -> Cow<'a, str> {
-        if self.kind == Kind::Other && self.part.is_empty() {
+        if self.kind == CounterKind::Other && self.part.is_empty() {
             return Cow::Borrowed(self.of);
         }
         Cow::Owned(self.whole())
     }
 
-    /// To be kept.
+    /// The owned name.
     pub fn keep(self) -> CounterName {
         CounterName { kind: self.kind, of: self.of.into(), part: self.part, number: 0 }
     }
 
-    /// Its letters.
+    /// The bytes of the complete name.
     fn bytes(self) -> impl Iterator<Item = u8> {
         self.kind.as_str().bytes().chain(self.of.bytes()).chain(self.part.bytes())
     }
 }
 
-/// Two names are the same if they read the same, wherever their parts begin.
+/// Two names are equal if their texts are, however they are split into parts.
 impl PartialEq for Name<'_> {
     fn eq(&self, other: &Name<'_>) -> bool {
         if self.kind == other.kind && self.part.len() == other.part.len() {
@@ -174,7 +172,7 @@ impl PartialOrd for Name<'_> {
     }
 }
 
-/// As they read.
+/// Ordered by text.
 impl Ord for Name<'_> {
     fn cmp(&self, other: &Name<'_>) -> Ordering {
         if self.kind == other.kind && self.part.is_empty() && other.part.is_empty() {
@@ -185,41 +183,46 @@ impl Ord for Name<'_> {
 }
 
 impl CounterName {
-    /// What is counted of an account. `number` stands for the account, for who
-    /// looks the same one up again: see [`is_surely`](CounterName::is_surely).
+    /// A counter of an account. `number` is the id of the account, for fast lookups:
+    /// see [`is_surely`](CounterName::is_surely).
     pub fn of_account(figure: Figure, account: &Arc<str>, number: u64) -> CounterName {
-        CounterName { kind: Kind::Account(figure), of: Arc::clone(account), part: "", number }
+        CounterName {
+            kind: CounterKind::Account(figure),
+            of: Arc::clone(account),
+            part: "",
+            number,
+        }
     }
 
-    /// A part of something: its name ends in that of the part.
+    /// A name with a suffix.
     pub fn part(of: &Arc<str>, part: &'static str) -> CounterName {
-        CounterName { kind: Kind::Other, of: Arc::clone(of), part, number: 0 }
+        CounterName { kind: CounterKind::Other, of: Arc::clone(of), part, number: 0 }
     }
 
-    /// What stands for the account, if a number does.
+    /// The id of the account, if it has one.
     pub fn number(&self) -> Option<u64> {
         (self.number != 0).then_some(self.number)
     }
 
-    /// Whether it is the same by its number, without a look at a letter: what was
-    /// made by another thread is far away. Two accounts never have one number.
+    /// Whether both have the same account id, without comparing text, which another
+    /// thread may have allocated. Two accounts never share an id.
     pub fn is_surely(&self, other: &CounterName) -> bool {
         self.number != 0 && self.number == other.number && self.kind == other.kind
     }
 
-    /// For one look.
+    /// The borrowed name.
     pub fn name(&self) -> Name<'_> {
         Name { kind: self.kind, of: &self.of, part: self.part }
     }
 
-    /// Put together.
+    /// The complete name.
     pub fn whole(&self) -> String {
         self.name().whole()
     }
 
-    /// Whether it begins so.
+    /// Whether the complete name starts with a text.
     pub fn starts_with(&self, beginning: &str) -> bool {
-        if self.kind == Kind::Other && beginning.len() <= self.of.len() {
+        if self.kind == CounterKind::Other && beginning.len() <= self.of.len() {
             return self.of.starts_with(beginning);
         }
         let mut bytes = self.name().bytes();
@@ -261,7 +264,7 @@ impl From<&str> for CounterName {
 
 impl From<String> for CounterName {
     fn from(name: String) -> CounterName {
-        CounterName { kind: Kind::Other, of: name.into(), part: "", number: 0 }
+        CounterName { kind: CounterKind::Other, of: name.into(), part: "", number: 0 }
     }
 }
 

@@ -1,27 +1,27 @@
-//! Days and hours in UTC, and the keys of periods.
+//! Days and hours in UTC, and the names of budget periods.
 //!
-//! Civil dates by hand: the calendar repeats every 400 years, so years begin in
-//! March here and the leap day is the last of its year.
+//! Civil dates are computed here: the calendar repeats every 400 years, so years begin
+//! in March and the leap day is the last day of its year.
 
 use crate::registry::Period;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 const HOUR_MS: u64 = 60 * 60 * 1000;
-/// Days of 400 years.
+/// Days in 400 years.
 const ERA_DAYS: u64 = 146_097;
 /// Days from 1 March of year 0 to 1 January 1970.
 const EPOCH_DAYS: u64 = 719_468;
 
-/// A time as people write it, in UTC.
+/// A calendar date and hour, in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Civil {
-    /// The year.
+    /// Year.
     pub year: u64,
-    /// The month, 1 to 12.
+    /// Month, 1 to 12.
     pub month: u8,
-    /// The day of the month, 1 to 31.
+    /// Day of the month, 1 to 31.
     pub day: u8,
-    /// The hour, 0 to 23.
+    /// Hour, 0 to 23.
     pub hour: u8,
     /// Days since Sunday, 0 to 6.
     pub days_since_sunday: u8,
@@ -51,7 +51,7 @@ impl Civil {
         }
     }
 
-    /// The weekday's name.
+    /// Name of the weekday.
     pub const fn weekday(self) -> &'static str {
         match self.days_since_sunday {
             0 => "sunday",
@@ -71,7 +71,8 @@ impl Civil {
     }
 
     fn push_year_and_month(self, text: &mut String) {
-        // By hand: every cap of every dispatch has a name with a date in it.
+        // Formatted by hand, because every cap of every dispatch has a name with a date
+        // in it.
         if self.year < 10_000 {
             push_two(text, small(self.year / 100));
             push_two(text, small(self.year % 100));
@@ -83,7 +84,7 @@ impl Civil {
     }
 }
 
-/// A number below a hundred, with two digits.
+/// Appends a number below 100 with two digits.
 fn push_two(text: &mut String, number: u8) {
     text.push(char::from(b'0' + number / 10));
     text.push(char::from(b'0' + number % 10));
@@ -94,15 +95,15 @@ fn small(number: u64) -> u8 {
 }
 
 impl Period {
-    /// The name of the period a time is in: `2026-11-15`, the Sunday a week
-    /// begins with, `2026-11`, or `total`.
+    /// The name of the period that contains a time: `2026-11-15`, the Sunday that
+    /// begins a week, `2026-11`, or `total`.
     pub fn key(self, now_ms: u64) -> String {
         let mut text = String::with_capacity("2026-11-15".len());
         self.push_key(&mut text, now_ms);
         text
     }
 
-    /// Writes that name behind a text.
+    /// Appends that name to a text.
     pub(super) fn push_key(self, text: &mut String, now_ms: u64) {
         let today = Civil::at(now_ms);
         match self {

@@ -1,29 +1,28 @@
-//! Reserving and settling: what one dispatch changes in an account.
+//! Reservation and settlement: how a dispatch changes an account.
 //!
-//! INVARIANT: held is spent and reserved together, so after every change
-//! held <= cap + over, if nothing was reserved past the cap.
+//! INVARIANT: held is spent plus reserved, so after every change held <= cap + over, if
+//! nothing was reserved beyond the cap.
 
 use crate::money::Money;
 
 /// What a settlement adds to the counters of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settlement {
-    /// To what is spent and reserved.
+    /// Change of the amount spent and reserved.
     pub held_delta: i64,
-    /// To what is spent.
+    /// Change of the amount spent.
     pub spent_delta: i64,
-    /// To the overruns; anything above nothing closes the cap.
+    /// Change of the overruns; a positive total closes the cap.
     pub over_delta: i64,
 }
 
-/// A figure that no counter can take.
+/// An amount that no counter can hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0} is more than an account can count")]
 pub struct BadFigure(pub Money);
 
-/// What it takes to put the actual cost in the place of a reservation. Work that
-/// certainly never started settles at nothing; what nobody knows settles at what
-/// was reserved.
+/// Replaces a reservation by the actual cost. Work that never started settles at zero;
+/// if the cost is unknown, it settles at the reserved amount.
 pub fn settle(reserved: Money, actual: Money) -> Result<Settlement, BadFigure> {
     let (reserved, actual) = (counted(reserved)?, counted(actual)?);
     // Neither is negative, so the difference fits.
@@ -38,7 +37,7 @@ fn counted(money: Money) -> Result<i64, BadFigure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::{Cap, Whose, Worst};
+    use crate::facts::{Cap, CapGate, Worst};
     use proptest::prelude::*;
 
     fn money(micro_cents: u64) -> Money {
@@ -76,7 +75,7 @@ mod tests {
         fn cap(&self, amount: u64) -> Cap<'static> {
             let counted = |counter: i64| money(u64::try_from(counter).unwrap());
             Cap {
-                whose: Whose::Envelope,
+                whose: CapGate::Envelope,
                 name: "cap".into(),
                 account: "envelope/cap/total".into(),
                 amount: money(amount),

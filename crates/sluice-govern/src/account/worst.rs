@@ -1,47 +1,47 @@
-//! What a dispatch costs at most, and how long its answer may be so that it does.
+//! The cost ceiling of a dispatch, and the output limit that enforces it.
 //!
-//! INVARIANT: an estimate is never too low for the tokens it counts: every
-//! division rounds up, and what does not fit is as much as can be counted.
+//! INVARIANT: an estimate is never too low for the tokens it counts: every division
+//! rounds up, and overflow saturates.
 
 use crate::facts::Worst;
 use crate::money::Money;
 use crate::registry::Price;
 
-/// Tokens that wrap a request: roles, separators, tool headers.
+/// Tokens around a request: roles, separators, tool headers.
 const OVERHEAD_TOKENS: u64 = 64;
-/// Prices are for so many tokens.
+/// Prices are per this many tokens.
 const PRICE_TOKENS: u128 = 1_000_000;
 
-/// What is known of the cost of a dispatch.
+/// How a dispatch is priced.
 #[derive(Debug, Clone, Copy)]
 pub enum Costing<'a> {
-    /// The adapter cannot cost anything.
+    /// The adapter costs nothing.
     Free,
     /// The model has a price.
     Priced {
-        /// The price.
+        /// Price of the model.
         price: &'a Price,
-        /// Tokens that are read, counted high: see [`input_tokens`].
+        /// Upper bound of the input tokens: see [`input_tokens`].
         input_tokens: u64,
-        /// Longest answer that the step or the agent asks for.
+        /// Output limit of the step or the agent.
         max_output_tokens: Option<u64>,
     },
-    /// It costs, and nobody knows what.
+    /// The dispatch costs an unknown amount.
     Unpriced,
 }
 
-/// What a dispatch costs at most, and what that rests on.
+/// The cost ceiling of a dispatch, with the output limit it depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Estimate {
-    /// What to reserve.
+    /// Amount to reserve.
     pub worst: Worst,
-    /// Longest answer that keeps to it; none where the cost does not depend on
-    /// it. Nothing (0) means that the ceiling does not even pay for what is read.
+    /// Output limit that keeps to the ceiling; `None` if the cost does not depend on
+    /// it. 0 means that the ceiling does not even cover the input.
     pub max_output_tokens: Option<u64>,
 }
 
-/// Tokens in texts, counted high: one for two bytes of ASCII, one for each other
-/// byte (no tokeniser makes more), and some for what wraps them.
+/// Upper bound of the tokens in texts: one per two bytes of ASCII, one per other byte
+/// (no tokeniser makes more), plus the overhead.
 pub fn input_tokens<'t>(texts: impl IntoIterator<Item = &'t str>) -> u64 {
     let tokens = texts.into_iter().map(|text| {
         let ascii = text.bytes().filter(u8::is_ascii).count();
@@ -51,9 +51,9 @@ pub fn input_tokens<'t>(texts: impl IntoIterator<Item = &'t str>) -> u64 {
     u64::try_from(total).unwrap_or(u64::MAX).saturating_add(OVERHEAD_TOKENS)
 }
 
-/// What a dispatch costs at most: tokens times price, or `declared` (the step's
-/// `max_cost_cents`) if that is lower, with the answer cut to match. Where that
-/// says nothing, `fallback` (the agent's `max_cost_cents`) does.
+/// The cost ceiling of a dispatch: tokens times price, or `declared` (the step's
+/// `max_cost_cents`) if that is lower, with the output limited to match. Without
+/// either, `fallback` (the agent's `max_cost_cents`) applies.
 pub fn worst(costing: Costing<'_>, declared: Option<Money>, fallback: Option<Money>) -> Estimate {
     let at_most = |ceiling: Option<Money>| Estimate {
         worst: ceiling.map_or(Worst::Unknown, Worst::Known),
@@ -76,18 +76,18 @@ pub fn worst(costing: Costing<'_>, declared: Option<Money>, fallback: Option<Mon
     }
 }
 
-/// Tokens that work has taken.
+/// Tokens used by a dispatch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tokens {
-    /// Read.
+    /// Input tokens.
     pub input: u64,
-    /// Of those, what the provider had kept.
+    /// Input tokens that the provider had cached.
     pub cached: u64,
-    /// Written, thought included.
+    /// Output tokens, including reasoning.
     pub output: u64,
 }
 
-/// What tokens cost, rounded up.
+/// The price of tokens, rounded up.
 pub fn bill(price: &Price, tokens: Tokens) -> Money {
     let kept = price.cached_input_cents_per_mtok.unwrap_or(price.input_cents_per_mtok);
     let cached = tokens.cached.min(tokens.input);
@@ -98,14 +98,14 @@ pub fn bill(price: &Price, tokens: Tokens) -> Money {
     Money::from_micro_cents(u64::try_from(sum.div_ceil(PRICE_TOKENS)).unwrap_or(u64::MAX))
 }
 
-/// A price and what is read for it.
+/// A price with the number of input tokens.
 struct Bill<'a> {
     price: &'a Price,
     input_tokens: u64,
 }
 
 impl Bill<'_> {
-    /// The cost of an answer of at most so many tokens, under a ceiling.
+    /// The cost with an output limit, under a ceiling.
     fn bounded(&self, output_tokens: u64, declared: Option<Money>) -> Estimate {
         let total = self.total(output_tokens);
         match declared {
@@ -114,11 +114,12 @@ impl Bill<'_> {
         }
     }
 
-    /// The longest answer that keeps to a ceiling.
+    /// The largest output limit that keeps to a ceiling.
     fn cut(&self, ceiling: Money, output_tokens_max: u64) -> Estimate {
         let read = self.total(0);
         if read > ceiling {
-            // No answer is short enough. Say what reading alone costs.
+            // Even an empty output exceeds the ceiling, so return the cost of the input
+            // alone.
             return Estimate { worst: Worst::Known(read), max_output_tokens: Some(0) };
         }
         let one = u128::from(self.price.output_cents_per_mtok.micro_cents());
@@ -130,12 +131,12 @@ impl Bill<'_> {
         Estimate { worst: Worst::Known(ceiling), max_output_tokens }
     }
 
-    /// Reading, in micro-cents for a million tokens.
+    /// Cost of the input, in micro-cents times a million tokens.
     fn reading(&self) -> u128 {
         u128::from(self.input_tokens) * u128::from(self.price.input_cents_per_mtok.micro_cents())
     }
 
-    /// Reading and an answer, rounded up.
+    /// Cost of input and output, rounded up.
     fn total(&self, output_tokens: u64) -> Money {
         let one = u128::from(self.price.output_cents_per_mtok.micro_cents());
         let sum = self.reading().saturating_add(u128::from(output_tokens) * one);

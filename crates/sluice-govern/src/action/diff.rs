@@ -1,4 +1,4 @@
-//! What changed between two actions, part by part, for a person to see.
+//! The differences between two actions, for a person to review.
 
 use crate::limits::{DIFFERENCE_DEPTH_MAX, DIFFERENCES_MAX};
 use serde::Serialize;
@@ -7,25 +7,25 @@ use serde_json::Value;
 /// A part that changed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Difference {
-    /// Where: `constraints.tools_allow[1]`; empty for the whole.
+    /// The path: `constraints.tools_allow[1]`; empty for the whole action.
     pub path: String,
-    /// What stood there; absent if nothing did.
+    /// The old value; absent if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
-    /// What stands there now; absent if nothing does.
+    /// The new value; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
 }
 
-/// What changed, in the order of the parts. Lists are compared place by place.
-/// Past [`DIFFERENCES_MAX`] parts the rest is not told.
+/// The differences in order. Lists are compared by index. Returns at most
+/// [`DIFFERENCES_MAX`].
 pub fn diff(before: &Value, after: &Value) -> Vec<Difference> {
     let mut found = Vec::new();
     compare(&mut found, &mut String::new(), 0, (Some(before), Some(after)));
     found
 }
 
-/// `depth` bounds the recursion: deeper down, parts are compared as a whole.
+/// `depth` bounds the recursion: deeper values are compared as a whole.
 fn compare(
     found: &mut Vec<Difference>,
     path: &mut String,

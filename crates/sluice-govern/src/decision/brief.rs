@@ -1,13 +1,12 @@
-//! A decision that everything passed, written short.
+//! The compact record of a decision in which every gate passed.
 //!
-//! Most decisions are of this kind, and every dispatch has one, so it is kept as
-//! figures: what a reader knows anyway, and what follows from the rest, is left
-//! out, and put back when somebody looks. Every other decision is written whole.
+//! Every dispatch has a decision, and most are of this kind. The record omits what a
+//! reader knows from the journal and what follows from the rest; [`expand`] restores
+//! it. All other decisions are recorded in full.
 //!
-//! INVARIANT: [`expand`] gives back what [`Evaluated::to_json`] says, whichever
-//! way the decision was written.
+//! INVARIANT: [`expand`] restores what [`Evaluated::to_json`] returns, in both forms.
 
-use super::{Disposition, Evaluated, Outcome, Verdict};
+use super::{Disposition, Evaluated, GateOutcome, GateVerdict};
 use crate::canonical::{push_list, push_number, push_text};
 use crate::decision::{Constraints, Figure};
 use crate::facts::Verb;
@@ -21,30 +20,30 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// The field that says that a record is brief: what was compared at the gates,
-/// as far as it does not follow from the facts.
+/// The field that marks a compact record: the values that gates compared, unless they
+/// follow from the facts.
 pub const BRIEF: &str = "passed";
-/// The kind of step that is not named.
+/// The default kind of a step.
 const COMMAND: &str = "command";
 
-/// What whoever reads a record knows anyway.
+/// What the reader of a record knows from the journal.
 #[derive(Debug, Clone, Copy)]
 pub struct Known<'k> {
-    /// When it was written.
+    /// Time of the record.
     pub at_ms: u64,
-    /// The run.
+    /// Id of the run.
     pub run: &'k str,
-    /// Its workflow.
+    /// Workflow of the run.
     pub workflow: &'k str,
-    /// The step.
+    /// Id of the step.
     pub step: &'k str,
-    /// Whether its definition comes from the registry.
+    /// Whether the run's definition comes from the registry.
     pub registered: bool,
-    /// SHA-256 of its definition.
+    /// SHA-256 of the run's definition.
     pub definition: &'k str,
 }
 
-/// What policies saw, without what is known or usual; see [`seen`].
+/// The policies' view, without known or default values; see [`seen`].
 #[derive(Deserialize)]
 struct Seen {
     #[serde(default = "dispatch_step")]
@@ -77,9 +76,8 @@ const fn command() -> Cow<'static, str> {
     Cow::Borrowed(COMMAND)
 }
 
-/// What policies saw of a step, in short; none if it is about none, or if there
-/// is something to it that such a text has no word for. By hand: every dispatch
-/// has one.
+/// The policies' view of a step in compact form; `None` if there is no step, or if the
+/// form cannot represent it. Written by hand, because every dispatch has one.
 pub(crate) fn seen(facts: &PolicyFacts<'_>) -> Option<String> {
     let step = facts.step.as_ref()?;
     if facts.short_of_money {
@@ -149,7 +147,7 @@ fn what(text: &mut String, what: &Resource<'_>) {
     text.push_str("}}");
 }
 
-/// What is known of anything was made by somebody, as a rule.
+/// Inputs usually have a source class.
 fn inputs(text: &mut String, inputs: &InputsSeen<'_>) {
     let InputsSeen { classes, untrusted, private, age_s } = inputs;
     if classes.is_empty() {
@@ -171,11 +169,10 @@ fn inputs(text: &mut String, inputs: &InputsSeen<'_>) {
     text.push('}');
 }
 
-/// A field, behind its name and whatever else stands before it: names are written
-/// with their quotes, so that each is one piece.
+/// Appends a field. `name` includes its quotes and the text before it.
 fn field(text: &mut String, name: &str, value: &impl Serialize) {
     text.push_str(name);
-    // Short texts: nothing is gained by writing in place.
+    // The texts are short, so an intermediate string costs little.
     text.push_str(&serde_json::to_string(value).expect("a decision is plain data"));
 }
 
@@ -184,7 +181,7 @@ fn number(text: &mut String, name: &str, number: u64) {
     push_number(text, number);
 }
 
-/// A list, if there is anything in it.
+/// Appends a list, unless it is empty.
 fn list(text: &mut String, name: &str, list: &[impl AsRef<str>]) {
     if !list.is_empty() {
         text.push_str(name);
@@ -193,7 +190,7 @@ fn list(text: &mut String, name: &str, list: &[impl AsRef<str>]) {
 }
 
 impl Seen {
-    fn whole<'k>(self, known: &Known<'k>) -> PolicyFacts<'k> {
+    fn expand<'k>(self, known: &Known<'k>) -> PolicyFacts<'k> {
         PolicyFacts {
             at: known.at_ms,
             verb: self.verb,
@@ -224,31 +221,32 @@ impl Seen {
 }
 
 impl Evaluated<'_> {
-    /// The record of it, as the text of an object: with the way that was taken
-    /// and the epoch of the registry it rests on.
+    /// The record as the text of a JSON object, with the route and the epoch of the
+    /// registry.
     pub fn write(&self, route: Option<&Route>, registry: u64) -> String {
-        let mut text = if self.is_plain() { self.in_brief(route) } else { self.in_full(route) };
+        let mut text =
+            if self.passed_everything() { self.in_brief(route) } else { self.in_full(route) };
         number(&mut text, ",\"registry\":", registry);
         text.push('}');
         text
     }
 
-    /// Whether everything passed, and there is nothing more to say.
-    fn is_plain(&self) -> bool {
+    /// Whether every gate passed and there is nothing more to record.
+    fn passed_everything(&self) -> bool {
         let decision = &self.decision;
         decision.disposition == Disposition::Allow
             && !self.brief.is_empty()
             && decision.matched.is_empty()
             && decision.shadow.is_none()
-            && decision.gates.iter().all(|one| one.outcome == Outcome::Pass && !one.observe)
+            && decision.gates.iter().all(|one| one.outcome == GateOutcome::Pass && !one.observe)
     }
 
     fn in_brief(&self, route: Option<&Route>) -> String {
         let decision = &self.decision;
         let mut text = String::with_capacity(640 + self.brief.len());
         text.push_str("{\"disposition\":\"allow\",\"passed\":{");
-        let said = decision.gates.iter().filter(|one| !follows(one, &self.facts));
-        for (at, verdict) in said.enumerate() {
+        let explicit = decision.gates.iter().filter(|one| !follows_from_facts(one, &self.facts));
+        for (at, verdict) in explicit.enumerate() {
             figures(&mut text, if at == 0 { "\"" } else { ",\"" }, verdict);
         }
         text.push('}');
@@ -288,8 +286,8 @@ impl Evaluated<'_> {
     }
 }
 
-/// What a gate compared. `before` stands before its name.
-fn figures(text: &mut String, before: &str, verdict: &Verdict) {
+/// Appends the values that a gate compared. `before` is the text before its name.
+fn figures(text: &mut String, before: &str, verdict: &GateVerdict) {
     text.push_str(before);
     text.push_str(verdict.gate);
     text.push_str("\":");
@@ -308,7 +306,7 @@ fn figures(text: &mut String, before: &str, verdict: &Verdict) {
     text.push_str(if verdict.figures.is_empty() { "{}" } else { "}" });
 }
 
-/// What it may cost, if that is anything.
+/// The cost ceiling, unless it is zero.
 fn worst(cost: Option<u64>) -> Option<Money> {
     cost.filter(|cost| *cost > 0).map(Money::from_micro_cents)
 }
@@ -318,57 +316,65 @@ fn usual(cost: Option<u64>) -> Constraints {
     Constraints { max_cost: worst(cost), ..Constraints::default() }
 }
 
-/// Whether what a gate compared follows from the facts.
-fn follows(verdict: &Verdict, facts: &PolicyFacts<'_>) -> bool {
+/// Whether the values that a gate compared follow from the facts.
+fn follows_from_facts(verdict: &GateVerdict, facts: &PolicyFacts<'_>) -> bool {
     let found = verdict.figures.all();
-    match (usually(verdict.gate, facts), found) {
+    match (expected_figures(verdict.gate, facts), found) {
         (None, []) => true,
         (Some([a, b]), [x, y]) => same(a, x) && same(b, y),
         _ => false,
     }
 }
 
-fn same((name, usual): (&str, Usual<'_>), (found, figure): &(&'static str, Figure)) -> bool {
+fn same(
+    (name, usual): (&str, ExpectedFigure<'_>),
+    (found, figure): &(&'static str, Figure),
+) -> bool {
     let equal = match usual {
-        Usual::Number(number) => *figure == Figure::Number(number),
-        Usual::Text(text) => figure.is(text),
+        ExpectedFigure::Number(number) => *figure == Figure::Number(number),
+        ExpectedFigure::Text(text) => figure.is(text),
     };
     name == *found && equal
 }
 
-/// A figure that follows from the facts.
+/// A value that follows from the facts.
 #[derive(Clone, Copy)]
-enum Usual<'f> {
+enum ExpectedFigure<'f> {
     Number(u64),
     Text(&'f str),
 }
 
-/// What a gate compares where everything is as the facts say; none if nothing.
-fn usually<'f>(gate: &str, facts: &'f PolicyFacts<'_>) -> Option<[(&'static str, Usual<'f>); 2]> {
+/// The values that a gate compares according to the facts; `None` if there are none.
+fn expected_figures<'f>(
+    gate: &str,
+    facts: &'f PolicyFacts<'_>,
+) -> Option<[(&'static str, ExpectedFigure<'f>); 2]> {
     let Principal::Agent { trust, phase, status, .. } = &facts.who else { return None };
     let Resource::Gateway { name, min_trust, .. } = &facts.what else { return None };
     match gate {
         "gateway_health" => Some([
-            ("gateway", Usual::Text(name)),
-            ("health", Usual::Text(Health::Healthy.as_str())),
+            ("gateway", ExpectedFigure::Text(name)),
+            ("health", ExpectedFigure::Text(Health::Healthy.as_str())),
         ]),
-        "agent_status" => Some([("status", Usual::Text(status)), ("phase", Usual::Text(phase))]),
+        "agent_status" => {
+            Some([("status", ExpectedFigure::Text(status)), ("phase", ExpectedFigure::Text(phase))])
+        }
         "trust_level" => Some([
-            ("trust", Usual::Number(u64::from(*trust))),
-            ("minimum", Usual::Number(u64::from(*min_trust))),
+            ("trust", ExpectedFigure::Number(u64::from(*trust))),
+            ("minimum", ExpectedFigure::Number(u64::from(*min_trust))),
         ]),
         _ => None,
     }
 }
 
-/// The whole record of a decision, of one that was written in brief too.
+/// The full record of a decision, from either form.
 pub fn expand(record: Map<String, Value>, known: &Known<'_>) -> Map<String, Value> {
     let Some(Value::Object(passed)) = record.get(BRIEF) else { return record };
     let facts = record
         .get("facts")
         .cloned()
-        .and_then(|facts| Some(serde_json::from_value::<Seen>(facts).ok()?.whole(known)));
-    // What was erased cannot be put back.
+        .and_then(|facts| Some(serde_json::from_value::<Seen>(facts).ok()?.expand(known)));
+    // An erased payload cannot be restored.
     let Some(facts) = facts else { return record };
     let mut whole = Map::new();
     let keep = |whole: &mut Map<String, Value>, name: &str, value: Option<Value>| {
@@ -403,10 +409,10 @@ fn gates(passed: &Map<String, Value>, facts: &PolicyFacts<'_>) -> Value {
     let gate = |gate: &crate::gates::Gate| {
         let mut verdict = json!({"gate": gate.name, "outcome": "pass"});
         let figures = passed.get(gate.name).cloned().or_else(|| {
-            let figures = usually(gate.name, facts)?.map(|(name, usual)| {
+            let figures = expected_figures(gate.name, facts)?.map(|(name, usual)| {
                 let value = match usual {
-                    Usual::Number(number) => json!(number),
-                    Usual::Text(text) => json!(text),
+                    ExpectedFigure::Number(number) => json!(number),
+                    ExpectedFigure::Text(text) => json!(text),
                 };
                 (name.to_owned(), value)
             });

@@ -1,43 +1,43 @@
-//! What whoever does the work must keep to, and how bounds are put together.
+//! Constraints on the agent, and their combination.
 //!
-//! INVARIANT: nothing here ever widens. Two lists with nothing in common leave
+//! INVARIANT: combining constraints never widens them. Two disjoint lists leave
 //! nothing, not everything.
 
 use crate::money::Money;
 use crate::registry::{NOTHING, meet};
 use serde::{Deserialize, Serialize};
 
-/// What whoever does the work must keep to.
+/// Constraints on the agent that does the work.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Constraints {
-    /// Environments it may touch; none named means any.
+    /// Environments it may use; empty means any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub environments: Vec<String>,
-    /// Only these tools; absent means any, empty means none.
+    /// The only tools it may use; absent means any, empty means none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools_allow: Option<Vec<String>>,
-    /// Never these.
+    /// Forbidden tools.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools_deny: Vec<String>,
-    /// `read_only` or `read_write`; absent means as the agent can.
+    /// `read_only` or `read_write`; absent means unrestricted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_access: Option<String>,
-    /// Most it may cost, in micro-cents.
+    /// Cost ceiling, in micro-cents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_cost: Option<Money>,
-    /// Longest answer, in tokens.
+    /// Output limit, in tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u64>,
 }
 
 impl Constraints {
-    /// Whether it bounds nothing.
+    /// Whether there are no constraints.
     pub fn is_empty(&self) -> bool {
         *self == Constraints::default()
     }
 
-    /// Whether it bounds nothing but, perhaps, the cost.
+    /// Whether nothing is constrained except, possibly, the cost.
     pub(crate) fn bounds_only_cost(&self) -> bool {
         let Constraints {
             environments,
@@ -54,7 +54,7 @@ impl Constraints {
             && max_output_tokens.is_none()
     }
 
-    /// What both allow.
+    /// The intersection of both.
     #[must_use]
     pub fn meet(&self, other: &Constraints) -> Constraints {
         Constraints {
@@ -72,8 +72,8 @@ impl Constraints {
         }
     }
 
-    /// With what a person took away. Refuses, by name, whatever would give more
-    /// than there is: nobody should believe to have allowed it.
+    /// Adds an approver's constraints. Refuses any that would widen, so that the
+    /// approver does not believe to have allowed it.
     pub fn tighten(&self, by: &Constraints) -> Result<Constraints, String> {
         subset("environments", Some(&self.environments).filter(|own| !own.is_empty()), || {
             &by.environments
@@ -133,7 +133,7 @@ fn least<T: Ord + Copy>(own: Option<T>, other: Option<T>) -> Option<T> {
     }
 }
 
-/// What is no word of ours counts as the tightest there is.
+/// An unknown word is treated as the tightest.
 fn tighter(own: Option<&String>, other: Option<&String>) -> Option<String> {
     match (own, other) {
         (Some(own), Some(other)) => Some(if own == "read_write" { other } else { own }.clone()),

@@ -1,23 +1,23 @@
-//! What a gate compared, by name.
+//! The values that a gate compared, by name.
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-/// What a gate compared, in the order it is told.
+/// The values that a gate compared, in order.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Figures(Box<[(&'static str, Figure)]>);
 
-/// One thing that was compared.
+/// A compared value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Figure {
     /// A number.
     Number(u64),
-    /// One of a few words.
+    /// A keyword.
     Word(&'static str),
     /// A name.
     Text(String),
-    /// Several things.
+    /// A list.
     List(Vec<Value>),
 }
 
@@ -46,7 +46,7 @@ impl Serialize for Figures {
 }
 
 impl Figure {
-    /// Whether it is this text.
+    /// Whether it equals a text.
     pub(super) fn is(&self, text: &str) -> bool {
         match self {
             Figure::Word(word) => *word == text,

@@ -1,4 +1,4 @@
-//! Decisions: one golden matrix, and what must hold for any facts.
+//! Decisions: one golden matrix, and properties for any facts.
 
 mod brief;
 mod grants;

@@ -1,4 +1,4 @@
-//! Gate 2: the agent must be there and may work.
+//! Gate 2: the agent must exist and be allowed to work.
 
 use super::{Finding, Gate, Trial};
 use crate::case::Case;
@@ -29,7 +29,7 @@ fn judge(case: &mut Case<'_>) -> Finding {
                     "name the agent that replaced it".to_owned()
                 }
             };
-            no("at its end (phase sunset)", hint)
+            Finding::block(format!("agent {name} has ended (phase sunset)"), hint)
         }
         AgentStatus::Idle | AgentStatus::Running => Finding::pass(),
     };

@@ -1,53 +1,51 @@
-//! What the two gates of money share: looking at caps.
+//! The check of caps, shared by both budget gates.
 //!
 //! Figures are in micro-cents, messages in dollars.
 
 use super::Finding;
 use crate::case::Case;
 use crate::decision::HoldBy;
-use crate::facts::{Cap, Stop, Whose, Worst};
+use crate::facts::{Cap, CapBlock, CapGate, Worst};
 use crate::money::Money;
 use crate::policy::{Category, Rule};
 use serde_json::{Value, json};
 
-/// Looks at the caps of one gate: all of them must hold.
-pub(super) fn judge(case: &mut Case<'_>, whose: Whose) -> Finding {
+/// Checks the caps of one gate: none may be exceeded.
+pub(super) fn judge(case: &mut Case<'_>, whose: CapGate) -> Finding {
     let facts = case.facts;
     let worst = facts.worst;
-    let looked_at = facts.caps_of(whose).count();
-    if looked_at == 0 {
+    let checked = facts.caps_of(whose).count();
+    if checked == 0 {
         return Finding::pass();
     }
-    let stopping: Vec<(&Cap<'_>, Stop)> =
+    let stopping: Vec<(&Cap<'_>, CapBlock)> =
         facts.caps_of(whose).filter_map(|cap| Some((cap, cap.stops(worst)?))).collect();
     let Some((tight, why)) = stopping.first() else {
         let tightest = facts.caps_of(whose).min_by_key(|cap| cap.left());
-        return pass(tightest.expect("there is a cap"), looked_at, worst);
+        return pass(tightest.expect("there is a cap"), checked, worst);
     };
-    let (message, hint) = words(tight, *why, worst);
+    let (message, hint) = message(tight, *why, worst);
     let failing: Vec<Value> = stopping.iter().map(|(cap, _)| figures(cap)).collect();
-    let asking = if facts.on_trial() { Vec::new() } else { case.asking_about_money() };
+    let asking = if facts.on_trial() { Vec::new() } else { case.budget_approval_rules() };
     let finding = if asking.is_empty() {
         Finding::block(message, hint)
     } else {
-        case.hold_for_money(asking.iter().map(|rule| hold(rule, &message)).collect());
+        case.hold_for_budget(asking.iter().map(|rule| hold(rule, &message)).collect());
         Finding::hold(message, before_approval(tight, *why))
     };
     match worst {
         Worst::Known(worst) => finding.figures([
-            ("caps", looked_at.into()),
+            ("caps", checked.into()),
             ("failing", failing.into()),
             ("worst", worst.micro_cents().into()),
         ]),
-        Worst::Unknown => {
-            finding.figures([("caps", looked_at.into()), ("failing", failing.into())])
-        }
+        Worst::Unknown => finding.figures([("caps", checked.into()), ("failing", failing.into())]),
     }
 }
 
-fn pass(tightest: &Cap<'_>, looked_at: usize, worst: Worst) -> Finding {
+fn pass(tightest: &Cap<'_>, checked: usize, worst: Worst) -> Finding {
     Finding::pass().figures([
-        ("caps", looked_at.into()),
+        ("caps", checked.into()),
         ("tightest", tightest.name.as_ref().into()),
         ("amount", tightest.amount.micro_cents().into()),
         ("held", tightest.held.micro_cents().into()),
@@ -55,7 +53,7 @@ fn pass(tightest: &Cap<'_>, looked_at: usize, worst: Worst) -> Finding {
     ])
 }
 
-/// What it costs at most, where that was compared: never what nobody can say.
+/// The cost ceiling that was compared. An unknown one is never compared.
 fn cost(worst: Worst) -> Money {
     match worst {
         Worst::Known(worst) => worst,
@@ -76,18 +74,18 @@ fn figures(cap: &Cap<'_>) -> Value {
 }
 
 /// The message and the hint.
-fn words(cap: &Cap<'_>, why: Stop, worst: Worst) -> (String, String) {
+fn message(cap: &Cap<'_>, why: CapBlock, worst: Worst) -> (String, String) {
     let name = &cap.name;
     match why {
-        Stop::Closed => (
-            format!("cap {name} is closed: {} was spent beyond what was reserved", cap.over),
+        CapBlock::Closed => (
+            format!("cap {name} is closed: {} was spent beyond the reservation", cap.over),
             format!("accept the overrun of {name}"),
         ),
-        Stop::Unpriced => (
-            format!("no price and no ceiling: nobody can say whether it keeps to cap {name}"),
+        CapBlock::Unpriced => (
+            format!("no price and no cost ceiling to compare with cap {name}"),
             "set max_cost_cents on the step or its agent, or a price for the model".to_owned(),
         ),
-        Stop::Passed => (
+        CapBlock::Passed => (
             format!(
                 "cap {name} has {} left of {}, and it may cost {}",
                 cap.left(),
@@ -99,13 +97,13 @@ fn words(cap: &Cap<'_>, why: Stop, worst: Worst) -> (String, String) {
     }
 }
 
-/// What must be done before it can be approved.
-fn before_approval(cap: &Cap<'_>, why: Stop) -> String {
+/// What must be done before the action can be approved.
+fn before_approval(cap: &Cap<'_>, why: CapBlock) -> String {
     let name = &cap.name;
     match why {
-        Stop::Closed => format!("accept the overrun of {name} first, then approve"),
-        Stop::Unpriced => "set a ceiling or a price first, then approve".to_owned(),
-        Stop::Passed => format!("raise cap {name} first, then approve"),
+        CapBlock::Closed => format!("accept the overrun of {name} first, then approve"),
+        CapBlock::Unpriced => "set a ceiling or a price first, then approve".to_owned(),
+        CapBlock::Passed => format!("raise cap {name} first, then approve"),
     }
 }
 

@@ -1,7 +1,7 @@
-//! Gate 3: an agent does only so many steps at once.
+//! Gate 3: the concurrency limit of an agent.
 //!
-//! What is compared here is taken in the transaction that marks the step
-//! running; this gate only says no early.
+//! The transaction that marks the step as running checks the counter again; this gate
+//! only blocks early.
 
 use super::{Finding, Gate, Trial};
 use crate::case::Case;
@@ -17,7 +17,7 @@ fn judge(case: &mut Case<'_>) -> Finding {
     };
     let running = case.facts.running;
     let finding = if running >= max {
-        let message = format!("agent {name} does {running} steps, and {max} at most");
+        let message = format!("agent {name} runs {running} steps, its limit is {max}");
         let hint = format!("wait for one to end, or raise max_concurrent_steps of agent {name}");
         Finding::block(message, hint).retryable()
     } else {

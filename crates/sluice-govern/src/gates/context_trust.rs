@@ -1,4 +1,4 @@
-//! Gate 8: the role's environments, and where its inputs come from.
+//! Gate 8: the environments of the role, and the sources of its inputs.
 
 use super::{Finding, Gate, Trial};
 use crate::case::Case;
@@ -18,7 +18,7 @@ fn judge(case: &mut Case<'_>) -> Finding {
         let environment = gateway.environment.as_str();
         if !role.allows(environment) {
             let message = format!(
-                "role {name} may act in {}, the gateway stands in {environment}",
+                "role {name} may act in {}, the gateway is in {environment}",
                 list(&role.allowed_environments)
             );
             let hint = format!("route to another gateway, or allow {environment} for role {name}");
@@ -45,7 +45,7 @@ fn inputs(role: &str, trusted: &TrustedContext, inputs: &Inputs<'_>) -> Finding 
         if inputs.classes.is_empty() {
             return Finding::pass();
         }
-        let message = format!("nobody knows how old the inputs are, role {role} asks for it");
+        let message = format!("the age of the inputs is unknown, role {role} requires it");
         return Finding::block(message, "run the steps that make them again".to_owned())
             .figures([("max_age_s", max_age_s.into())]);
     };

@@ -1,4 +1,4 @@
-//! Gate 1: where the work would be done must be there, and not be stopped.
+//! Gate 1: the gateway must exist, work, and not be paused.
 
 use super::{Finding, Gate, Trial};
 use crate::case::Case;
@@ -12,17 +12,17 @@ pub(super) const GATE: Gate =
 
 fn judge(case: &mut Case<'_>) -> Finding {
     let facts = case.facts;
-    // Whoever lifts the switch acts nowhere: the switch must not stop that.
+    // Lifting the switch is not dispatched, so the switch must not block it.
     let acts = facts.place.is_some() || matches!(facts.subject, Subject::Agent(..));
     if acts && facts.held == Held::Yes {
-        let message = "an operator stopped everything".to_owned();
+        let message = "an operator stopped all work".to_owned();
         return Finding::block(message, "an operator must lift the switch".to_owned()).paused();
     }
     let Some(place) = facts.place else { return Finding::skip() };
     let name = place.name;
     if name.is_empty() {
         let message = "no gateway offers what the step needs".to_owned();
-        let hint = "look at the routing decision: it says why each gateway lost".to_owned();
+        let hint = "see the routing decision for the reason of each gateway".to_owned();
         return Finding::block(message, hint);
     }
     let Some(gateway) = place.gateway else {
@@ -50,11 +50,11 @@ fn judge(case: &mut Case<'_>) -> Finding {
     finding.figures([("gateway", name.into()), ("health", Figure::Word(place.health.as_str()))])
 }
 
-/// Why a gateway can never do the step's work, healthy or not, and what would help.
-/// Found before a person is asked to agree to it.
+/// Why a gateway can never do the step's work, even if it is healthy, with a hint.
+/// Checked before an approval is requested.
 fn unfit(case: &Case<'_>, name: &str, gateway: &Gateway) -> Option<(String, String)> {
     let facts = case.facts;
-    // An agent that is not there is for the next gate to say.
+    // The next gate reports a missing agent.
     let Subject::Agent(agent, Some(row)) = facts.subject else { return None };
     if is_elsewhere(row, gateway) {
         let message = format!("agent {agent} is native, and gateway {name} has a URL");
@@ -69,7 +69,9 @@ fn unfit(case: &Case<'_>, name: &str, gateway: &Gateway) -> Option<(String, Stri
         "" => format!(
             "set `provider` or `url` of gateway {name}, or route {agent} to another gateway"
         ),
-        provider => format!("nothing here speaks to {provider}; route {agent} to another gateway"),
+        provider => {
+            format!("this process has no adapter for {provider}; route {agent} to another gateway")
+        }
     };
     Some((message, hint))
 }

@@ -1,4 +1,4 @@
-//! Gate 9: policies, the run's posture, and the agent's tools.
+//! Gate 9: policies, the posture of the run, and the agent's tools.
 
 use super::{Finding, Gate, Trial};
 use crate::case::Case;
@@ -34,7 +34,7 @@ fn judge(case: &mut Case<'_>) -> Finding {
         if warning.is_empty() {
             Finding::pass()
         } else {
-            Finding::warn(format!("warned of by {}", warning.join(", ")))
+            Finding::warn(format!("warning by {}", warning.join(", ")))
         }
     };
     match matches.rules.len() {
@@ -43,16 +43,16 @@ fn judge(case: &mut Case<'_>) -> Finding {
     }
 }
 
-/// The tools that are asked for, the one that is called included.
-fn asked<'f>(facts: &'f Facts<'_>) -> impl Iterator<Item = &'f str> {
+/// The requested tools, including the tool being called.
+fn requested_tools<'f>(facts: &'f Facts<'_>) -> impl Iterator<Item = &'f str> {
     let called = facts.object.filter(|_| facts.verb == Verb::UseTool);
     facts.action.tools.iter().map(String::as_str).chain(called)
 }
 
-/// Why a tool that is asked for is not the agent's, and what to do.
+/// Why the agent may not use a requested tool, with a hint.
 fn tools(facts: &Facts<'_>) -> Option<(String, String)> {
     let Subject::Agent(name, Some(Agent { tools, .. })) = facts.subject else { return None };
-    for tool in asked(facts) {
+    for tool in requested_tools(facts) {
         if names(&tools.deny, tool) {
             let message = format!("agent {name} must not use tool {tool}");
             return Some((message, format!("drop {tool} from the step")));
@@ -66,7 +66,7 @@ fn tools(facts: &Facts<'_>) -> Option<(String, String)> {
     None
 }
 
-/// Why a run that may only read does not do this, and what to do.
+/// Why a read-only run may not do this, with a hint.
 fn retrieval(facts: &Facts<'_>) -> Option<(String, String)> {
     let Subject::Agent(name, Some(agent)) = facts.subject else { return None };
     if facts.posture != Posture::Retrieval {
@@ -75,15 +75,15 @@ fn retrieval(facts: &Facts<'_>) -> Option<(String, String)> {
     let provider = facts.place.and_then(|place| place.gateway).map(|row| row.provider.as_str());
     let acts = match (name, provider) {
         ("shell", _) | (_, Some("shell")) => Some("a shell may do anything"),
-        ("http", _) => Some("a request to a URL may change something there"),
+        ("http", _) => Some("an HTTP request may change something"),
         _ => None,
     };
     if let Some(why) = acts.filter(|_| facts.verb == Verb::DispatchStep) {
-        let message = format!("the run may only read, and {why}");
+        let message = format!("the run is read-only: {why}");
         let hint = "give the step to an agent with read-only tools, or change the posture";
         return Some((message, hint.to_owned()));
     }
-    let tool = asked(facts).find(|tool| !names(&agent.tools.read_only, tool))?;
-    let message = format!("the run may only read, and tool {tool} is not marked read-only");
+    let tool = requested_tools(facts).find(|tool| !names(&agent.tools.read_only, tool))?;
+    let message = format!("the run is read-only: tool {tool} is not marked read-only");
     Some((message, format!("drop {tool} from the step, or mark it read_only for agent {name}")))
 }

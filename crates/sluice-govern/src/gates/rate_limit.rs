@@ -1,4 +1,4 @@
-//! Gate 4: an agent is sent only so much in a while.
+//! Gate 4: the rate limit of an agent.
 
 use super::{Finding, Gate, Trial};
 use crate::case::Case;
@@ -13,10 +13,10 @@ fn judge(case: &mut Case<'_>) -> Finding {
     let sent = case.facts.in_window;
     let finding = if sent >= rate.limit {
         let message = format!(
-            "agent {name} was sent {sent} steps in {} s, and {} at most",
+            "agent {name} was sent {sent} steps in {} s, its limit is {}",
             rate.window_s, rate.limit
         );
-        let hint = format!("wait until the window moves on, or raise the rate of agent {name}");
+        let hint = format!("wait until the window has passed, or raise the rate of agent {name}");
         Finding::block(message, hint).retryable()
     } else {
         Finding::pass()

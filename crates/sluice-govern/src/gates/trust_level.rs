@@ -1,4 +1,4 @@
-//! Gate 7: a gateway takes only agents that are trusted enough.
+//! Gate 7: the trust level that a gateway requires.
 
 use super::{Finding, Gate, Trial};
 use crate::case::Case;
@@ -20,7 +20,7 @@ fn judge(case: &mut Case<'_>) -> Finding {
     let finding = if trust < minimum {
         let capped = if trust < own { ", capped by the deployment" } else { "" };
         let message = format!(
-            "agent {name} has trust level {trust}{capped}, gateway {at} takes {minimum} and up"
+            "agent {name} has trust level {trust}{capped}, gateway {at} requires {minimum}"
         );
         let hint = if trust < own && own >= minimum {
             "raise trust_ceiling of the deployment, or route to another gateway".to_owned()

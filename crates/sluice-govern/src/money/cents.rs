@@ -1,4 +1,4 @@
-//! Amounts in rows: numbers of cents, fractions allowed, exact.
+//! Amounts in registry rows: numbers of cents, with fractions, exact.
 
 use super::Money;
 use serde::de::Error as _;
@@ -23,13 +23,13 @@ pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Money, 
     Money::from_cents(&number).map_err(D::Error::custom)
 }
 
-/// The same where there may be none.
+/// The same for an optional amount.
 pub mod option {
     use super::{Deserializer, Money, Number, Serializer};
     use serde::Deserialize as _;
     use serde::de::Error as _;
 
-    /// Writes an amount, if there is one.
+    /// Writes an amount or null.
     pub fn serialize<S: Serializer>(
         money: &Option<Money>,
         serializer: S,
@@ -40,7 +40,7 @@ pub mod option {
         }
     }
 
-    /// Reads an amount, if there is one.
+    /// Reads an amount or null.
     pub fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<Money>, D::Error> {

@@ -1,47 +1,47 @@
-//! What policies see of a decision: plain data that is recorded with it, so
-//! that a changed set can be tried on what happened.
+//! The policies' view of a decision: plain data that is recorded with it, so that a
+//! changed policy set can be tried on recorded decisions.
 //!
-//! All text is borrowed from what a decision is made from, since every decision
-//! has one of these; what is read back from a record owns it.
+//! Every decision has one, so all text is borrowed from the decision's input; a view
+//! that is read from a record owns its text.
 //!
-//! INVARIANT: a set answers from this alone. What is read back from a record
-//! gets the same answer as what was recorded.
+//! INVARIANT: a policy set decides from this data alone. A view that is read from a
+//! record gives the same answer as the original.
 
 use crate::facts::{Facts, Place, Subject, Verb, Worst};
 use crate::registry::Posture;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// What policies see of a decision. Written short: every decision carries it.
+/// The policies' view of a decision, in compact form: every decision carries it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyFacts<'a> {
     /// The time, milliseconds since 1970.
     pub at: u64,
-    /// What is decided.
+    /// The action to decide.
     pub verb: Verb,
-    /// Who acts.
+    /// The acting principal.
     pub who: Principal<'a>,
-    /// What it is done to.
+    /// The resource of the action.
     pub what: Resource<'a>,
     /// The run.
     pub run: RunSeen<'a>,
-    /// The step, where it is about one.
+    /// The step, if the action concerns one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<StepSeen<'a>>,
-    /// What is known of the inputs.
+    /// Properties of the inputs.
     #[serde(default, skip_serializing_if = "InputsSeen::is_default")]
     pub inputs: InputsSeen<'a>,
-    /// Most it may cost, in micro-cents; absent where nobody can say.
+    /// Cost ceiling in micro-cents; absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<u64>,
-    /// How much freedom the run has.
+    /// Posture of the run.
     #[serde(default, skip_serializing_if = "is_bounded")]
     pub posture: Posture,
-    /// Tools that are asked for.
+    /// Requested tools.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub tools: Cow<'a, [String]>,
-    /// Whether a budget stops it. Cedar does not see this; whether a question
-    /// about money is asked depends on it.
+    /// Whether a budget blocks the action. Cedar does not see this; it decides whether
+    /// a budget policy requests an approval.
     #[serde(default, skip_serializing_if = "is_false")]
     pub short_of_money: bool,
 }
@@ -61,83 +61,83 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// Who acts.
+/// The acting principal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Principal<'a> {
-    /// An agent, in a role.
+    /// An agent in a role.
     Agent {
-        /// Its name.
+        /// Name of the agent.
         name: Cow<'a, str>,
-        /// The role.
+        /// Role of the agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         role: Option<Cow<'a, str>>,
-        /// How far it is trusted here.
+        /// Trust level, capped by the deployment.
         trust: u8,
-        /// How far it has come.
+        /// Lifecycle phase.
         phase: Cow<'a, str>,
-        /// Whether it may work.
+        /// Status of the agent.
         status: Cow<'a, str>,
-        /// Its model.
+        /// Model of the agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<Cow<'a, str>>,
-        /// What its gateway must offer.
+        /// Capabilities that its gateway must offer.
         #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
         capabilities: Cow<'a, [String]>,
     },
     /// A person or program.
     User {
-        /// Its name.
+        /// Name of the user.
         name: Cow<'a, str>,
     },
 }
 
-/// What something is done to.
+/// The resource of an action.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Resource<'a> {
-    /// Where a step is sent or an agent is put.
+    /// The gateway that a step is sent to or an agent is deployed on.
     Gateway {
-        /// Its name.
+        /// Name of the gateway.
         name: Cow<'a, str>,
-        /// What it speaks to.
+        /// Provider of the gateway.
         #[serde(default, skip_serializing_if = "str::is_empty")]
         provider: Cow<'a, str>,
-        /// The environment it stands in.
+        /// Environment of the gateway.
         environment: Cow<'a, str>,
         /// Agents below this trust level may not use it.
         min_trust: u8,
-        /// What it offers.
+        /// Capabilities that it offers.
         #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
         capabilities: Cow<'a, [String]>,
     },
-    /// A workflow that begins.
+    /// A workflow to start.
     Workflow(Cow<'a, str>),
-    /// A tool that is called.
+    /// A tool to call.
     Tool(Cow<'a, str>),
-    /// A row that changes: `kind/name`.
+    /// A registry row to change: `kind/name`.
     Row(Cow<'a, str>),
 }
 
 /// The run, as policies see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunSeen<'a> {
-    /// Its id.
+    /// Id of the run.
     pub id: Cow<'a, str>,
     /// The workflow.
     pub workflow: Cow<'a, str>,
-    /// Its version.
+    /// Version of the workflow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
-    /// Who started it.
+    /// Initiator of the run.
     pub initiator: Cow<'a, str>,
-    /// How many runs are above it.
+    /// Number of ancestor runs.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub depth: u32,
-    /// Whether its definition comes from the registry; not known of older records.
+    /// Whether its definition comes from the registry; false in older records.
     #[serde(default, skip_serializing_if = "is_false")]
     pub registered: bool,
-    /// SHA-256 of its definition; empty where it is not known.
+    /// SHA-256 of its definition; empty if unknown.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub definition: Cow<'a, str>,
 }
@@ -145,13 +145,13 @@ pub struct RunSeen<'a> {
 /// The step, as policies see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepSeen<'a> {
-    /// Its id.
+    /// Id of the step.
     pub id: Cow<'a, str>,
     /// `command`, `lens`, `workflow`, `approval`.
     pub kind: Cow<'a, str>,
-    /// The attempt that would be made.
+    /// Number of the attempt.
     pub attempt: u32,
-    /// What its gateway must offer.
+    /// Capabilities that its gateway must offer.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub capabilities: Cow<'a, [String]>,
 }
@@ -160,22 +160,22 @@ pub struct StepSeen<'a> {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct InputsSeen<'a> {
-    /// Who made them.
+    /// Source classes of the inputs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<Cow<'a, str>>,
-    /// Something came from outside and was checked by nobody.
+    /// Whether an input came from outside and was not checked.
     #[serde(skip_serializing_if = "is_false")]
     pub untrusted: bool,
-    /// Something must not leave the house.
+    /// Whether an input must not leave the organisation.
     #[serde(skip_serializing_if = "is_false")]
     pub private: bool,
-    /// The age of the oldest, in seconds.
+    /// Age of the oldest input, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub age_s: Option<u64>,
 }
 
 impl<'a> PolicyFacts<'a> {
-    /// What policies see of a change of a row (`kind/name`) by a person.
+    /// The view of a change of a registry row (`kind/name`) by a person.
     pub fn of_change(at: u64, who: &'a str, row: &'a str) -> PolicyFacts<'a> {
         PolicyFacts {
             at,
@@ -208,7 +208,7 @@ impl InputsSeen<'_> {
 }
 
 impl Resource<'_> {
-    /// The kind of resource an action is done to, as Cedar names it.
+    /// The Cedar type of an action's resource.
     pub(super) const fn kind_for(verb: Verb) -> &'static str {
         match verb {
             Verb::DispatchStep | Verb::DeployAgent => "Gateway",
@@ -218,7 +218,7 @@ impl Resource<'_> {
         }
     }
 
-    /// Its name among its kind.
+    /// The name of the resource.
     pub fn name(&self) -> &str {
         match self {
             Resource::Gateway { name, .. }
@@ -230,7 +230,7 @@ impl Resource<'_> {
 }
 
 impl<'a> Facts<'a> {
-    /// What policies see of it.
+    /// The policies' view of these facts.
     pub fn policy_facts(&self) -> PolicyFacts<'a> {
         PolicyFacts {
             at: self.now_ms,

@@ -1,10 +1,10 @@
-//! Which policies can match a request at all, found without asking Cedar.
+//! An index of the policies that can match a request, used before asking Cedar.
 //!
-//! Policies are put into bins by action, principal and resource when they are
-//! loaded. A request looks at a handful of bins. A policy whose scope is all it
-//! says has matched when its bin is looked at; only those with conditions are
-//! given to Cedar, permits and forbids apart: Cedar names only the policies that
-//! settled its answer, so a forbid would hide the permits.
+//! Loading puts policies into bins by action, principal and resource. A request reads a
+//! handful of bins. A policy without conditions matches if it is in one of these bins;
+//! Cedar evaluates only the policies with conditions. Permits and forbids are evaluated
+//! separately, because Cedar names only the policies that determined its answer, so a
+//! forbid would hide the permits.
 
 use super::facts::{PolicyFacts, Principal, Resource};
 use super::needs::{Needs, without_scope};
@@ -16,41 +16,41 @@ use std::collections::BTreeMap;
 /// All bins.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Index {
-    desks: BTreeMap<Verb, Desk>,
+    actions: BTreeMap<Verb, ActionBins>,
 }
 
 /// The bins of one action, by principal.
 #[derive(Debug, Clone, Default)]
-struct Desk {
-    agents: Shelf,
-    users: Shelf,
-    agent: BTreeMap<String, Shelf>,
-    role: BTreeMap<String, Shelf>,
-    user: BTreeMap<String, Shelf>,
+struct ActionBins {
+    agents: PrincipalBins,
+    users: PrincipalBins,
+    agent: BTreeMap<String, PrincipalBins>,
+    role: BTreeMap<String, PrincipalBins>,
+    user: BTreeMap<String, PrincipalBins>,
 }
 
 /// The bins of one action and principal, by resource.
 #[derive(Debug, Clone, Default)]
-struct Shelf {
-    all: Bin,
-    one: BTreeMap<String, Bin>,
+struct PrincipalBins {
+    all: PolicyBin,
+    one: BTreeMap<String, PolicyBin>,
 }
 
-/// Policies of one scope.
+/// The policies of one scope.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Bin {
-    /// Those without conditions, by number.
+pub(super) struct PolicyBin {
+    /// Numbers of the policies without conditions.
     pub plain: Vec<usize>,
     /// Permits with conditions; their ids are their numbers.
     pub permits: Option<PolicySet>,
     /// Forbids with conditions.
     pub forbids: Option<PolicySet>,
-    /// What those with conditions look at.
+    /// Attributes that the conditions use.
     pub needs: Needs,
 }
 
 impl Index {
-    /// Puts a policy into the bins of its scope.
+    /// Adds a policy to the bins of its scope.
     pub(super) fn add(&mut self, number: usize, rule: &Rule, policy: &Policy) {
         for verb in &rule.scope.verbs {
             let kind = Resource::kind_for(*verb);
@@ -60,46 +60,48 @@ impl Index {
                 What::Kind(_) => None,
                 What::One(_, id) => Some(id.as_str()),
             };
-            let desk = self.desks.entry(*verb).or_default();
-            let put = |shelf: &mut Shelf| shelf.bin(one).put(number, rule, policy);
+            let bins_of_action = self.actions.entry(*verb).or_default();
+            let put = |principal: &mut PrincipalBins| principal.bin(one).put(number, rule, policy);
             match &rule.scope.who {
                 Who::Anyone => {
-                    put(&mut desk.agents);
-                    put(&mut desk.users);
+                    put(&mut bins_of_action.agents);
+                    put(&mut bins_of_action.users);
                 }
-                Who::Agents => put(&mut desk.agents),
-                Who::Users => put(&mut desk.users),
-                Who::Agent(id) => put(desk.agent.entry(id.clone()).or_default()),
-                Who::Role(id) => put(desk.role.entry(id.clone()).or_default()),
-                Who::User(id) => put(desk.user.entry(id.clone()).or_default()),
-                Who::Nobody => {}
+                Who::Agents => put(&mut bins_of_action.agents),
+                Who::Users => put(&mut bins_of_action.users),
+                Who::Agent(id) => put(bins_of_action.agent.entry(id.clone()).or_default()),
+                Who::Role(id) => put(bins_of_action.role.entry(id.clone()).or_default()),
+                Who::User(id) => put(bins_of_action.user.entry(id.clone()).or_default()),
+                Who::Nothing => {}
             }
         }
     }
 
-    /// The bins whose policies can match. A policy is in at most one of them.
-    pub(super) fn bins(&self, seen: &PolicyFacts<'_>) -> [Option<&Bin>; 6] {
-        let Some(desk) = self.desks.get(&seen.verb) else { return [None; 6] };
-        let shelves = match &seen.who {
+    /// The bins with policies that can match. A policy is in at most one of them.
+    pub(super) fn bins(&self, seen: &PolicyFacts<'_>) -> [Option<&PolicyBin>; 6] {
+        let Some(bins_of_action) = self.actions.get(&seen.verb) else { return [None; 6] };
+        let principals = match &seen.who {
             Principal::Agent { name, role, .. } => [
-                Some(&desk.agents),
-                desk.agent.get(&**name),
-                role.as_ref().and_then(|role| desk.role.get(&**role)),
+                Some(&bins_of_action.agents),
+                bins_of_action.agent.get(&**name),
+                role.as_ref().and_then(|role| bins_of_action.role.get(&**role)),
             ],
-            Principal::User { name } => [Some(&desk.users), desk.user.get(&**name), None],
+            Principal::User { name } => {
+                [Some(&bins_of_action.users), bins_of_action.user.get(&**name), None]
+            }
         };
         let name = seen.what.name();
         let mut bins = [None; 6];
-        for (pair, shelf) in bins.chunks_exact_mut(2).zip(shelves) {
-            pair[0] = shelf.map(|shelf| &shelf.all);
-            pair[1] = shelf.and_then(|shelf| shelf.one.get(name));
+        for (pair, principal) in bins.chunks_exact_mut(2).zip(principals) {
+            pair[0] = principal.map(|principal| &principal.all);
+            pair[1] = principal.and_then(|principal| principal.one.get(name));
         }
         bins
     }
 }
 
-impl Shelf {
-    fn bin(&mut self, one: Option<&str>) -> &mut Bin {
+impl PrincipalBins {
+    fn bin(&mut self, one: Option<&str>) -> &mut PolicyBin {
         match one {
             None => &mut self.all,
             Some(id) => self.one.entry(id.to_owned()).or_default(),
@@ -107,7 +109,7 @@ impl Shelf {
     }
 }
 
-impl Bin {
+impl PolicyBin {
     fn put(&mut self, number: usize, rule: &Rule, policy: &Policy) {
         if rule.unconditional {
             self.plain.push(number);
@@ -115,7 +117,7 @@ impl Bin {
         }
         let id = PolicyId::new(number.to_string());
         let (policy, needs) = match without_scope(policy, id.clone()) {
-            Some(bare) => (bare, Needs::of(policy)),
+            Some(bare) => (bare, Needs::from_policy(policy)),
             None => (policy.new_id(id), Needs::ALL),
         };
         self.needs = self.needs.and(needs);

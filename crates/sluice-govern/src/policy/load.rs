@@ -1,9 +1,9 @@
-//! Texts to policies: cut, measured, parsed, checked against the schema, sorted
-//! into the index. Everything that is wrong is told at once.
+//! Loads policies: splits, measures, parses, validates and indexes them. Reports all
+//! errors at once.
 
-use super::changeable::Named;
+use super::answer_cache::AnswerCache;
+use super::changeable::PolicyNames;
 use super::index::Index;
-use super::memo::Memo;
 use super::request::Names;
 use super::rule::{Rule, Who};
 use super::{Policies, PolicyError, scan};
@@ -17,36 +17,36 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::thread;
 
-/// Checks policies against our schema.
+/// Validates policies against our schema.
 static VALIDATOR: LazyLock<Validator> = LazyLock::new(|| {
     let text = include_str!("../../policies/schema.cedarschema");
     let (schema, _) = Schema::from_cedarschema_str(text).expect("our schema is well formed");
     Validator::new(schema)
 });
 
-/// Loads a set on a thread with a stack that Cedar cannot fill.
+/// Loads a set on a thread with a stack that Cedar cannot exhaust.
 pub(super) fn load(files: &[(String, String)]) -> Result<Policies, Vec<PolicyError>> {
     let mut files = files.to_vec();
     files.sort();
-    measured(&files)?;
+    check_limits(&files)?;
     thread::scope(|scope| {
         let builder =
             thread::Builder::new().name("policies".to_owned()).stack_size(POLICY_STACK_BYTES);
         let loading = builder.spawn_scoped(scope, move || read(files)).map_err(|error| {
             let mib = POLICY_STACK_BYTES / (1024 * 1024);
             let message = format!(
-                "the system gives no thread with a stack of {mib} MiB to read policies on: {error}"
+                "cannot start a thread with a stack of {mib} MiB to load policies: {error}"
             );
-            vec![PolicyError { machine: true, ..PolicyError::whole(message) }]
+            vec![PolicyError { machine: true, ..PolicyError::for_set(message) }]
         })?;
         loading.join().unwrap_or_else(|_| {
-            Err(vec![PolicyError::whole("the policies made Cedar panic".to_owned())])
+            Err(vec![PolicyError::for_set("the policies made Cedar panic".to_owned())])
         })
     })
 }
 
-/// Bounds that are looked at before anything is read.
-fn measured(files: &[(String, String)]) -> Result<(), Vec<PolicyError>> {
+/// Checks the limits that need no parsing.
+fn check_limits(files: &[(String, String)]) -> Result<(), Vec<PolicyError>> {
     let mut errors = Vec::new();
     for (name, text) in files {
         if text.len() > POLICY_FILE_BYTES_MAX {
@@ -61,45 +61,45 @@ fn measured(files: &[(String, String)]) -> Result<(), Vec<PolicyError>> {
         }
     }
     if files.iter().map(|(_, text)| text.len()).sum::<usize>() > POLICIES_BYTES_MAX {
-        errors.push(PolicyError::whole(format!(
+        errors.push(PolicyError::for_set(format!(
             "the policies together are longer than {POLICIES_BYTES_MAX} bytes"
         )));
     }
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
-/// What has been read so far, good and bad.
+/// The policies parsed so far, and the errors.
 #[derive(Default)]
-struct Reading {
+struct PolicyLoader {
     rules: Vec<(Rule, Policy)>,
-    /// Where each name was given.
+    /// File and line of each policy name.
     names: BTreeMap<String, (String, usize)>,
     errors: Vec<PolicyError>,
 }
 
 fn read(files: Vec<(String, String)>) -> Result<Policies, Vec<PolicyError>> {
-    let mut reading = Reading::default();
+    let mut loader = PolicyLoader::default();
     for (name, text) in &files {
-        reading.file(name, text);
+        loader.file(name, text);
     }
-    if reading.errors.is_empty() {
-        reading.check();
+    if loader.errors.is_empty() {
+        loader.check();
     }
-    if reading.errors.is_empty() && !reading.permits_steps() {
-        let message = "no policy permits dispatch_step: nothing could ever be done".to_owned();
-        reading.errors.push(PolicyError::whole(message));
+    if loader.errors.is_empty() && !loader.permits_steps() {
+        let message = "no policy permits dispatch_step, so no step could ever run".to_owned();
+        loader.errors.push(PolicyError::for_set(message));
     }
-    if !reading.errors.is_empty() {
-        reading.errors.truncate(POLICY_ERRORS_MAX);
-        return Err(reading.errors);
+    if !loader.errors.is_empty() {
+        loader.errors.truncate(POLICY_ERRORS_MAX);
+        return Err(loader.errors);
     }
     let mut index = Index::default();
-    let mut named = Named::default();
-    let mut rules = Vec::with_capacity(reading.rules.len());
+    let mut names_in_changes = PolicyNames::default();
+    let mut rules = Vec::with_capacity(loader.rules.len());
     let mut categories = BTreeMap::<_, Vec<usize>>::new();
-    for (number, (rule, policy)) in reading.rules.into_iter().enumerate() {
+    for (number, (rule, policy)) in loader.rules.into_iter().enumerate() {
         index.add(number, &rule, &policy);
-        named.note(&rule, &policy);
+        names_in_changes.record(&rule, &policy);
         if let Some(category) = rule.category {
             categories.entry(category).or_default().push(number);
         }
@@ -112,14 +112,14 @@ fn read(files: Vec<(String, String)>) -> Result<Policies, Vec<PolicyError>> {
         categories,
         index,
         names: Names::new(),
-        named,
-        memo: Memo::default(),
+        names_in_changes,
+        cache: AnswerCache::default(),
         hash,
         shadow: None,
     })
 }
 
-impl Reading {
+impl PolicyLoader {
     fn file(&mut self, file: &str, text: &str) {
         let pieces = match scan::pieces(text) {
             Ok(pieces) => pieces,
@@ -153,7 +153,8 @@ impl Reading {
             Ok(rule) => {
                 let place = (file.to_owned(), piece.line);
                 if let Some((other, line)) = self.names.insert(rule.name.clone(), place) {
-                    let message = format!("the name {} is taken by {other}:{line}", rule.name);
+                    let message =
+                        format!("the name {} is already used by {other}:{line}", rule.name);
                     self.fault(file, piece.line, message);
                 }
                 self.rules.push((rule, policy));
@@ -166,8 +167,8 @@ impl Reading {
         }
     }
 
-    /// Checks all policies against the schema. A warning counts: a policy that
-    /// can never match, or letters that look like others, are mistakes.
+    /// Validates all policies against the schema. A warning is an error too: a policy
+    /// that can never match, or confusable characters, are mistakes.
     fn check(&mut self) {
         let policies = self.rules.iter().map(|(_, policy)| policy.clone());
         let set = PolicySet::from_policies(policies).expect("a number is given once");
@@ -183,7 +184,7 @@ impl Reading {
         for (number, message) in found {
             let rule = &self.rules[number].0;
             let prefix = format!("for policy `{number}`, ");
-            // The same mistake is found once for each action: once is enough.
+            // The same mistake is found once per action; once is enough.
             let message = message.strip_prefix(&prefix).unwrap_or(&message);
             let message = message.split(" for Action::").next().unwrap_or(message).to_owned();
             let error = PolicyError::new(&rule.file, Some(rule.line), message);

@@ -1,17 +1,17 @@
-//! Which parts of a request a policy's conditions look at.
+//! Which attributes of a request the conditions of a policy use.
 //!
-//! Putting facts into Cedar's values costs more than evaluating a policy, so
-//! only what some policy looks at is put there. What a policy looks at is read
-//! from the tree that Cedar made of it, not from its text.
+//! Converting facts to Cedar values costs more than evaluating a policy, so only
+//! attributes that some policy uses are converted. They are found in Cedar's syntax
+//! tree of the policy, not in its text.
 //!
-//! INVARIANT: what is not understood counts as everything.
+//! INVARIANT: an expression that is not understood uses everything.
 
 use cedar_policy::{Policy, PolicyId};
 use serde_json::{Map, Value, json};
 
-/// A part of a request, by its path.
+/// An attribute of a request, by its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum RequestAttribute {
     RunId,
     RunWorkflow,
     RunVersion,
@@ -47,57 +47,57 @@ pub(super) enum Part {
     ResourceKind,
 }
 
-/// The role is no attribute; whoever uses the principal as a whole may ask for it.
-const PATHS: [(&str, Part); 33] = [
-    ("context.run.id", Part::RunId),
-    ("context.run.workflow", Part::RunWorkflow),
-    ("context.run.version", Part::RunVersion),
-    ("context.run.initiator", Part::RunInitiator),
-    ("context.run.depth", Part::RunDepth),
-    ("context.run.registered", Part::RunRegistered),
-    ("context.run.definition_hash", Part::RunDefinition),
-    ("context.step", Part::Step),
-    ("context.step.id", Part::StepId),
-    ("context.step.kind", Part::StepKind),
-    ("context.step.attempt", Part::StepAttempt),
-    ("context.step.capabilities", Part::StepCapabilities),
-    ("context.inputs.classes", Part::InputClasses),
-    ("context.inputs.untrusted", Part::InputUntrusted),
-    ("context.inputs.private", Part::InputPrivate),
-    ("context.inputs.age_s", Part::InputAge),
-    ("context.cost", Part::Cost),
-    ("context.time.ms", Part::TimeMs),
-    ("context.time.hour", Part::TimeHour),
-    ("context.time.weekday", Part::TimeWeekday),
-    ("context.posture", Part::Posture),
-    ("context.tools", Part::Tools),
-    ("principal.(role)", Part::PrincipalRole),
-    ("principal.trust_level", Part::PrincipalTrust),
-    ("principal.phase", Part::PrincipalPhase),
-    ("principal.status", Part::PrincipalStatus),
-    ("principal.model", Part::PrincipalModel),
-    ("principal.capabilities", Part::PrincipalCapabilities),
-    ("resource.provider", Part::ResourceProvider),
-    ("resource.environment", Part::ResourceEnvironment),
-    ("resource.min_trust_level", Part::ResourceMinTrust),
-    ("resource.capabilities", Part::ResourceCapabilities),
-    ("resource.kind", Part::ResourceKind),
+/// The role is not an attribute, but an expression that uses the whole principal needs
+/// it.
+const PATHS: [(&str, RequestAttribute); 33] = [
+    ("context.run.id", RequestAttribute::RunId),
+    ("context.run.workflow", RequestAttribute::RunWorkflow),
+    ("context.run.version", RequestAttribute::RunVersion),
+    ("context.run.initiator", RequestAttribute::RunInitiator),
+    ("context.run.depth", RequestAttribute::RunDepth),
+    ("context.run.registered", RequestAttribute::RunRegistered),
+    ("context.run.definition_hash", RequestAttribute::RunDefinition),
+    ("context.step", RequestAttribute::Step),
+    ("context.step.id", RequestAttribute::StepId),
+    ("context.step.kind", RequestAttribute::StepKind),
+    ("context.step.attempt", RequestAttribute::StepAttempt),
+    ("context.step.capabilities", RequestAttribute::StepCapabilities),
+    ("context.inputs.classes", RequestAttribute::InputClasses),
+    ("context.inputs.untrusted", RequestAttribute::InputUntrusted),
+    ("context.inputs.private", RequestAttribute::InputPrivate),
+    ("context.inputs.age_s", RequestAttribute::InputAge),
+    ("context.cost", RequestAttribute::Cost),
+    ("context.time.ms", RequestAttribute::TimeMs),
+    ("context.time.hour", RequestAttribute::TimeHour),
+    ("context.time.weekday", RequestAttribute::TimeWeekday),
+    ("context.posture", RequestAttribute::Posture),
+    ("context.tools", RequestAttribute::Tools),
+    ("principal.(role)", RequestAttribute::PrincipalRole),
+    ("principal.trust_level", RequestAttribute::PrincipalTrust),
+    ("principal.phase", RequestAttribute::PrincipalPhase),
+    ("principal.status", RequestAttribute::PrincipalStatus),
+    ("principal.model", RequestAttribute::PrincipalModel),
+    ("principal.capabilities", RequestAttribute::PrincipalCapabilities),
+    ("resource.provider", RequestAttribute::ResourceProvider),
+    ("resource.environment", RequestAttribute::ResourceEnvironment),
+    ("resource.min_trust_level", RequestAttribute::ResourceMinTrust),
+    ("resource.capabilities", RequestAttribute::ResourceCapabilities),
+    ("resource.kind", RequestAttribute::ResourceKind),
 ];
 
-/// A set of parts.
+/// A set of attributes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Needs(u64);
 
 impl Needs {
-    /// Everything.
     pub(super) const ALL: Needs = Needs((1 << PATHS.len()) - 1);
 
-    /// What a policy's conditions look at.
-    pub(super) fn of(policy: &Policy) -> Needs {
+    /// The attributes that the conditions of a policy use.
+    pub(super) fn from_policy(policy: &Policy) -> Needs {
         let mut needs = Needs::default();
         match policy.to_json() {
             Ok(Value::Object(mut tree)) => match tree.remove("conditions") {
-                Some(conditions) => needs.look(&conditions),
+                Some(conditions) => needs.collect(&conditions),
                 None => needs = Needs::ALL,
             },
             _ => needs = Needs::ALL,
@@ -105,13 +105,13 @@ impl Needs {
         needs
     }
 
-    pub(super) const fn has(self, part: Part) -> bool {
-        self.0 & (1 << part as u32) != 0
+    pub(super) const fn has(self, attribute: RequestAttribute) -> bool {
+        self.0 & (1 << attribute as u32) != 0
     }
 
-    /// Whether anything of the principal or the resource is needed.
+    /// Whether any attribute of the principal or the resource is used.
     pub(super) const fn entities(self) -> bool {
-        self.0 >> Part::PrincipalRole as u32 != 0
+        self.0 >> RequestAttribute::PrincipalRole as u32 != 0
     }
 
     #[must_use]
@@ -119,43 +119,45 @@ impl Needs {
         Needs(self.0 | other.0)
     }
 
-    /// Looks at a tree. The depth is bounded: the policy was measured.
-    fn look(&mut self, tree: &Value) {
+    /// Collects attributes from a syntax tree. The depth is bounded, because the policy
+    /// was measured.
+    fn collect(&mut self, tree: &Value) {
         match tree {
-            Value::Array(parts) => parts.iter().for_each(|part| self.look(part)),
-            // Whether there is a step is asked often, and needs nothing of it.
+            Value::Array(parts) => parts.iter().for_each(|part| self.collect(part)),
+            // Policies often test whether there is a step, which needs none of its
+            // attributes.
             Value::Object(node) if node.contains_key("has") && is_step(node) => {
-                self.0 |= 1 << Part::Step as u32;
+                self.0 |= 1 << RequestAttribute::Step as u32;
             }
             Value::Object(node) => match path(node) {
                 Some(path) => self.add(&path),
-                None => node.values().for_each(|part| self.look(part)),
+                None => node.values().for_each(|part| self.collect(part)),
             },
             _ => {}
         }
     }
 
-    /// Adds what a path leads to: itself, all below it, or the whole above it.
+    /// Adds the attributes of a path: itself, all below it, or the record above it.
     fn add(&mut self, wanted: &str) {
         let below = |path: &str, above: &str| {
             path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
         let mut known = false;
-        for (path, part) in PATHS {
+        for (path, attribute) in PATHS {
             if below(path, wanted) || below(wanted, path) {
-                self.0 |= 1 << part as u32;
+                self.0 |= 1 << attribute as u32;
                 known = true;
             }
         }
-        // A person or a workflow has no attributes; to name one is no need.
+        // Users and workflows have no attributes, so naming one uses none.
         if !known && wanted != "action" {
             *self = Needs::ALL;
         }
     }
 }
 
-/// A policy without its scope, for a bin whose policies all have the same: the
-/// scope holds already when the bin is looked at.
+/// The policy without its scope, for a bin whose policies all have the same scope: the
+/// scope already holds when the bin is read.
 pub(super) fn without_scope(policy: &Policy, id: PolicyId) -> Option<Policy> {
     let mut tree = policy.to_json().ok()?;
     for part in ["principal", "action", "resource"] {
@@ -168,7 +170,7 @@ fn is_step(node: &Map<String, Value>) -> bool {
     path(node).as_deref() == Some("context.step")
 }
 
-/// The path of a chain of attributes that begins with a variable.
+/// The path of an attribute chain that begins with a variable.
 fn path(node: &Map<String, Value>) -> Option<String> {
     if let Some(Value::String(name)) = node.get("Var") {
         return Some(name.clone());
@@ -184,7 +186,7 @@ mod tests {
 
     fn needs(condition: &str) -> Vec<&'static str> {
         let text = format!("permit (principal, action, resource) when {{ {condition} }};");
-        let needs = Needs::of(&text.parse().unwrap());
+        let needs = Needs::from_policy(&text.parse().unwrap());
         PATHS.iter().filter(|(_, part)| needs.has(*part)).map(|(path, _)| *path).collect()
     }
 

@@ -1,47 +1,47 @@
-//! One policy, read: what it does when it matches, and whom it is about.
+//! A parsed policy: its effect and its scope.
 
+use super::keyword::{self, Category, Consequence, Enforcement};
 use super::scan::Piece;
-use super::word::{self, Category, Consequence, Enforcement};
 use crate::canonical;
 use crate::facts::Verb;
 use crate::limits::{POLICY_NAME_CHARS_MAX, QUORUM_MAX};
 use cedar_policy::{ActionConstraint, Effect, EntityUid, Policy};
 use cedar_policy::{PrincipalConstraint, ResourceConstraint};
 
-/// One policy.
+/// A policy.
 #[derive(Debug, Clone)]
 pub struct Rule {
-    /// `file/id`, or `file#n` for one without a name.
+    /// `file/id`, or `file#n` without an id.
     pub name: String,
-    /// The file it stands in.
+    /// File of the policy.
     pub file: String,
     /// The line it begins on.
     pub line: usize,
-    /// Whether it permits; a forbid does what `consequence` says.
+    /// Whether it is a permit; a forbid has the effect `consequence`.
     pub permits: bool,
-    /// What a forbid does.
+    /// Effect of a forbid.
     pub consequence: Consequence,
-    /// How much a forbid counts.
+    /// How strictly a forbid is enforced.
     pub enforcement: Enforcement,
-    /// What it is about, where it says so.
+    /// Subject of the policy, if annotated.
     pub category: Option<Category>,
-    /// Users or groups who may agree; none named means anyone who may approve.
+    /// Users or groups that may approve; empty means anyone with the permission.
     pub approvers: Vec<String>,
-    /// How many people must agree.
+    /// How many people must approve.
     pub quorum: u32,
-    /// Whether the initiator of the run may not agree.
+    /// Whether the initiator of the run may not approve.
     pub not_initiator: bool,
-    /// Why it is there, for people.
+    /// Reason for the policy, for people.
     pub description: Option<String>,
     /// SHA-256 of its name and text.
     pub digest: String,
-    /// Which requests it can match at all.
+    /// The requests that it can match.
     pub(super) scope: Scope,
-    /// Whether the scope is all there is: then Cedar need not be asked.
+    /// Whether it has no conditions, so that Cedar need not evaluate it.
     pub(super) unconditional: bool,
 }
 
-/// Which requests a policy can match at all.
+/// The requests that a policy can match.
 #[derive(Debug, Clone)]
 pub(super) struct Scope {
     pub verbs: Vec<Verb>,
@@ -58,7 +58,7 @@ pub(super) enum Who {
     Agent(String),
     Role(String),
     User(String),
-    Nobody,
+    Nothing,
 }
 
 /// Resources that a scope admits.
@@ -79,11 +79,11 @@ const ANNOTATIONS: [&str; 8] = [
     "not_initiator",
     "description",
 ];
-/// Annotations that say how people agree.
+/// Annotations that configure the approval.
 const AGREEING: [&str; 3] = ["approvers", "quorum", "not_initiator"];
 
 impl Rule {
-    /// Reads what a policy says beside Cedar. Answers everything that is wrong.
+    /// Parses the annotations and the scope of a policy. Returns all errors.
     pub(super) fn read(
         file: &str,
         number: usize,
@@ -93,15 +93,13 @@ impl Rule {
         let mut faults = Vec::new();
         for (key, _) in policy.annotations() {
             if !ANNOTATIONS.contains(&key) {
-                faults.push(format!("annotation {}", word::unknown(key, &ANNOTATIONS)));
+                faults.push(format!("annotation {}", keyword::unknown(key, &ANNOTATIONS)));
             }
         }
         let permits = policy.effect() == Effect::Permit;
         for key in ["action", "enforcement"].into_iter().chain(AGREEING) {
             if permits && policy.annotation(key).is_some() {
-                faults.push(format!(
-                    "@{key} means nothing on a permit: write a forbid beside the permit"
-                ));
+                faults.push(format!("@{key} has no effect on a permit: add a forbid"));
             }
         }
         let consequence = read(policy, "action", Consequence::Block, &mut faults);
@@ -130,7 +128,7 @@ impl Rule {
             who: who(&policy.principal_constraint()),
             what: what(&policy.resource_constraint()),
         };
-        if scope.verbs.is_empty() || scope.who == Who::Nobody {
+        if scope.verbs.is_empty() || scope.who == Who::Nothing {
             faults.push("the policy can never match".to_owned());
         }
         if !faults.is_empty() {
@@ -154,27 +152,27 @@ impl Rule {
         })
     }
 
-    /// Whether it turns a budget's no into a question.
-    pub fn asks_about_money(&self) -> bool {
-        self.asks() && self.category == Some(Category::Budget)
+    /// Whether it turns a budget block into an approval request.
+    pub fn requests_budget_approval(&self) -> bool {
+        self.requires_approval() && self.category == Some(Category::Budget)
     }
 
-    /// Whether it makes a dispatch wait for a person by itself.
+    /// Whether it requires an approval by itself.
     pub fn holds(&self) -> bool {
-        self.asks() && self.category != Some(Category::Budget)
+        self.requires_approval() && self.category != Some(Category::Budget)
     }
 
-    /// Whether it stops a dispatch.
+    /// Whether it blocks a dispatch.
     pub fn blocks(&self) -> bool {
         !self.permits
             && self.consequence == Consequence::Block
             && self.enforcement == Enforcement::Hard
     }
 
-    /// Whether it is told of, and nothing more.
+    /// Whether it only warns.
     pub fn warns(&self) -> bool {
         let soft = self.enforcement == Enforcement::Soft;
-        // A question about money is asked where money is short, nowhere else.
+        // A budget policy requests an approval only if a budget blocks.
         let quiet = self.consequence == Consequence::Log
             || (self.consequence == Consequence::RequireApproval
                 && self.category == Some(Category::Budget));
@@ -182,14 +180,14 @@ impl Rule {
         !self.permits && !quiet && self.enforcement != Enforcement::Audit && (soft || loud)
     }
 
-    fn asks(&self) -> bool {
+    fn requires_approval(&self) -> bool {
         !self.permits
             && self.consequence == Consequence::RequireApproval
             && self.enforcement == Enforcement::Hard
     }
 }
 
-fn read<W: word::Word>(policy: &Policy, key: &str, absent: W, faults: &mut Vec<String>) -> W {
+fn read<W: keyword::Keyword>(policy: &Policy, key: &str, absent: W, faults: &mut Vec<String>) -> W {
     match policy.annotation(key).map(W::read) {
         None => absent,
         Some(Ok(meaning)) => meaning,
@@ -220,7 +218,7 @@ fn quorum(policy: &Policy, faults: &mut Vec<String>) -> u32 {
     }
 }
 
-/// An annotation that is there or not: `@not_initiator`.
+/// An annotation without a value: `@not_initiator`.
 fn flag(policy: &Policy, key: &str, faults: &mut Vec<String>) -> bool {
     match policy.annotation(key) {
         None => false,
@@ -256,25 +254,25 @@ fn who(constraint: &PrincipalConstraint) -> Who {
             "Agent" => Who::Agent(id),
             "User" => Who::User(id),
             "Role" => Who::Role(id),
-            _ => Who::Nobody,
+            _ => Who::Nothing,
         }
     };
     match constraint {
         PrincipalConstraint::Any => Who::Anyone,
         PrincipalConstraint::Eq(one) => match uid(one) {
-            // Nobody is a role.
-            Who::Role(_) => Who::Nobody,
+            // A principal is in a role, never equal to one.
+            Who::Role(_) => Who::Nothing,
             who => who,
         },
         PrincipalConstraint::In(one) => uid(one),
         PrincipalConstraint::Is(kind) => match kind.to_string().as_str() {
             "Agent" => Who::Agents,
             "User" => Who::Users,
-            _ => Who::Nobody,
+            _ => Who::Nothing,
         },
         PrincipalConstraint::IsIn(kind, one) => match (kind.to_string().as_str(), uid(one)) {
             ("Agent", who @ (Who::Agent(_) | Who::Role(_))) | ("User", who @ Who::User(_)) => who,
-            _ => Who::Nobody,
+            _ => Who::Nothing,
         },
     }
 }
@@ -283,7 +281,7 @@ fn what(constraint: &ResourceConstraint) -> What {
     match constraint {
         ResourceConstraint::Any => What::Anything,
         ResourceConstraint::Is(kind) => What::Kind(kind.to_string()),
-        // No resource is in another: in it is to be it.
+        // Resources have no hierarchy, so `in` means equal.
         ResourceConstraint::Eq(uid)
         | ResourceConstraint::In(uid)
         | ResourceConstraint::IsIn(_, uid) => {

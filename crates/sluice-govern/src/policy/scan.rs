@@ -1,16 +1,16 @@
-//! Cuts a policy file into its policies, before Cedar sees any of it.
+//! Splits a policy file into its policies, before Cedar parses them.
 //!
-//! Cedar's parser, validator and evaluator recurse over the tree of a policy. A
-//! text that is nested deep enough would end the process, so every policy is
-//! measured first. The scan knows just enough of the grammar for that: strings,
-//! comments, brackets, operators and the semicolon.
+//! Cedar's parser, validator and evaluator recurse over the tree of a policy. A text
+//! that is nested deeply enough would crash the process, so every policy is measured
+//! first. The scanner knows just enough of the grammar: strings, comments, brackets,
+//! operators and the semicolon.
 //!
-//! INVARIANT: no text makes this recurse, and nothing deeper than the limits
-//! comes out of it.
+//! INVARIANT: the scanner does not recurse, and returns nothing that exceeds the
+//! limits.
 
 use crate::limits::{POLICY_DEPTH_MAX, POLICY_OPERATORS_MAX};
 
-/// One policy as it stands in its file.
+/// A policy as written in its file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Piece<'t> {
     /// The text, from its first annotation to its semicolon.
@@ -26,11 +26,11 @@ pub(super) struct TooMuch {
     pub message: String,
 }
 
-/// Words that combine what stands beside them, as operators do.
+/// Words that act as operators.
 const WORDS: [&str; 9] = ["if", "then", "else", "in", "has", "like", "is", "when", "unless"];
 
-/// The policies of a text, in order. What follows the last semicolon is a piece
-/// too if it is more than blanks and comments: Cedar says what is wrong with it.
+/// The policies of a text, in order. Any text after the last semicolon is a piece too,
+/// except blanks and comments: Cedar reports what is wrong with it.
 pub(super) fn pieces(text: &str) -> Result<Vec<Piece<'_>>, TooMuch> {
     let mut scan = Scan { text, at: 0, line: 1, depth: 0, operators: 0, start: None };
     let mut pieces = Vec::new();
@@ -51,12 +51,12 @@ struct Scan<'t> {
     line: usize,
     depth: usize,
     operators: usize,
-    /// Where the open policy begins: byte and line.
+    /// Start of the open policy: byte and line.
     start: Option<(usize, usize)>,
 }
 
 impl<'t> Scan<'t> {
-    /// Takes one token; answers a policy when it ends.
+    /// Reads one token; returns a policy at its end.
     fn step(&mut self, byte: u8) -> Result<Option<Piece<'t>>, TooMuch> {
         match byte {
             b'\n' => {
@@ -114,7 +114,7 @@ impl<'t> Scan<'t> {
         Ok(())
     }
 
-    /// Skips a string; one that does not end takes the rest.
+    /// Skips a string; an unterminated one takes the rest.
     fn string(&mut self) {
         let bytes = self.text.as_bytes();
         self.at += 1;
@@ -122,7 +122,7 @@ impl<'t> Scan<'t> {
             self.at += 1;
             match byte {
                 b'"' => return,
-                // A quote after a backslash ends nothing.
+                // An escaped quote does not end the string.
                 b'\\' if bytes.get(self.at).is_some_and(|next| b"\"\\".contains(next)) => {
                     self.at += 1;
                 }
@@ -149,7 +149,7 @@ impl<'t> Scan<'t> {
         }
     }
 
-    /// How many bytes the character here has.
+    /// The length of the current character in bytes.
     fn character(&self) -> usize {
         self.text[self.at..].chars().next().map_or(1, char::len_utf8)
     }

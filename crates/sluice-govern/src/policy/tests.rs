@@ -1,4 +1,4 @@
-//! Loading, matching, replaying.
+//! Loading, matching and replaying policies.
 
 mod changeable;
 mod load;
@@ -8,7 +8,7 @@ use super::*;
 use crate::facts::Verb;
 use crate::registry::Posture;
 
-/// Sets as files of one text each: `a.cedar`, `b.cedar`, …
+/// A set with one file per text: `a.cedar`, `b.cedar`, …
 fn set(texts: &[&str]) -> Result<Policies, Vec<PolicyError>> {
     let names = ('a'..='z').map(|letter| format!("{letter}.cedar"));
     let files: Vec<_> = names.zip(texts.iter().map(|&text| text.to_owned())).collect();

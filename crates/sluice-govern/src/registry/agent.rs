@@ -1,73 +1,73 @@
-//! Agents: who does work, and how much of it.
+//! Agents, which do the work of steps, and their limits.
 
 use crate::money::Money;
 use serde::{Deserialize, Serialize};
 
-/// How long a trial lasts unless it is extended: sixty days.
+/// Duration of a trial unless it is extended: sixty days.
 pub const POC_MS: u64 = 60 * 24 * 60 * 60 * 1000;
 
-/// The execution target of agents that work in the engine's process alone.
+/// The execution target of agents that work only in the engine's process.
 const NATIVE: &str = "native";
 
-/// Who does work.
+/// An agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Agent {
-    /// What people read; the row's name is what documents name.
+    /// Display name; documents use the name of the row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Whether it may work.
+    /// Status of the agent.
     pub status: AgentStatus,
-    /// How far it has come.
+    /// Lifecycle phase.
     pub phase: Phase,
-    /// When the phase began, milliseconds since 1970; set when the row is written.
+    /// Start of the phase, milliseconds since 1970; set when the row is written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase_since_ms: Option<u64>,
-    /// Until when a trial was extended.
+    /// End of an extended trial.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub poc_until_ms: Option<u64>,
-    /// How far it is trusted, 1 to 10.
+    /// Trust level, 1 to 10.
     pub trust_level: u8,
-    /// Most steps it does at once, over all runs.
+    /// Largest number of concurrent steps, over all runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_concurrent_steps: Option<u32>,
-    /// Most dispatches in a sliding window.
+    /// Largest number of dispatches in a sliding window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// Most money in a calendar month (UTC).
+    /// Budget per calendar month (UTC).
     #[serde(skip_serializing_if = "Option::is_none", with = "crate::money::cents::option")]
     pub budget_monthly_cents: Option<Money>,
-    /// What its gateway must offer.
+    /// Capabilities that its gateway must offer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub capabilities: Vec<String>,
-    /// `native`: only gateways without a URL do its work. `cloud`: any may.
+    /// `native`: only gateways without a URL do its work. `cloud`: any gateway may.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub execution_target: Option<String>,
     /// The gateway it is pinned to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gateway: Option<String>,
-    /// The model it uses unless a step names one.
+    /// Default model; a step can name a different one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Standing instructions.
+    /// System prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// Tools.
+    /// Tools that it may use.
     #[serde(skip_serializing_if = "Tools::is_empty")]
     pub tools: Tools,
-    /// Its memory profile.
+    /// Memory profile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<String>,
     /// Providers in order of preference, for routing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub provider_preferences: Vec<String>,
-    /// Most a dispatch may cost where no price and no step says.
+    /// Cost ceiling of a dispatch, if neither a price nor the step sets one.
     #[serde(skip_serializing_if = "Option::is_none", with = "crate::money::cents::option")]
     pub max_cost_cents: Option<Money>,
-    /// How long a step waits when a gate says: not now. In seconds; an hour if absent.
+    /// How long a step waits at a retryable gate, in seconds; default: an hour.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_timeout_s: Option<u64>,
-    /// Whether its steps in a run are one conversation.
+    /// Whether its steps in a run share one conversation.
     #[serde(skip_serializing_if = "SessionMode::is_new")]
     pub session: SessionMode,
 }
@@ -100,13 +100,13 @@ impl Default for Agent {
 }
 
 impl Agent {
-    /// Whether it works in the engine's process alone: no gateway with a URL does
-    /// its work.
+    /// Whether it works only in the engine's process, so that no gateway with a URL
+    /// does its work.
     pub fn is_native(&self) -> bool {
         self.execution_target.as_deref() == Some(NATIVE)
     }
 
-    /// The phase at a time: a trial that has run out is over.
+    /// The phase at a time: an expired trial has ended.
     pub fn phase_at(&self, now_ms: u64) -> Phase {
         match (self.phase, self.phase_since_ms) {
             (Phase::Poc, Some(since_ms)) => {
@@ -118,15 +118,14 @@ impl Agent {
     }
 }
 
-/// Which session of its provider a dispatch of an agent uses.
+/// Provider sessions of an agent's dispatches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionMode {
     /// Each dispatch begins a session.
     #[default]
     New,
-    /// A dispatch continues the last session that the agent had in the run, at the
-    /// same gateway.
+    /// A dispatch continues the agent's last session in the run, at the same gateway.
     Continue,
 }
 
@@ -136,27 +135,27 @@ impl SessionMode {
     }
 }
 
-/// Whether an agent may work.
+/// Status of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentStatus {
-    /// It may.
+    /// May work.
     #[default]
     Idle,
-    /// It does.
+    /// Is working.
     Running,
-    /// An operator stopped it for a while.
+    /// Paused by an operator.
     Paused,
-    /// An operator stopped it for good.
+    /// Terminated by an operator.
     Terminated,
-    /// It is broken.
+    /// Broken.
     Error,
-    /// Another one should be used.
+    /// Replaced by a different agent.
     Deprecated,
 }
 
 impl AgentStatus {
-    /// The word on every wire.
+    /// The keyword on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             AgentStatus::Idle => "idle",
@@ -169,23 +168,23 @@ impl AgentStatus {
     }
 }
 
-/// How far an agent has come.
+/// Lifecycle phase of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// A trial: some gates only observe.
+    /// Trial: some gates only observe.
     Poc,
-    /// Almost there.
+    /// Last stage before production.
     Staging,
-    /// In earnest.
+    /// Productive use.
     #[default]
     Production,
-    /// At its end.
+    /// End of life.
     Sunset,
 }
 
 impl Phase {
-    /// The word on every wire.
+    /// The keyword on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Phase::Poc => "poc",
@@ -196,33 +195,33 @@ impl Phase {
     }
 }
 
-/// Most dispatches in a sliding window.
+/// Largest number of dispatches in a sliding window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rate {
-    /// How many.
+    /// Number of dispatches.
     pub limit: u32,
-    /// In how many seconds.
+    /// Window in seconds.
     pub window_s: u32,
 }
 
-/// Tools an agent may use.
+/// Tools of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Tools {
-    /// Only these; none named means any.
+    /// Only these tools; empty means any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<String>,
-    /// Never these.
+    /// Forbidden tools.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deny: Vec<String>,
-    /// Those that change nothing.
+    /// Tools that only read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub read_only: Vec<String>,
 }
 
 impl Tools {
-    /// Whether nothing is said.
+    /// Whether no list is set.
     pub fn is_empty(&self) -> bool {
         self.allow.is_empty() && self.deny.is_empty() && self.read_only.is_empty()
     }

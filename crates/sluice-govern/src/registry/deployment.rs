@@ -1,28 +1,28 @@
-//! Deployments: who and where, for one workflow.
+//! Deployments: the agents and gateway of a workflow.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Who does a workflow's roles, where, and with how much freedom.
+/// The agents of a workflow's roles, their gateways, and the posture of its runs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Deployment {
     /// The workflow.
     pub workflow: String,
-    /// Whether it counts. One active deployment a workflow: the first by name.
+    /// Whether it is in force. A workflow uses its first active deployment by name.
     pub active: bool,
     /// The gateway of its runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gateway: Option<String>,
-    /// Which agent stands for which role.
+    /// The agent of each role.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub roles: BTreeMap<String, String>,
-    /// The gateway an agent is pinned to in its runs.
+    /// The gateway that an agent is pinned to in its runs.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub agent_gateways: BTreeMap<String, String>,
-    /// How much freedom its runs have.
+    /// Posture of its runs.
     pub posture: Posture,
-    /// No agent counts as more trusted than this in its runs.
+    /// Caps the trust level of every agent in its runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trust_ceiling: Option<u8>,
 }
@@ -34,7 +34,7 @@ pub enum Posture {
     /// The gates decide.
     #[default]
     BoundedAutonomous,
-    /// Every agent step holds for a person.
+    /// Every agent step requires an approval.
     ApprovalRequired,
     /// Only tools marked read-only.
     Retrieval,
@@ -43,7 +43,7 @@ pub enum Posture {
 }
 
 impl Posture {
-    /// The word on every wire.
+    /// The keyword on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Posture::BoundedAutonomous => "bounded_autonomous",
@@ -53,7 +53,7 @@ impl Posture {
         }
     }
 
-    /// Reads the word.
+    /// Parses the keyword.
     pub fn parse(word: &str) -> Option<Posture> {
         [
             Posture::BoundedAutonomous,

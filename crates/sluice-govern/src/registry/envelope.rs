@@ -1,27 +1,26 @@
-//! Envelopes: caps on money.
+//! Budgets.
 
 use crate::money::Money;
 use serde::{Deserialize, Serialize};
 
-/// A cap on money.
+/// A budget: a cap on money.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Envelope {
-    /// What it counts.
+    /// What it bounds.
     pub scope: Scope,
-    /// Which gateway, agent, workflow or run; absent for all of them, each by
-    /// itself never: one envelope is one sum.
+    /// The gateway, agent, workflow or run; absent means the sum over all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
-    /// When it starts anew.
+    /// When it starts again at zero.
     pub period: Period,
     /// The cap.
     #[serde(with = "crate::money::cents")]
     pub amount_cents: Money,
-    /// Whether it counts.
+    /// Whether it is in force.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub enabled: bool,
-    /// Overruns somebody has looked at and accepted: they close the cap no more.
+    /// Overruns that an operator has accepted: they no longer close the cap.
     #[serde(default, skip_serializing_if = "Money::is_zero", with = "crate::money::cents")]
     pub accepted_overrun_cents: Money,
 }
@@ -35,31 +34,31 @@ fn is_true(enabled: &bool) -> bool {
     *enabled
 }
 
-/// What an envelope counts.
+/// What a budget bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
     /// Everything.
     Global,
-    /// What is dispatched through a gateway.
+    /// Dispatches through a gateway.
     Gateway,
-    /// What an agent does.
+    /// Work of an agent.
     Agent,
     /// Runs of a workflow.
     Workflow,
-    /// One run with all below it.
+    /// One run and its descendants.
     Run,
 }
 
-/// When an envelope starts anew, in UTC.
+/// When a budget starts again at zero, in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Period {
-    /// At midnight.
+    /// Every day at midnight.
     Daily,
-    /// At midnight before Sunday.
+    /// Every week at midnight before Sunday.
     Weekly,
-    /// On the first of a month.
+    /// On the first of each month.
     Monthly,
     /// Never.
     Total,

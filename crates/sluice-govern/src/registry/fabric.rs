@@ -1,4 +1,4 @@
-//! Everything an operator has set up, read and ready.
+//! The parsed registry.
 
 use super::{
     Agent, Deployment, Envelope, Gateway, Instruction, Kind, MemoryProfile, Note, Price, Role, Row,
@@ -7,7 +7,7 @@ use super::{
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The rows of a registry at one epoch, read.
+/// The parsed rows of a registry at one epoch.
 #[derive(Debug, Clone, Default)]
 pub struct Fabric {
     /// Grows with every change of a row.
@@ -20,7 +20,7 @@ pub struct Fabric {
     pub roles: BTreeMap<String, Role>,
     /// Deployments by name.
     pub deployments: BTreeMap<String, Deployment>,
-    /// Envelopes by name.
+    /// Budgets by name.
     pub envelopes: BTreeMap<String, Envelope>,
     /// Prices by model.
     pub prices: BTreeMap<String, Price>,
@@ -30,52 +30,51 @@ pub struct Fabric {
     pub memories: BTreeMap<String, MemoryProfile>,
     /// Instructions by name.
     pub instructions: BTreeMap<String, Instruction>,
-    /// Agents whose answers some memory profile loads.
+    /// Agents whose outputs some memory profile loads.
     pub remembered: BTreeSet<String>,
-    /// Groups and roles of tokens: names that stand for no single person.
+    /// Groups and roles of tokens: names that do not identify a single person.
     pub groups: BTreeSet<String>,
-    /// Whether an operator stopped everything.
+    /// Whether an operator stopped all work.
     pub held: Held,
-    /// Rows that cannot be read, and why. They count as missing.
+    /// Rows that cannot be parsed, with the error. They are treated as missing.
     pub broken: Vec<(Kind, String, String)>,
 }
 
-/// Whether an operator stopped everything.
+/// Whether an operator stopped all work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Held {
-    /// No.
+    /// Work continues.
     #[default]
     No,
-    /// Yes: nothing is dispatched until it is undone.
+    /// Nothing is dispatched until the operator lifts the switch.
     Yes,
 }
 
 impl Fabric {
-    /// Reads the rows. A row that cannot be read is as if it were not there,
-    /// but an envelope or an instruction that cannot be read would be a bound that
-    /// is gone: it stops everything.
+    /// Parses the rows. An unreadable row is treated as missing. If it is a budget, a
+    /// role or an instruction, a bound would be missing, so it stops all work.
     pub fn read(epoch: u64, rows: &[Row]) -> Fabric {
         let mut fabric = Fabric { epoch, ..Fabric::default() };
         for row in rows {
-            fabric.take(row);
+            fabric.parse_row(row);
         }
         let named = fabric.memories.values().filter_map(|one| one.last_outputs.as_ref());
         fabric.remembered = named.map(|one| one.agent.clone()).collect();
         fabric
     }
 
-    fn take(&mut self, row: &Row) {
+    fn parse_row(&mut self, row: &Row) {
         let name = &row.name;
         let read = match row.kind {
-            Kind::Agent => keep(&mut self.agents, row),
-            Kind::Gateway => keep(&mut self.gateways, row),
-            Kind::Role => keep(&mut self.roles, row),
-            Kind::Deployment => keep(&mut self.deployments, row),
-            Kind::Envelope => keep(&mut self.envelopes, row),
-            Kind::Price => keep(&mut self.prices, row),
-            Kind::Note => keep(&mut self.notes, row),
-            Kind::Memory => keep(&mut self.memories, row),
-            Kind::Instruction => keep(&mut self.instructions, row),
+            Kind::Agent => parse_into(&mut self.agents, row),
+            Kind::Gateway => parse_into(&mut self.gateways, row),
+            Kind::Role => parse_into(&mut self.roles, row),
+            Kind::Deployment => parse_into(&mut self.deployments, row),
+            Kind::Envelope => parse_into(&mut self.envelopes, row),
+            Kind::Price => parse_into(&mut self.prices, row),
+            Kind::Note => parse_into(&mut self.notes, row),
+            Kind::Memory => parse_into(&mut self.memories, row),
+            Kind::Instruction => parse_into(&mut self.instructions, row),
             Kind::Switch => {
                 if row.body.get("held").and_then(serde_json::Value::as_bool) != Some(false) {
                     self.held = Held::Yes;
@@ -91,7 +90,7 @@ impl Fabric {
             | Kind::Webhook
             | Kind::Hook => Ok(()),
             Kind::Token => {
-                // A token that cannot be read lets no caller in, and is in no group.
+                // An unreadable token admits no caller and belongs to no group.
                 let token = serde_json::from_value::<Token>(row.body.clone());
                 let names = token.into_iter().flat_map(|token| [token.groups, token.roles]);
                 self.groups.extend(names.flatten());
@@ -106,8 +105,8 @@ impl Fabric {
         }
     }
 
-    /// A row that no process with the store's key wrote. It is not used; where rows of
-    /// its kind are bounds, the bound that it hides stops everything.
+    /// Rejects a row that no process with the store's key wrote. If rows of its kind
+    /// are bounds, the missing bound stops all work.
     pub fn refuse(&mut self, kind: &str, name: &str) {
         let Some(kind) = Kind::parse(kind) else { return };
         let unbounded = matches!(
@@ -130,13 +129,16 @@ impl Fabric {
         self.broken.push((kind, name.to_owned(), why.to_owned()));
     }
 
-    /// The deployment of a workflow that counts.
+    /// The active deployment of a workflow.
     pub fn deployment(&self, workflow: &str) -> Option<(&String, &Deployment)> {
         self.deployments.iter().find(|(_, one)| one.active && one.workflow == workflow)
     }
 }
 
-fn keep<T: DeserializeOwned>(into: &mut BTreeMap<String, T>, row: &Row) -> Result<(), String> {
+fn parse_into<T: DeserializeOwned>(
+    into: &mut BTreeMap<String, T>,
+    row: &Row,
+) -> Result<(), String> {
     let read = serde_json::from_value(row.body.clone()).map_err(|error| error.to_string())?;
     into.insert(row.name.clone(), read);
     Ok(())

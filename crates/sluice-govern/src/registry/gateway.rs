@@ -1,4 +1,4 @@
-//! Gateways: where work is done.
+//! Gateways: where agents do their work.
 
 use crate::secret::SecretRef;
 use serde::{Deserialize, Serialize};
@@ -6,39 +6,39 @@ use serde::{Deserialize, Serialize};
 /// A capability that stands for all of them.
 pub const ANYTHING: &str = "*";
 
-/// What a gateway in this process can speak to. What one with a URL does is its
-/// bridge's to say: adapters there have names of their own.
+/// Providers of gateways in this process. The bridge behind a gateway with a URL has
+/// adapters with its own names.
 pub const PROVIDERS: [&str; 7] = ["anthropic", "google", "http", "mcp", "mock", "openai", "shell"];
 
-/// Where work is done.
+/// A gateway, where agents do their work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Gateway {
-    /// What people read.
+    /// Display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What it speaks to: `mock`, `shell`, `openai`, …; empty: whatever the agent is.
+    /// Provider: `mock`, `shell`, `openai`, …; empty: that of the agent.
     pub provider: String,
-    /// The environment it stands in: `local`, `dev`, `production`, …
+    /// Environment: `local`, `dev`, `production`, …
     pub environment: String,
-    /// Where it is; absent means in this process.
+    /// URL of the bridge; absent means in this process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Where the API of its provider is, for one in this process; absent means
-    /// where that provider is known to be.
+    /// URL of the provider's API, for a gateway in this process; absent means the
+    /// provider's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// Where the key is kept that its provider, or the bridge behind it, is shown.
+    /// Reference to the key that Sluice sends to the provider or the bridge.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<SecretRef>,
-    /// Whether the operator wrote the variable or file that `key` names. Set by Sluice
-    /// alone: a key of the machine works in no other row.
+    /// Whether the operator wrote the variable or file that `key` names. Only Sluice
+    /// sets it: a key of the machine works in no other row.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub operator_secret: bool,
-    /// Servers of tools that it may offer to models, by the operator's names.
+    /// Tool servers that it may offer to models, by the operator's names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tool_servers: Vec<String>,
-    /// Whether its callbacks may leave out which dispatch they are of.
+    /// Whether its callbacks may omit the dispatch they belong to.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub legacy_callback: bool,
     /// SHA-256 of its token, in hexadecimal.
@@ -47,7 +47,7 @@ pub struct Gateway {
     /// The process that registered it last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instance_id: Option<String>,
-    /// What it offers.
+    /// Capabilities that it offers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub capabilities: Vec<String>,
     /// Agents below this trust level may not use it.
@@ -56,9 +56,9 @@ pub struct Gateway {
     pub cost_rank: u32,
     /// Whether it is the organisation's default.
     pub default: bool,
-    /// Whether an operator stopped it for a while.
+    /// Whether an operator paused it.
     pub paused: bool,
-    /// The agents deployed on it; none named means any.
+    /// The agents deployed on it; empty means any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<String>,
 }
@@ -87,21 +87,21 @@ impl Default for Gateway {
     }
 }
 
-/// Whether a gateway can do work.
+/// Health of a gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Health {
-    /// It can.
+    /// It works.
     #[default]
     Healthy,
-    /// It can, but worse than usual.
+    /// It works, but worse than usual.
     Degraded,
-    /// It cannot.
+    /// It does not work.
     Offline,
 }
 
 impl Health {
-    /// The word on every wire.
+    /// The keyword on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Health::Healthy => "healthy",

@@ -1,53 +1,52 @@
-//! Standing instructions of the platform and of the owner, and what they bind.
+//! Standing instructions of the platform and of the owner, and their directives.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A policy in words, for every prompt it applies to. Beside the text stand the
-/// directives that can be checked: a looser layer that contradicts one is
-/// refused.
+/// A policy in words, for every prompt it applies to. In addition to the text it has
+/// directives that can be checked: a looser layer that contradicts one is refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Instruction {
-    /// Whose it is.
+    /// The layer that issues it.
     pub layer: Whose,
-    /// What agents are told.
+    /// Text for the agents.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// Only for runs of these workflows; none named means any.
+    /// Workflows it applies to; empty means all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workflows: Vec<String>,
-    /// Only for steps of these agents; none named means any.
+    /// Agents it applies to; empty means all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<String>,
-    /// Steps may ask for no other tools; none named means any.
+    /// Tools that steps may request; empty means any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allow_tools: Vec<String>,
-    /// Steps may not ask for these tools.
+    /// Tools that steps may not request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deny_tools: Vec<String>,
-    /// Steps may use no other models; none named means any.
+    /// Models that steps may use; empty means any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<String>,
-    /// Lenses may be of no other kind; none named means any.
+    /// Output kinds that lenses may have; empty means any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub output_kinds: Vec<String>,
     /// Whether steps may load memory.
     #[serde(default, skip_serializing_if = "MemoryUse::is_allowed")]
     pub memory: MemoryUse,
-    /// Values that nobody may set otherwise: arguments and `param_overrides` by name.
+    /// Values that documents cannot override: arguments and `param_overrides` by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub pin: BTreeMap<String, Value>,
 }
 
-/// Whose an instruction is. The first is the stricter one.
+/// The layer that issues an instruction. The first is the stricter one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Whose {
-    /// Of whoever runs the platform: layer 2.
+    /// The operator of the platform: layer 2.
     Platform,
-    /// Of whoever owns the workflows: layer 3.
+    /// The owner of the workflows: layer 3.
     Owner,
 }
 
@@ -55,10 +54,10 @@ pub enum Whose {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryUse {
-    /// They may.
+    /// Allowed.
     #[default]
     Allow,
-    /// They may not.
+    /// Forbidden.
     Deny,
 }
 
@@ -70,7 +69,7 @@ impl MemoryUse {
 }
 
 impl Instruction {
-    /// Whether it is about a step of this workflow and agent.
+    /// Whether it applies to a step of this workflow and agent.
     pub fn applies(&self, workflow: &str, agent: &str) -> bool {
         let among = |list: &[String], one: &str| list.is_empty() || list.iter().any(|it| it == one);
         among(&self.workflows, workflow) && among(&self.agents, agent)

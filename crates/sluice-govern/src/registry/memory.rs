@@ -1,4 +1,4 @@
-//! What agents are told of the past: notes, and profiles that load them.
+//! Context from the past for agents: notes, and profiles that load them.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,36 +8,36 @@ use serde::{Deserialize, Serialize};
 pub struct Note {
     /// The text.
     pub text: String,
-    /// Whether it came from outside and was checked by nobody.
+    /// Whether it came from outside and was not checked.
     #[serde(skip_serializing_if = "is_false")]
     pub untrusted: bool,
-    /// Whether it must not leave the house.
+    /// Whether it must not leave the organisation.
     #[serde(skip_serializing_if = "is_false")]
     pub private: bool,
 }
 
-/// What a step that names it is told of the past.
+/// The context from the past for a step that names this profile.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MemoryProfile {
-    /// Notes by name, in the order in which they are told.
+    /// Names of notes, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// What an agent answered last, in whatever run.
+    /// Last outputs of an agent, in any run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_outputs: Option<LastOutputs>,
-    /// Most bytes of all of it together.
+    /// Size limit of the whole context, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_bytes: Option<u32>,
 }
 
-/// What an agent answered last.
+/// Last outputs of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LastOutputs {
-    /// Which agent.
+    /// The agent.
     pub agent: String,
-    /// How many answers at most, newest first.
+    /// Largest number of outputs, newest first.
     pub count: u32,
 }
 

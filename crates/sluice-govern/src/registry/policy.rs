@@ -3,34 +3,33 @@
 use super::{Kind, Row};
 use serde::{Deserialize, Serialize};
 
-/// What the names of files begin with that were put in shadow beside active
-/// ones of the same name.
+/// Prefix of the names of shadow files.
 const SHADOW_PREFIX: &str = "shadow/";
 
-/// A policy file. The row's name is the file's.
+/// A policy file. The name of the row is the file name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyFile {
-    /// Which set it belongs to.
+    /// The set it belongs to.
     #[serde(default)]
     pub set: PolicySet,
     /// The policies.
     pub text: String,
 }
 
-/// The sets of policies there are.
+/// The policy sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PolicySet {
-    /// The one that decides.
+    /// The set that decides.
     #[default]
     Active,
-    /// One that is evaluated beside it and recorded, never enforced.
+    /// A set that is evaluated and recorded, but never enforced.
     Shadow,
 }
 
 impl PolicySet {
-    /// The word on every wire.
+    /// The keyword on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             PolicySet::Active => "active",
@@ -38,7 +37,7 @@ impl PolicySet {
         }
     }
 
-    /// The name of the row that keeps a file of this set.
+    /// The name of the row that holds a file of this set.
     pub fn row(self, file: &str) -> String {
         match self {
             PolicySet::Active => file.to_owned(),
@@ -47,8 +46,8 @@ impl PolicySet {
     }
 }
 
-/// The files of a set, name and text, by name. A row that cannot be read is an
-/// error: a set without it would be another set.
+/// Names and texts of the files of a set, sorted by name. An unreadable row is an
+/// error: the set would not be complete without it.
 pub fn policy_files(rows: &[Row], set: PolicySet) -> Result<Vec<(String, String)>, String> {
     let mut files = Vec::new();
     for row in rows.iter().filter(|row| row.kind == Kind::Policy) {

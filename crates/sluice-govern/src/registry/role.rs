@@ -1,42 +1,42 @@
-//! Roles: bounds on whoever acts in them.
+//! Roles: bounds on the agents that act in them.
 
 use crate::money::Money;
 use serde::{Deserialize, Serialize};
 
-/// Bounds on whoever acts in a role. A workflow's own bounds and those of the
-/// registry both hold: see [`Role::with`].
+/// Bounds on the agents in a role. The bounds of a workflow and those of the registry
+/// both apply: see [`Role::with`].
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Role {
-    /// Most money its steps may cost in one run.
+    /// Largest cost of its steps in one run.
     #[serde(skip_serializing_if = "Option::is_none", with = "crate::money::cents::option")]
     pub max_spend_cents: Option<Money>,
-    /// Environments its steps may run in; none named means any.
+    /// Environments its steps may run in; empty means any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allowed_environments: Vec<String>,
-    /// What its inputs must be.
+    /// Requirements for its inputs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trusted_context: Option<TrustedContext>,
 }
 
-/// What inputs a role accepts.
+/// Requirements for the inputs of a role.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TrustedContext {
-    /// Source classes of acceptable inputs; none named means any.
+    /// Accepted source classes of inputs; empty means any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub accepted_source_classes: Vec<String>,
-    /// Oldest acceptable input, in seconds.
+    /// Largest accepted age of an input, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_age_s: Option<u64>,
 }
 
-/// Stands alone in a list that nothing is left in, since an empty one bounds
-/// nothing. No environment and no class of inputs is called this.
+/// Marks a list from which nothing is left, because an empty list means no bound. No
+/// environment and no source class has this name.
 pub const NOTHING: &str = "(nothing)";
 
 impl Role {
-    /// Both bounds together: whatever one of them forbids is forbidden.
+    /// Both bounds together: what either forbids is forbidden.
     #[must_use]
     pub fn with(&self, other: &Role) -> Role {
         Role {
@@ -85,8 +85,8 @@ fn least<T: Ord>(own: Option<T>, other: Option<T>) -> Option<T> {
     }
 }
 
-/// What two lists have in common, where an empty one bounds nothing. If that is
-/// nothing, it is [`NOTHING`].
+/// The intersection of two lists, where an empty one means no bound. An empty
+/// intersection is [`NOTHING`].
 pub(crate) fn meet(own: &[String], other: &[String]) -> Vec<String> {
     if own.is_empty() || other.is_empty() {
         return if own.is_empty() { other } else { own }.to_vec();

@@ -1,84 +1,84 @@
-//! Schedules as rows: what is started by itself, and when.
+//! Schedules as rows.
 
 use super::webhook::authors;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A workflow that is started by itself.
+/// A schedule that starts a workflow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Schedule {
     /// The workflow: `name`, or `name@version`.
     pub workflow: String,
-    /// What it is given.
+    /// Arguments of the run.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub args: Map<String, Value>,
-    /// When, in the five fields of cron.
+    /// Times, as a cron expression with five fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cron: Option<String>,
-    /// How often, as a document writes a duration.
+    /// Interval, as a document writes a duration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<Value>,
-    /// The zone whose clocks and days count, by its IANA name.
+    /// Time zone, by its IANA name.
     #[serde(default = "utc")]
     pub time_zone: String,
-    /// What becomes of a slot while an earlier run goes on.
+    /// What happens to a slot while an earlier run is active.
     #[serde(default)]
     pub overlap: Overlap,
-    /// What becomes of slots that nobody was there for.
+    /// What happens to slots that were missed while no server was running.
     #[serde(default)]
     pub missed: Missed,
     /// Days without runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skip_dates: Vec<String>,
-    /// The only days with runs, where there are any.
+    /// The only days with runs; empty means all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub only_dates: Vec<String>,
-    /// Whether anything is started.
+    /// Whether runs are started.
     #[serde(default = "yes")]
     pub enabled: bool,
-    /// Slots before this time are not its own.
+    /// Earlier slots are ignored.
     #[serde(default)]
     pub since_ms: u64,
-    /// Who made it, and who changed it last. The server notes them; both count as
-    /// initiators of the runs that it starts.
+    /// Author of the row; with `changed_by`, an initiator of the runs that it starts.
+    /// The server sets both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_by: Option<String>,
-    /// See `created_by`.
+    /// Last editor of the row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed_by: Option<String>,
 }
 
 impl Schedule {
-    /// People who count as initiators of its runs.
+    /// People who are initiators of its runs.
     pub fn authors(&self) -> Vec<String> {
         authors(self.created_by.as_ref(), self.changed_by.as_ref())
     }
 }
 
-/// What becomes of a slot while an earlier run goes on.
+/// What happens to a slot while an earlier run is active.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Overlap {
-    /// Nothing is started.
+    /// The slot is skipped.
     #[default]
     Skip,
-    /// It is started when the earlier run has ended.
+    /// The slot waits until the earlier run has ended.
     Queue,
-    /// The earlier run is cancelled, then it is started.
+    /// The earlier run is cancelled first.
     CancelPrevious,
 }
 
-/// What becomes of slots that nobody was there for.
+/// What happens to slots that were missed while no server was running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Missed {
-    /// Nothing.
+    /// They are skipped.
     Skip,
-    /// One run stands for all of them.
+    /// One run is started for all of them.
     #[default]
     RunOnce,
-    /// The last ten of them are made up for, one after the other.
+    /// The last ten are started, one after the other.
     Backfill,
 }
 

@@ -1,38 +1,38 @@
-//! Webhooks as rows: whom events are sent to, and who may start runs by sending.
+//! Webhooks as rows: outbound ones receive events, inbound ones start runs.
 
 use crate::secret::SecretRef;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Somebody elsewhere whom events are sent to.
+/// An outbound webhook, which receives events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Webhook {
-    /// Where they are sent.
+    /// Receiver of the events.
     pub url: String,
-    /// Which: names of events, or `*` for all but parts of answers.
+    /// Names of events, or `*` for all except stream deltas.
     pub events: Vec<String>,
-    /// Only of runs of these workflows; none named means any.
+    /// Workflows whose runs it applies to; empty means all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workflows: Vec<String>,
-    /// What they are signed with.
+    /// Key that signs the events.
     pub secret: SecretRef,
-    /// Whether the operator wrote the variable or file that `secret` names. Set by
-    /// Sluice alone: a secret of the machine works in no other row.
+    /// Whether the operator wrote the variable or file that `secret` names. Only Sluice
+    /// sets it: a secret of the machine works in no other row.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub operator_secret: bool,
-    /// Whether anything is sent.
+    /// Whether events are sent.
     #[serde(default = "yes")]
     pub enabled: bool,
 }
 
 impl Webhook {
-    /// The word for every event but parts of answers.
+    /// Stands for every event except stream deltas.
     pub const ALL: &'static str = "*";
-    /// Parts of answers. There are very many, so they are sent only to who names them.
+    /// Stream deltas. There are very many, so a receiver must name them explicitly.
     pub const PARTS: &'static str = "node.stream.delta";
 
-    /// Whether an event of a run of a workflow is for it.
+    /// Whether it receives an event of a run of a workflow.
     pub fn wants(&self, kind: &str, workflow: &str) -> bool {
         let all = kind != Webhook::PARTS && self.events.iter().any(|one| one == Webhook::ALL);
         (all || self.events.iter().any(|one| one == kind))
@@ -40,42 +40,42 @@ impl Webhook {
     }
 }
 
-/// A door through which somebody elsewhere starts runs of one workflow.
+/// An inbound webhook, which starts runs of one workflow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hook {
     /// The workflow: `name`, or `name@version`.
     pub workflow: String,
-    /// What requests are signed with. Without one there is no hook.
+    /// Key that signs the requests. It is required.
     pub secret: SecretRef,
-    /// Whether the operator wrote the variable or file that `secret` names. Set by
-    /// Sluice alone: a secret of the machine works in no other row.
+    /// Whether the operator wrote the variable or file that `secret` names. Only Sluice
+    /// sets it: a secret of the machine works in no other row.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub operator_secret: bool,
-    /// What the run is given: arguments by name, each the path of a value in the
-    /// body, or `$` for all of it.
+    /// Arguments of the run by name, each the path of a value in the body, or `$` for
+    /// the whole body.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub args: BTreeMap<String, String>,
-    /// Whether it is open.
+    /// Whether it accepts requests.
     #[serde(default = "yes")]
     pub enabled: bool,
-    /// Who made it, and who changed it last. The server notes them; both count as
-    /// initiators of the runs that it starts.
+    /// Author of the row; with `changed_by`, an initiator of the runs that it starts.
+    /// The server sets both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_by: Option<String>,
-    /// See `created_by`.
+    /// Last editor of the row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed_by: Option<String>,
 }
 
 impl Hook {
-    /// People who count as initiators of its runs.
+    /// People who are initiators of its runs.
     pub fn authors(&self) -> Vec<String> {
         authors(self.created_by.as_ref(), self.changed_by.as_ref())
     }
 }
 
-/// Two people, once each.
+/// Both authors, without duplicates.
 pub(super) fn authors(created_by: Option<&String>, changed_by: Option<&String>) -> Vec<String> {
     let changed_by = changed_by.filter(|one| Some(*one) != created_by);
     created_by.into_iter().chain(changed_by).cloned().collect()

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A version of a workflow. The row's name is `name@version`.
+/// A version of a workflow. The name of the row is `name@version`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkflowVersion {
-    /// The format that its file's name promised: `lobsterx` or `lens`.
+    /// The format according to its file name: `lobsterx` or `lens`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,
     /// The document.
@@ -19,7 +19,7 @@ impl WorkflowVersion {
         format!("{name}@{version}")
     }
 
-    /// The workflow and the version that a row's name says.
+    /// The workflow and version in the name of a row.
     pub fn split(row: &str) -> Option<(&str, u64)> {
         let (name, version) = row.rsplit_once('@')?;
         Some((name, version.parse().ok()?))

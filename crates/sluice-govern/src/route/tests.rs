@@ -37,7 +37,7 @@ fn want() -> Want<'static> {
     }
 }
 
-/// Everybody is served everywhere, and what is ill is said.
+/// Every gateway serves every agent; unhealthy gateways are listed.
 fn sight<'a>(health: &'a dyn Fn(&str) -> Health) -> Sight<'a> {
     Sight { health, serves: &|_| true, implied: &|_| false }
 }
@@ -96,7 +96,7 @@ fn a_step_that_needs_nothing_goes_to_its_runs_gateway() {
     );
 }
 
-/// Two gateways of one provider, and others that do not stand in for them.
+/// Two gateways of one provider, and gateways that cannot replace them.
 fn pair() -> Fabric {
     let gateway = |provider: &str, environment: &str, cost_rank| Gateway {
         provider: provider.to_owned(),
@@ -141,30 +141,30 @@ fn a_step_whose_gateway_is_offline_goes_to_one_that_stands_in_for_it() {
         &expect![[r#"
             Some("spare") by Health
               spare: taken
-              bench: the step does not move to the environment staging
+              bench: the step may not use the environment staging
               idle: it is offline or paused
               other: its provider is openai, not anthropic
-              strict: it takes trust level 9, not 5
+              strict: it requires trust level 9, not 5
               third: it cannot do the work of agent scribe
               main: it is offline
         "#]],
     );
-    // Where nothing stands in, the step waits for its own.
+    // Without a replacement the step waits for its own gateway.
     check_pair(
         &want,
         &["main", "spare"],
         &expect![[r#"
             Some("main") by Default
               main: taken
-              bench: the step does not move to the environment staging
+              bench: the step may not use the environment staging
               idle: it is offline or paused
               other: its provider is openai, not anthropic
               spare: it is offline or paused
-              strict: it takes trust level 9, not 5
+              strict: it requires trust level 9, not 5
               third: it cannot do the work of agent scribe
         "#]],
     );
-    // A role may name where its steps go.
+    // A role may name the environments of its steps.
     let environments = list(&["production", "staging"]);
     check_pair(
         &Want { environments: &environments, ..want },
@@ -174,13 +174,13 @@ fn a_step_whose_gateway_is_offline_goes_to_one_that_stands_in_for_it() {
               bench: taken
               idle: it is offline or paused
               other: its provider is openai, not anthropic
-              strict: it takes trust level 9, not 5
+              strict: it requires trust level 9, not 5
               third: it cannot do the work of agent scribe
               main: it is offline
               spare: cost rank 7 is above 0
         "#]],
     );
-    // A pin is a pin.
+    // A pinned step does not fail over.
     check_pair(
         &Want { pin: Some("main"), ..want },
         &["main"],
@@ -212,7 +212,7 @@ fn a_gateway_that_cannot_do_the_agents_work_is_out() {
               other: it cannot do the work of agent scribe
         "#]],
     );
-    // The default is no exception.
+    // The default gateway is not exempt.
     shown_as(
         &served(&["dear"], &want()),
         &expect![[r#"
@@ -318,7 +318,7 @@ fn a_preferred_provider_comes_before_a_cheaper_one() {
 }
 
 #[test]
-fn agents_go_where_they_are_deployed_if_anybody_asks() {
+fn agents_go_where_they_are_deployed_if_the_feature_is_on() {
     let gpu = list(&["gpu"]);
     let features = Features { deployed_on: DeployedOn::Asked };
     check(

@@ -187,7 +187,7 @@ fn a_set_that_permits_no_step_is_refused() {
         stderr:
         error[policies_refused]: the policies cannot be used
          |
-         = note: no policy permits dispatch_step: nothing could ever be done
+         = note: no policy permits dispatch_step, so no step could ever run
          = help: correct the policies; `sluice policies init` writes a set that works
         exit 2
     "#]],

@@ -298,8 +298,8 @@ fn under_a_cap_nothing_is_sent_whose_cost_nobody_knows() {
         1 run.started
         2 node.queued a
         3 governance.decided a "block" "budget_envelopes"
-        4 node.failed a budget_exceeded: no price and no ceiling: nobody can say whether it keeps to cap budget of run (set max_cost_cents on the step or its agent, or a price for the model)
-        5 run.failed budget_exceeded: `a` failed: no price and no ceiling: nobody can say whether it keeps to cap budget of run (set max_cost_cents on the step or its agent, or a price for the model)
+        4 node.failed a budget_exceeded: no price and no cost ceiling to compare with cap budget of run (set max_cost_cents on the step or its agent, or a price for the model)
+        5 run.failed budget_exceeded: `a` failed: no price and no cost ceiling to compare with cap budget of run (set max_cost_cents on the step or its agent, or a price for the model)
     "#]],
     );
     check(
@@ -415,8 +415,8 @@ fn an_overrun_is_booked_in_full_told_of_and_closes_the_cap() {
         5 budget.alert {"kind":"budget_overrun","node":"a","dispatchNo":1,"accounts":["run/run"],"reserved":0.4,"cost":0.45}
         6 node.queued b
         7 governance.decided b "block" "budget_envelopes"
-        8 node.failed b budget_exceeded: cap budget of run is closed: 0.05 was spent beyond what was reserved (accept the overrun of budget of run)
-        9 run.failed budget_exceeded: `b` failed: cap budget of run is closed: 0.05 was spent beyond what was reserved (accept the overrun of budget of run)
+        8 node.failed b budget_exceeded: cap budget of run is closed: 0.05 was spent beyond the reservation (accept the overrun of budget of run)
+        9 run.failed budget_exceeded: `b` failed: cap budget of run is closed: 0.05 was spent beyond the reservation (accept the overrun of budget of run)
         money: run/run held=0.45 spent=0.45 over=0.05
     "#]],
     );

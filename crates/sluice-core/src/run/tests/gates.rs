@@ -117,8 +117,8 @@ fn a_trial_is_over_after_sixty_days_unless_it_is_extended() {
             4 node.completed a {}
             5 node.queued b
             6 governance.decided b "block" "agent_status"
-            7 node.failed b agent_disabled: agent mock is at its end (phase sunset) (the trial is over: extend it, or promote agent mock)
-            8 run.failed agent_disabled: `b` failed: agent mock is at its end (phase sunset) (the trial is over: extend it, or promote agent mock)
+            7 node.failed b agent_disabled: agent mock has ended (phase sunset) (the trial is over: extend it, or promote agent mock)
+            8 run.failed agent_disabled: `b` failed: agent mock has ended (phase sunset) (the trial is over: extend it, or promote agent mock)
         "#]],
     );
     check(
@@ -156,9 +156,9 @@ fn a_gateway_takes_only_agents_it_trusts() {
         1 run.started
         2 node.queued a
         3 governance.decided a "block" "trust_level"
-        4 node.failed a trust_level_insufficient: agent mock has trust level 5, gateway local takes 6 and up (raise the trust level of agent mock, or route to another gateway)
+        4 node.failed a trust_level_insufficient: agent mock has trust level 5, gateway local requires 6 (raise the trust level of agent mock, or route to another gateway)
         5 node.failed b upstream_failure: Blocked by upstream failure
-        6 run.failed trust_level_insufficient: `a` failed: agent mock has trust level 5, gateway local takes 6 and up (raise the trust level of agent mock, or route to another gateway)
+        6 run.failed trust_level_insufficient: `a` failed: agent mock has trust level 5, gateway local requires 6 (raise the trust level of agent mock, or route to another gateway)
     "#]],
     );
     check(
@@ -167,9 +167,9 @@ fn a_gateway_takes_only_agents_it_trusts() {
             1 run.started
             2 node.queued a
             3 governance.decided a "block" "trust_level"
-            4 node.failed a trust_level_insufficient: agent mock has trust level 4, capped by the deployment, gateway local takes 5 and up (raise trust_ceiling of the deployment, or route to another gateway)
+            4 node.failed a trust_level_insufficient: agent mock has trust level 4, capped by the deployment, gateway local requires 5 (raise trust_ceiling of the deployment, or route to another gateway)
             5 node.failed b upstream_failure: Blocked by upstream failure
-            6 run.failed trust_level_insufficient: `a` failed: agent mock has trust level 4, capped by the deployment, gateway local takes 5 and up (raise trust_ceiling of the deployment, or route to another gateway)
+            6 run.failed trust_level_insufficient: `a` failed: agent mock has trust level 4, capped by the deployment, gateway local requires 5 (raise trust_ceiling of the deployment, or route to another gateway)
         "#]],
     );
 }
@@ -230,7 +230,7 @@ fn a_role_says_where_its_steps_run_and_what_they_read() {
             11 node.skipped read failure: an input comes from agent, role reader accepts human, caller (let a person check it first, or accept agent for role reader) [context_untrusted]
             12 node.provenance use command <- make x
             13 governance.decided use "block" "context_trust"
-            14 node.skipped use failure: role worker may act in staging, the gateway stands in local (route to another gateway, or allow local for role worker) [context_untrusted]
+            14 node.skipped use failure: role worker may act in staging, the gateway is in local (route to another gateway, or allow local for role worker) [context_untrusted]
         "#]],
     );
 }
@@ -316,7 +316,7 @@ fn a_rule_that_blocks_is_the_end() {
             2 node.queued a
             3 node.started a attempt=1 dispatch=1
             gates of a: "allow"
-              policy_rules warn: warned of by own.cedar/no
+              policy_rules warn: warning by own.cedar/no
         "#]],
     );
     let child = r#"@id("alone") forbid (principal, action == Action::"start_run", resource)
@@ -364,8 +364,8 @@ fn the_gates_only_observe_agents_on_trial_but_for_their_rules() {
         gates of a: "allow"
           budget_agent warn (observe): observe: would have blocked: cap role r, this run has 0.05 left of 0.05, and it may cost 0.40
           budget_envelopes warn (observe): observe: would have blocked: cap all has 0.10 left of 0.10, and it may cost 0.40
-          trust_level warn (observe): observe: would have blocked: agent mock has trust level 5, gateway local takes 9 and up
-          context_trust warn (observe): observe: would have blocked: role r may act in mars, the gateway stands in local
+          trust_level warn (observe): observe: would have blocked: agent mock has trust level 5, gateway local requires 9
+          context_trust warn (observe): observe: would have blocked: role r may act in mars, the gateway is in local
         money: agent/mock/2023-11 held=0.40 spent=0.00, envelope/all/2023-11-14 held=0.40 spent=0.00, role/run/r held=0.40 spent=0.00
         4 node.completed a {}
         5 budget.alert {"kind":"threshold","account":"role/run/r","percent":50,"spent":0.3,"cap":0.05}
@@ -407,8 +407,8 @@ fn where_no_gateway_is_there_is_no_waiting() {
             1 run.started
             2 node.queued a
             3 governance.decided a "block" "gateway_health"
-            4 node.failed a gateway_unreachable: no gateway offers what the step needs (look at the routing decision: it says why each gateway lost)
-            5 run.failed gateway_unreachable: `a` failed: no gateway offers what the step needs (look at the routing decision: it says why each gateway lost)
+            4 node.failed a gateway_unreachable: no gateway offers what the step needs (see the routing decision for the reason of each gateway)
+            5 run.failed gateway_unreachable: `a` failed: no gateway offers what the step needs (see the routing decision for the reason of each gateway)
         "#]],
     );
     check(

@@ -42,7 +42,7 @@ fn a_policy_holds_a_step_and_others_go_on() {
             6 node.started other attempt=1 dispatch=1
             mail is awaiting_approval and waits for human_input: `sluice approvals approve apr1`
             gates of mail: "hold"
-              approval_required hold: a person must agree: policy own.cedar/ask: mail goes to people
+              approval_required hold: approval required: policy own.cedar/ask: mail goes to people
             7 node.completed other {}
             8 run.status.changed paused (approval)
             refused: not_approver (bob may not answer this: it is for ada, security)

@@ -84,7 +84,7 @@ fn an_agent_is_sent_only_so_much_in_a_window() {
             8 governance.decided c "block" "rate_limit"
             9 node.waiting c queued attempt=1 local rate_limited delay=1026
             10 node.started other attempt=1 dispatch=1
-            c is queued and waits for queued: rate_limited: wait until the window moves on, or raise the rate of agent mock
+            c is queued and waits for queued: rate_limited: wait until the window has passed, or raise the rate of agent mock
             11 node.completed a {}
             after 1026ms
             12 governance.decided c "block" "rate_limit"

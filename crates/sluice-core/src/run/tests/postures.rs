@@ -76,7 +76,7 @@ fn an_advisory_run_waits_at_no_gate_and_takes_nothing() {
             4 node.skipped a advisory: the run only looks: a gate would stop this
             5 run.completed {}
             gates of a: "block"
-              concurrency block: agent mock does 0 steps, and 0 at most
+              concurrency block: agent mock runs 0 steps, its limit is 0
             money: 
         "#]],
     );
@@ -111,8 +111,8 @@ fn a_run_that_may_only_read_uses_tools_marked_so_and_no_shell() {
         1 run.started
         2 node.queued a
         3 governance.decided a "block" "policy_rules"
-        4 node.failed a policy_blocked: the run may only read, and tool mail is not marked read-only (drop mail from the step, or mark it read_only for agent mock)
-        5 run.failed policy_blocked: `a` failed: the run may only read, and tool mail is not marked read-only (drop mail from the step, or mark it read_only for agent mock)
+        4 node.failed a policy_blocked: the run is read-only: tool mail is not marked read-only (drop mail from the step, or mark it read_only for agent mock)
+        5 run.failed policy_blocked: `a` failed: the run is read-only: tool mail is not marked read-only (drop mail from the step, or mark it read_only for agent mock)
     "#]],
     );
     check(
@@ -121,8 +121,8 @@ fn a_run_that_may_only_read_uses_tools_marked_so_and_no_shell() {
         1 run.started
         2 node.queued a
         3 governance.decided a "block" "policy_rules"
-        4 node.failed a policy_blocked: the run may only read, and a shell may do anything (give the step to an agent with read-only tools, or change the posture)
-        5 run.failed policy_blocked: `a` failed: the run may only read, and a shell may do anything (give the step to an agent with read-only tools, or change the posture)
+        4 node.failed a policy_blocked: the run is read-only: a shell may do anything (give the step to an agent with read-only tools, or change the posture)
+        5 run.failed policy_blocked: `a` failed: the run is read-only: a shell may do anything (give the step to an agent with read-only tools, or change the posture)
     "#]],
     );
     check(
@@ -131,8 +131,8 @@ fn a_run_that_may_only_read_uses_tools_marked_so_and_no_shell() {
         1 run.started
         2 node.queued a
         3 governance.decided a "block" "policy_rules"
-        4 node.failed a policy_blocked: the run may only read, and a request to a URL may change something there (give the step to an agent with read-only tools, or change the posture)
-        5 run.failed policy_blocked: `a` failed: the run may only read, and a request to a URL may change something there (give the step to an agent with read-only tools, or change the posture)
+        4 node.failed a policy_blocked: the run is read-only: an HTTP request may change something (give the step to an agent with read-only tools, or change the posture)
+        5 run.failed policy_blocked: `a` failed: the run is read-only: an HTTP request may change something (give the step to an agent with read-only tools, or change the posture)
     "#]],
     );
 }

@@ -85,8 +85,8 @@ fn a_native_agent_is_never_sent_to_a_gateway_with_a_url() {
             1 run.started
             2 node.queued a
             3 governance.decided a "block" "gateway_health"
-            4 node.failed a gateway_unreachable: no gateway offers what the step needs (look at the routing decision: it says why each gateway lost)
-            5 run.failed gateway_unreachable: `a` failed: no gateway offers what the step needs (look at the routing decision: it says why each gateway lost)
+            4 node.failed a gateway_unreachable: no gateway offers what the step needs (see the routing decision for the reason of each gateway)
+            5 run.failed gateway_unreachable: `a` failed: no gateway offers what the step needs (see the routing decision for the reason of each gateway)
         "#]],
     );
     // One without a URL does its work, in this process.

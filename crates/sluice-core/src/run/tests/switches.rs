@@ -139,8 +139,8 @@ fn after_a_long_pause_the_patience_for_a_slot_begins_anew() {
             a is queued and waits for queued: agent_busy: wait for one to end, or raise max_concurrent_steps of agent mock
             after 49h
             19 governance.decided a "block" "concurrency"
-            20 node.failed a agent_busy: agent mock does 1 steps, and 1 at most (wait for one to end, or raise max_concurrent_steps of agent mock)
-            21 run.failed agent_busy: `a` failed: agent mock does 1 steps, and 1 at most (wait for one to end, or raise max_concurrent_steps of agent mock)
+            20 node.failed a agent_busy: agent mock runs 1 steps, its limit is 1 (wait for one to end, or raise max_concurrent_steps of agent mock)
+            21 run.failed agent_busy: `a` failed: agent mock runs 1 steps, its limit is 1 (wait for one to end, or raise max_concurrent_steps of agent mock)
         "#]],
     );
 }

@@ -130,7 +130,7 @@ fn a_wait_ends_with_the_code_of_its_gate() {
             13 node.waiting a queued attempt=1 local agent_busy delay=3592025
             after 1h
             14 governance.decided a "block" "concurrency"
-            15 node.skipped a failure: agent mock does 1 steps, and 1 at most (wait for one to end, or raise max_concurrent_steps of agent mock) [agent_busy]
+            15 node.skipped a failure: agent mock runs 1 steps, its limit is 1 (wait for one to end, or raise max_concurrent_steps of agent mock) [agent_busy]
             16 node.queued c
             17 node.started c attempt=1 dispatch=1
             18 node.completed c {}

@@ -67,8 +67,8 @@ fn a_step_keeps_to_its_role_its_agent_and_every_run_above_it() {
         ["role/run_1/writer 2", "agent/scribe/2026-11 3", "run/run_1 7", "run/run_0 9"]
     );
     assert_eq!(caps[1].name, "agent scribe, monthly");
-    assert_eq!(caps[1].whose, Whose::Agent);
-    assert_eq!(caps[2].whose, Whose::Envelope);
+    assert_eq!(caps[1].whose, CapGate::Agent);
+    assert_eq!(caps[2].whose, CapGate::Envelope);
 }
 
 #[test]

@@ -1,10 +1,10 @@
-//! Decisions that everything passed, as they are written. That any decision comes
-//! back whole is among the properties.
+//! Compact records of decisions. The property tests check that any decision can be
+//! restored.
 
 use super::scene::{NOW_MS, Scene, cap, list};
 use crate::decision::{Evaluated, Known, expand};
 use crate::evaluate;
-use crate::facts::{Whose, Worst};
+use crate::facts::{CapGate, Worst};
 use crate::route::{Candidate, Layer, Route};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
@@ -54,7 +54,7 @@ fn a_plain_pass_is_its_digests_and_what_the_policies_saw() {
 fn what_does_not_follow_from_the_facts_is_written() {
     let mut scene = Scene { running: 2, in_window: 3, ..Scene::default() };
     scene.agent().max_concurrent_steps = Some(4);
-    scene.caps = vec![cap(Whose::Envelope, "daily", 100, 20)];
+    scene.caps = vec![cap(CapGate::Envelope, "daily", 100, 20)];
     scene.tools = list(&["read"]);
     scene.constraints.max_output_tokens = Some(100);
     check(
@@ -92,17 +92,17 @@ fn what_is_not_brief_stays_as_it_is() {
     assert_eq!(expand(decision.clone(), &KNOWN), decision);
 }
 
-/// Digests in old records must come out of the same facts for ever.
+/// Digests in old records must never change for the same facts.
 #[test]
 fn digests_are_those_that_were_always_written() {
     let mut scene = Scene { running: 2, in_window: 3, ..Scene::default() };
     scene.agent().max_concurrent_steps = Some(4);
-    scene.caps = vec![cap(Whose::Envelope, "daily", 100, 20), cap(Whose::Agent, "own", 90, 1)];
+    scene.caps = vec![cap(CapGate::Envelope, "daily", 100, 20), cap(CapGate::Agent, "own", 90, 1)];
     scene.tools = list(&["read", "wri\"te"]);
     scene.classes = vec!["caller", "agent"];
     scene.role().allowed_environments = list(&["local"]);
     let brief = scene.decide();
-    scene.caps = vec![cap(Whose::Envelope, "daily", 100, 200)];
+    scene.caps = vec![cap(CapGate::Envelope, "daily", 100, 200)];
     let short = scene.decide();
     assert_eq!(
         [brief.facts_digest, brief.action_digest, short.facts_digest, short.action_digest],

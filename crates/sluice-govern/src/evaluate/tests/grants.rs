@@ -1,10 +1,10 @@
-//! Grants, constraints, shadows: what a decision carries.
+//! Grants, constraints and shadow sets of a decision.
 
 use super::scene::{Scene, cap, list, money};
 use crate::canonical;
 use crate::decision::{Constraints, Disposition};
 use crate::evaluate;
-use crate::facts::Whose;
+use crate::facts::CapGate;
 use crate::policy::Policies;
 use crate::registry::Posture;
 use expect_test::expect;
@@ -23,7 +23,7 @@ fn held() -> (Scene, String) {
     (scene, decision.action_digest)
 }
 
-/// The digest of a scene's action with what a person tightened.
+/// The digest of a scene's action with an approver's constraints.
 fn tightened(scene: &Scene, by: &Constraints) -> String {
     let decision = scene.decide();
     let mut action = decision.action.unwrap();
@@ -73,7 +73,7 @@ fn a_grant_with_tighter_constraints_is_for_the_tighter_action() {
 fn what_a_person_agreed_to_while_money_was_short_holds_once_the_cap_is_raised() {
     let mut scene = Scene {
         policies: ASK_ABOUT_MONEY.to_owned(),
-        caps: vec![cap(Whose::Envelope, "daily", 10, 0)],
+        caps: vec![cap(CapGate::Envelope, "daily", 10, 0)],
         asks: Some(Vec::new()),
         ..Scene::default()
     };
@@ -83,7 +83,7 @@ fn what_a_person_agreed_to_while_money_was_short_holds_once_the_cap_is_raised() 
     let still = scene.decide();
     assert_eq!(still.disposition, Disposition::Hold);
     assert_eq!(still.gates[9].hint.as_deref(), Some("raise the cap first, then approve"));
-    scene.caps = vec![cap(Whose::Envelope, "daily", 100, 0)];
+    scene.caps = vec![cap(CapGate::Envelope, "daily", 100, 0)];
     assert_eq!(scene.decide().disposition, Disposition::Allow);
 }
 
@@ -93,7 +93,7 @@ fn a_block_keeps_no_question_alive() {
         policies: format!(
             "{ASK_ABOUT_MONEY} {ASK} @id(\"no\") forbid (principal, action, resource);"
         ),
-        caps: vec![cap(Whose::Envelope, "daily", 10, 0)],
+        caps: vec![cap(CapGate::Envelope, "daily", 10, 0)],
         ..Scene::default()
     };
     let decision = scene.decide();

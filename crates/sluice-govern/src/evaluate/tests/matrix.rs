@@ -1,19 +1,19 @@
-//! Who by gate by outcome, in one file that people read.
+//! A readable matrix of principals by gates by outcomes.
 //!
-//! Each case changes one thing of a scene that is allowed. The verdict of the
-//! gate is shown in full for an agent in production; below it, what becomes of
-//! others in the same case, one letter a gate.
+//! Each case changes one thing of a scene that is allowed. The verdict of the gate is
+//! shown in full for an agent in production; below it are the results for other
+//! principals in the same case, one letter per gate.
 
 use super::scene::{NOW_MS, Scene, Who, cap, list, money};
-use crate::decision::{Decision, Outcome};
-use crate::facts::{Verb, Whose, Worst};
+use crate::decision::{Decision, GateOutcome};
+use crate::facts::{CapGate, Verb, Worst};
 use crate::registry::{
     Agent, AgentStatus, Health, Held, POC_MS, Phase, Posture, Rate, TrustedContext,
 };
 use expect_test::expect_file;
 use std::fmt::Write as _;
 
-type Change = fn(&mut Scene);
+type SceneChange = fn(&mut Scene);
 
 const ASK_ABOUT_MONEY: &str = "@id(\"money\") @action(\"require_approval\") @category(\"budget\") \
      @approvers(\"ada, finance\") forbid (principal, action, resource);";
@@ -21,8 +21,8 @@ const ASK_ABOUT_MONEY: &str = "@id(\"money\") @action(\"require_approval\") @cat
 const ASK: &str = "@id(\"ask\") @action(\"require_approval\") @approvers(\"security\") \
      @description(\"People look first.\") forbid (principal, action, resource);";
 
-/// The gate, the case, what it changes.
-const CASES: &[(&str, &str, Change)] = &[
+/// The gate, the case, and its change.
+const CASES: &[(&str, &str, SceneChange)] = &[
     ("gateway_health", "healthy", |_| {}),
     ("gateway_health", "degraded", |s| s.health = Health::Degraded),
     ("gateway_health", "offline", |s| s.health = Health::Offline),
@@ -61,45 +61,47 @@ const CASES: &[(&str, &str, Change)] = &[
     ("rate_limit", "below it", |s| sent(s, 9)),
     ("rate_limit", "reached", |s| sent(s, 10)),
     ("budget_agent", "no cap", |_| {}),
-    ("budget_agent", "enough is left", |s| s.caps = vec![cap(Whose::Agent, "month", 100, 75)]),
+    ("budget_agent", "enough is left", |s| s.caps = vec![cap(CapGate::Agent, "month", 100, 75)]),
     ("budget_agent", "too little is left", |s| {
-        s.caps = vec![cap(Whose::Agent, "role", 100, 0), cap(Whose::Agent, "month", 100, 76)];
+        s.caps = vec![cap(CapGate::Agent, "role", 100, 0), cap(CapGate::Agent, "month", 100, 76)];
     }),
     ("budget_agent", "too little is left, and a policy asks", |s| {
-        s.caps = vec![cap(Whose::Agent, "month", 100, 76)];
+        s.caps = vec![cap(CapGate::Agent, "month", 100, 76)];
         s.policies = ASK_ABOUT_MONEY.to_owned();
     }),
     ("budget_agent", "an overrun closed it", |s| {
-        let mut closed = cap(Whose::Agent, "month", 100, 0);
+        let mut closed = cap(CapGate::Agent, "month", 100, 0);
         closed.over = money(1);
         s.caps = vec![closed];
     }),
-    ("budget_agent", "nobody knows the cost", |s| {
-        s.caps = vec![cap(Whose::Agent, "month", 100, 0)];
+    ("budget_agent", "unknown cost", |s| {
+        s.caps = vec![cap(CapGate::Agent, "month", 100, 0)];
         s.worst = Worst::Unknown;
     }),
-    ("budget_envelopes", "no cap, nobody knows the cost", |s| s.worst = Worst::Unknown),
+    ("budget_envelopes", "no cap, unknown cost", |s| s.worst = Worst::Unknown),
     ("budget_envelopes", "enough is left in all", |s| {
-        s.caps =
-            vec![cap(Whose::Envelope, "daily", 100, 0), cap(Whose::Envelope, "monthly", 500, 475)];
+        s.caps = vec![
+            cap(CapGate::Envelope, "daily", 100, 0),
+            cap(CapGate::Envelope, "monthly", 500, 475),
+        ];
     }),
     ("budget_envelopes", "too little is left in two of three", |s| {
         s.caps = vec![
-            cap(Whose::Envelope, "daily", 10, 0),
-            cap(Whose::Envelope, "monthly", 500, 0),
-            cap(Whose::Envelope, "total", 500, 490),
+            cap(CapGate::Envelope, "daily", 10, 0),
+            cap(CapGate::Envelope, "monthly", 500, 0),
+            cap(CapGate::Envelope, "total", 500, 490),
         ];
     }),
     ("budget_envelopes", "it costs nothing, and nothing is left", |s| {
-        s.caps = vec![cap(Whose::Envelope, "daily", 100, 100)];
+        s.caps = vec![cap(CapGate::Envelope, "daily", 100, 100)];
         s.worst = Worst::Known(money(0));
     }),
     ("budget_envelopes", "it costs nothing, and the cap was lowered below what is held", |s| {
-        s.caps = vec![cap(Whose::Envelope, "daily", 100, 101)];
+        s.caps = vec![cap(CapGate::Envelope, "daily", 100, 101)];
         s.worst = Worst::Known(money(0));
     }),
     ("budget_envelopes", "too little is left, and a policy asks", |s| {
-        s.caps = vec![cap(Whose::Envelope, "daily", 10, 0)];
+        s.caps = vec![cap(CapGate::Envelope, "daily", 10, 0)];
         s.policies = ASK_ABOUT_MONEY.to_owned();
     }),
     ("trust_level", "enough", |s| s.gateway().min_trust_level = 5),
@@ -159,7 +161,7 @@ const CASES: &[(&str, &str, Change)] = &[
         s.verb = Verb::UseTool;
         s.object = Some("mail".to_owned());
     }),
-    ("approval_required", "nobody asks", |_| {}),
+    ("approval_required", "no approval required", |_| {}),
     ("approval_required", "the step asks", |s| s.asks = Some(list(&["ada"]))),
     ("approval_required", "the posture asks", |s| s.posture = Posture::ApprovalRequired),
     ("approval_required", "a policy asks", |s| s.policies = ASK.to_owned()),
@@ -189,17 +191,17 @@ const CASES: &[(&str, &str, Change)] = &[
     ("approval_required", "a person agreed, and a budget is short", |s| {
         s.policies = format!("{ASK}\n{ASK_ABOUT_MONEY}");
         agree(s);
-        s.caps = vec![cap(Whose::Envelope, "daily", 10, 0)];
+        s.caps = vec![cap(CapGate::Envelope, "daily", 10, 0)];
     }),
     ("approval_required", "a budget is short and asks, and a policy blocks", |s| {
-        s.caps = vec![cap(Whose::Envelope, "daily", 10, 0)];
+        s.caps = vec![cap(CapGate::Envelope, "daily", 10, 0)];
         s.policies =
             format!("{ASK_ABOUT_MONEY}\n@id(\"no\") forbid (principal, action, resource);");
     }),
 ];
 
-/// Others in the same case. The name and how they differ.
-const SUBJECTS: &[(&str, Change)] = &[
+/// Other principals in the same case: name and difference.
+const SUBJECTS: &[(&str, SceneChange)] = &[
     ("staging", |s| on_row(s, |agent| agent.phase = Phase::Staging)),
     ("poc", |s| {
         on_row(s, |agent| {
@@ -263,15 +265,15 @@ fn agree(scene: &mut Scene) {
     scene.grant = Some((scene.decide().action_digest, constraints));
 }
 
-/// One letter a gate; a warning that only observes is an `o`.
+/// One letter per gate; a warning that only observes is an `o`.
 fn letters(decision: &Decision) -> String {
-    let letter = |verdict: &crate::decision::Verdict| match verdict.outcome {
-        Outcome::Pass => '.',
-        Outcome::Warn if verdict.observe => 'o',
-        Outcome::Warn => 'w',
-        Outcome::Block => 'B',
-        Outcome::Hold => 'H',
-        Outcome::Skip => '-',
+    let letter = |verdict: &crate::decision::GateVerdict| match verdict.outcome {
+        GateOutcome::Pass => '.',
+        GateOutcome::Warn if verdict.observe => 'o',
+        GateOutcome::Warn => 'w',
+        GateOutcome::Block => 'B',
+        GateOutcome::Hold => 'H',
+        GateOutcome::Skip => '-',
     };
     decision.gates.iter().map(letter).collect()
 }
@@ -286,7 +288,7 @@ fn summary(decision: &Decision) -> String {
     text.replacen(&letters(decision).to_lowercase(), &letters(decision), 1)
 }
 
-fn draw(text: &mut String, gate: &str, title: &str, change: Change) {
+fn draw(text: &mut String, gate: &str, title: &str, change: SceneChange) {
     let mut scene = Scene::default();
     change(&mut scene);
     let decision = scene.decide();

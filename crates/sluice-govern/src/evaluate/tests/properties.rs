@@ -1,10 +1,10 @@
-//! What must hold for any facts.
+//! Properties that hold for any facts.
 
 use super::scene::{NOW_MS, Scene, Who, cap, list, money};
 use crate::canonical;
-use crate::decision::{Constraints, Decision, Disposition, Known, Outcome, expand};
+use crate::decision::{Constraints, Decision, Disposition, GateOutcome, Known, expand};
 use crate::evaluate;
-use crate::facts::{Verb, Whose, Worst};
+use crate::facts::{CapGate, Verb, Worst};
 use crate::money::Money;
 use crate::policy::Policies;
 use crate::registry::{
@@ -13,7 +13,7 @@ use crate::registry::{
 use proptest::prelude::*;
 use std::sync::LazyLock;
 
-/// Sets that block, hold, warn and ask about money; loaded once.
+/// Policy sets that block, hold, warn and request approvals for budgets; loaded once.
 static SETS: LazyLock<Vec<Policies>> = LazyLock::new(|| {
     let forbid = "forbid (principal, action, resource)";
     let texts = [
@@ -79,7 +79,7 @@ fn any_scene() -> impl Strategy<Value = Scene> {
     ];
     let place = (any_gateway(), 0..6_usize, 0..12_usize);
     let counters = (0..3_u32, 0..3_u32, prop::option::of(0..60_u64), 1..=10_u8);
-    let whose = prop::sample::select(vec![Whose::Agent, Whose::Envelope]);
+    let whose = prop::sample::select(vec![CapGate::Agent, CapGate::Envelope]);
     let caps = prop::collection::vec((whose, 0..100_u64, 0..100_u64), 0..4);
     let inputs = (prop::sample::select(vec![vec![], vec!["human"], vec!["tool"]]), 0..3_usize);
     let asking = (0..4_usize, any::<bool>(), prop::option::of("[0-9a-f]{64}"));
@@ -113,7 +113,7 @@ fn any_scene() -> impl Strategy<Value = Scene> {
     )
 }
 
-fn outcomes(decision: &Decision) -> Vec<Outcome> {
+fn outcomes(decision: &Decision) -> Vec<GateOutcome> {
     decision.gates.iter().map(|verdict| verdict.outcome).collect()
 }
 
@@ -129,15 +129,15 @@ proptest! {
         let decision = &evaluated.decision;
         let outcomes = outcomes(decision);
         prop_assert_eq!(outcomes.len(), 10);
-        let block = outcomes.iter().position(|outcome| *outcome == Outcome::Block);
+        let block = outcomes.iter().position(|outcome| *outcome == GateOutcome::Block);
         let expected = match block {
             Some(at) => {
                 let by = decision.blocked_by.as_ref().unwrap();
                 prop_assert_eq!(by.gate, decision.gates[at].gate);
-                prop_assert!(outcomes[at + 1..].iter().all(|outcome| *outcome == Outcome::Skip));
+                prop_assert!(outcomes[at + 1..].iter().all(|outcome| *outcome == GateOutcome::Skip));
                 Disposition::Block
             }
-            None if outcomes.contains(&Outcome::Hold) => Disposition::Hold,
+            None if outcomes.contains(&GateOutcome::Hold) => Disposition::Hold,
             None => Disposition::Allow,
         };
         prop_assert_eq!(decision.disposition, expected);
@@ -167,10 +167,10 @@ proptest! {
     #[test]
     fn troubles_are_explained_and_passes_are_silent(scene in any_scene(), set in 0..5_usize) {
         for verdict in evaluate(&scene.facts(), &SETS[set]).decision.gates {
-            let trouble = !matches!(verdict.outcome, Outcome::Pass | Outcome::Skip);
+            let trouble = !matches!(verdict.outcome, GateOutcome::Pass | GateOutcome::Skip);
             prop_assert_eq!(verdict.message.is_some(), trouble, "{:?}", verdict);
             prop_assert_eq!(verdict.code.is_some(), trouble, "{:?}", verdict);
-            let stops = matches!(verdict.outcome, Outcome::Block | Outcome::Hold);
+            let stops = matches!(verdict.outcome, GateOutcome::Block | GateOutcome::Hold);
             prop_assert!(!stops || verdict.hint.is_some(), "{:?}", verdict);
         }
     }
@@ -183,7 +183,7 @@ proptest! {
         let facts = scene.facts();
         let decision = evaluate(&facts, &SETS[set]).decision;
         for verdict in &decision.gates[4..8] {
-            let stops = matches!(verdict.outcome, Outcome::Block | Outcome::Hold);
+            let stops = matches!(verdict.outcome, GateOutcome::Block | GateOutcome::Hold);
             prop_assert!(!(facts.on_trial() && stops), "{:?}", verdict);
             prop_assert!(facts.on_trial() || !verdict.observe, "{:?}", verdict);
         }
@@ -205,7 +205,7 @@ proptest! {
     }
 
     #[test]
-    fn the_first_gates_stop_what_cannot_work_whoever_asks(scene in any_scene()) {
+    fn the_first_gates_stop_what_cannot_work_whatever_the_action(scene in any_scene()) {
         let scene = Scene { held: Held::Yes, verb: Verb::DispatchStep, ..scene };
         let facts = scene.facts();
         if facts.place.is_some() || matches!(scene.who, Who::Agent(..)) {

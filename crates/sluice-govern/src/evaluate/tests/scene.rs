@@ -1,10 +1,10 @@
-//! Facts that own what they are about, so that a test changes one thing.
+//! Facts that own their data, so that a test can change one thing.
 
 use crate::action::Action;
 use crate::decision::{Constraints, Decision};
 use crate::evaluate;
 use crate::facts::{
-    Asks, Cap, Facts, Granted, Inputs, Place, RunFacts, StepFacts, Subject, Verb, Whose, Worst,
+    Asks, Cap, CapGate, Facts, Granted, Inputs, Place, RunFacts, StepFacts, Subject, Verb, Worst,
 };
 use crate::money::Money;
 use crate::policy::{self, Policies};
@@ -15,11 +15,11 @@ use std::borrow::Cow;
 /// 2026-11-15, a Sunday.
 pub(crate) const NOW_MS: u64 = 1_794_700_800_000;
 
-/// Everything a decision is made from. As it comes, it is allowed.
+/// All input of a decision. The default scene is allowed.
 #[derive(Debug, Clone)]
 pub(crate) struct Scene {
     pub verb: Verb,
-    /// The agent's name and row, or a person.
+    /// Name and row of the agent, or a person.
     pub who: Who,
     pub role: Option<Role>,
     pub gateway: Option<(String, Option<Gateway>)>,
@@ -43,7 +43,7 @@ pub(crate) struct Scene {
     pub constraints: Constraints,
     pub inputs: Map<String, Value>,
     pub definition: String,
-    /// Policies beside those of the default set.
+    /// Policies in addition to the default set.
     pub policies: String,
 }
 
@@ -84,7 +84,7 @@ impl Default for Scene {
     }
 }
 
-/// So many cents.
+/// An amount in cents.
 pub(crate) fn money(cents: u64) -> Money {
     Money::from_micro_cents(cents * 1_000_000)
 }
@@ -94,7 +94,7 @@ pub(crate) fn list(names: &[&str]) -> Vec<String> {
 }
 
 /// A cap, in cents.
-pub(crate) fn cap(whose: Whose, name: &'static str, amount: u64, held: u64) -> Cap<'static> {
+pub(crate) fn cap(whose: CapGate, name: &'static str, amount: u64, held: u64) -> Cap<'static> {
     Cap {
         whose,
         name: name.into(),

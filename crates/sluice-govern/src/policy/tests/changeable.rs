@@ -1,4 +1,4 @@
-//! Sets under which no principal may change policies.
+//! Policy sets under which no principal may change policies.
 
 use super::*;
 

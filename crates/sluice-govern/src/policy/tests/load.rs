@@ -23,31 +23,31 @@ fn a_set_that_permits_no_step_is_refused() {
     check(
         &[],
         &expect![[r#"
-        no policy permits dispatch_step: nothing could ever be done
+        no policy permits dispatch_step, so no step could ever run
     "#]],
     );
     check(
         &["// nothing"],
         &expect![[r#"
-        no policy permits dispatch_step: nothing could ever be done
+        no policy permits dispatch_step, so no step could ever run
     "#]],
     );
     check(
         &["permit (principal, action == Action::\"start_run\", resource);"],
         &expect![[r#"
-        no policy permits dispatch_step: nothing could ever be done
+        no policy permits dispatch_step, so no step could ever run
     "#]],
     );
     check(
         &["permit (principal is User, action, resource);"],
         &expect![[r#"
-        no policy permits dispatch_step: nothing could ever be done
+        no policy permits dispatch_step, so no step could ever run
     "#]],
     );
     check(
         &["forbid (principal, action, resource);"],
         &expect![[r#"
-        no policy permits dispatch_step: nothing could ever be done
+        no policy permits dispatch_step, so no step could ever run
     "#]],
     );
 }
@@ -137,25 +137,25 @@ fn annotations_are_checked_and_misspelt_words_are_answered() {
     check(
         &[PERMIT, &format!("@action(\"blok\") {rest}")],
         &expect![[r#"
-        b.cedar:1: @action: "blok" is none of block, require_approval, warn, log; is "block" meant?
+        b.cedar:1: @action: "blok" is not one of block, require_approval, warn, log; did you mean "block"?
     "#]],
     );
     check(
         &[PERMIT, &format!("@enforcement(\"strict\") {rest}")],
         &expect![[r#"
-        b.cedar:1: @enforcement: "strict" is none of hard, soft, audit
+        b.cedar:1: @enforcement: "strict" is not one of hard, soft, audit
     "#]],
     );
     check(
         &[PERMIT, &format!("@category(\"budgets\") {rest}")],
         &expect![[r#"
-        b.cedar:1: @category: "budgets" is none of trust_boundary, budget, run_creation, deployment, guardrail, config_change; is "budget" meant?
+        b.cedar:1: @category: "budgets" is not one of trust_boundary, budget, run_creation, deployment, guardrail, config_change; did you mean "budget"?
     "#]],
     );
     check(
         &[PERMIT, &format!("@approver(\"ada\") {rest}")],
         &expect![[r#"
-        b.cedar:1: annotation "approver" is none of id, action, enforcement, category, approvers, quorum, not_initiator, description; is "approvers" meant?
+        b.cedar:1: annotation "approver" is not one of id, action, enforcement, category, approvers, quorum, not_initiator, description; did you mean "approvers"?
     "#]],
     );
     check(
@@ -190,7 +190,7 @@ fn annotations_are_checked_and_misspelt_words_are_answered() {
     check(
         &[&format!("@action(\"warn\") {PERMIT}")],
         &expect![[r#"
-        a.cedar:1: @action means nothing on a permit: write a forbid beside the permit
+        a.cedar:1: @action has no effect on a permit: add a forbid
     "#]],
     );
 }
@@ -201,7 +201,7 @@ fn names_are_unique_in_a_file() {
     check(
         &[&format!("{named}\n{named}")],
         &expect![[r#"
-        a.cedar:2: the name a.cedar/one is taken by a.cedar:1
+        a.cedar:2: the name a.cedar/one is already used by a.cedar:1
     "#]],
     );
     let policies = set(&[&named, PERMIT, &format!("{PERMIT}\n{PERMIT}")]).unwrap();
@@ -244,8 +244,8 @@ fn a_policy_nested_a_hundred_thousand_deep_is_refused() {
     }
 }
 
-/// The most that the limits let through: it must load, and be asked on a thread
-/// with a stack of the usual size, without ending the process.
+/// The largest set within the limits: it must load, and be evaluated on a thread with a
+/// stack of the usual size, without a crash.
 #[test]
 fn what_the_limits_let_through_is_parsed_checked_and_asked() {
     use crate::limits::{POLICY_DEPTH_MAX, POLICY_OPERATORS_MAX};

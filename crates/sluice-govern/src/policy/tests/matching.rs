@@ -1,5 +1,5 @@
 use super::*;
-use crate::policy::word::Word as _;
+use crate::policy::keyword::Keyword as _;
 use proptest::prelude::*;
 
 fn names(policies: &Policies, facts: &PolicyFacts<'_>) -> Vec<String> {
@@ -177,7 +177,7 @@ fn recorded_facts_are_short_and_read_back() {
     assert_eq!(serde_json::from_str::<PolicyFacts<'_>>(&text).unwrap(), full);
 }
 
-/// Every scope a policy can have here, and conditions that hold or do not.
+/// Every scope that a policy can have, with true and false conditions.
 fn any_policy() -> impl Strategy<Value = String> {
     let principal = prop::sample::select(vec![
         "principal",
@@ -264,26 +264,26 @@ fn any_facts() -> impl Strategy<Value = PolicyFacts<'static>> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// The index must find exactly what Cedar finds when it is given everything.
+    /// The index must find exactly what Cedar finds without it.
     #[test]
     fn the_index_leaves_nothing_out_and_lets_nothing_in(
         texts in prop::collection::vec(any_policy(), 1..12),
         cases in prop::collection::vec(any_facts(), 1..12),
     ) {
-        let permit = "permit (principal == Agent::\"nobody\", action, resource);";
-        // Some scopes and conditions together can never hold: those do not load.
+        let permit = "permit (principal == Agent::\"unknown\", action, resource);";
+        // Some combinations of scope and condition can never hold, and do not load.
         let loads = |text: &String| set(&[text, permit]).is_ok();
         let texts: Vec<String> = texts.into_iter().filter(loads).collect();
         let text = texts.join("\n");
         let policies = set(&[&text, permit]).unwrap();
         for facts in cases {
-            let question = policies.names.question(&facts, Needs::ALL).unwrap();
+            let request = policies.names.request(&facts, Needs::ALL).unwrap();
             let mut expected = Vec::new();
             let mut permitted = false;
             for (at, one) in texts.iter().enumerate() {
                 let whole: PolicySet = one.parse().unwrap();
                 let response =
-                    Authorizer::new().is_authorized(&question.request, &whole, &question.entities);
+                    Authorizer::new().is_authorized(&request.request, &whole, &request.entities);
                 if response.diagnostics().reason().next().is_some() {
                     if one.starts_with("permit") {
                         permitted = true;

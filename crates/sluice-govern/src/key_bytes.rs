@@ -1,27 +1,27 @@
-//! Plain values as bytes, to be compared or hashed.
+//! Encodes plain values as bytes, for comparison or hashing.
 //!
-//! Numbers are written short: most are small, and what is hashed is best short.
+//! Numbers are encoded compactly, since most are small and hashing is faster on short
+//! input.
 //!
-//! INVARIANT: two lists of values written by the same calls have the same bytes
-//! only if they are the same.
+//! INVARIANT: two lists of values written by the same calls have equal bytes only if
+//! the values are equal.
 
-/// Values so far.
-pub(crate) struct Key(Vec<u8>);
+pub(crate) struct KeyBytes(Vec<u8>);
 
-impl Key {
-    pub(crate) fn with_capacity(bytes: usize) -> Key {
-        Key(Vec::with_capacity(bytes))
+impl KeyBytes {
+    pub(crate) fn with_capacity(bytes: usize) -> KeyBytes {
+        KeyBytes(Vec::with_capacity(bytes))
     }
 
-    /// In the place of a text that is not needed any more.
-    pub(crate) fn instead_of(text: String) -> Key {
+    /// Reuses the memory of a text.
+    pub(crate) fn reusing(text: String) -> KeyBytes {
         let mut bytes = text.into_bytes();
         bytes.clear();
-        Key(bytes)
+        KeyBytes(bytes)
     }
 
-    /// Seven bits in a byte, the lowest first; the highest bit of a byte says that
-    /// more follow. So no number is the beginning of another.
+    /// LEB128: seven bits per byte, lowest first; the highest bit marks that more bytes
+    /// follow. So no encoding is a prefix of another.
     #[inline]
     pub(crate) fn number(&mut self, mut number: u64) {
         while number > 127 {
@@ -36,7 +36,7 @@ impl Key {
         self.number(number.unwrap_or_default());
     }
 
-    /// With its length, so that no two lists of texts have the same bytes.
+    /// With its length, so that different lists of texts have different bytes.
     #[inline]
     pub(crate) fn text(&mut self, text: &str) {
         self.number(text.len() as u64);
@@ -75,7 +75,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn written(numbers: &[u64], texts: &[String], maybe: Option<u64>) -> Vec<u8> {
-        let mut key = Key::with_capacity(0);
+        let mut key = KeyBytes::with_capacity(0);
         numbers.iter().for_each(|number| key.number(*number));
         key.texts(texts);
         key.maybe(maybe);

@@ -1,7 +1,7 @@
-//! A JSON serialiser that sorts keys as it goes.
+//! A JSON serialiser that sorts keys.
 //!
-//! Values are written to one buffer. When a map ends, its entries are put in
-//! order in place; nothing is built twice.
+//! Values are written to one buffer. At the end of a map its entries are sorted in
+//! place, so nothing is built twice.
 
 use super::is_plain;
 use serde::ser::{self, Serialize};
@@ -9,34 +9,33 @@ use serde_json::Error;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Canonical JSON so far.
 #[derive(Default)]
-pub(super) struct Writer {
+pub(super) struct CanonicalSerializer {
     out: Vec<u8>,
-    /// Where each entry of the open maps stands: its key, quoted, and the whole entry.
-    entries: Vec<Entry>,
-    /// For putting entries in order.
+    /// The entries of the open maps.
+    entries: Vec<MapEntry>,
+    /// Buffer for sorting entries.
     scratch: Vec<u8>,
 }
 
-struct Entry {
-    key: Key,
+struct MapEntry {
+    key: EntryKey,
     start: usize,
     end: usize,
 }
 
-/// A key: a field's name, or a map's key where it was written.
-enum Key {
+/// A key: a field name, or the range of a written map key.
+enum EntryKey {
     Field(&'static str),
     Written(Range<usize>),
 }
 
-impl Entry {
-    /// The key as text: UTF-8 sorts by code point, escapes would not.
+impl MapEntry {
+    /// The key as text: UTF-8 sorts by code point, escaped text would not.
     fn text<'o>(&self, out: &'o [u8]) -> Cow<'o, [u8]> {
         let quoted = match &self.key {
-            Key::Field(name) => return Cow::Borrowed(name.as_bytes()),
-            Key::Written(range) => &out[range.clone()],
+            EntryKey::Field(name) => return Cow::Borrowed(name.as_bytes()),
+            EntryKey::Written(range) => &out[range.clone()],
         };
         if !quoted.contains(&b'\\') {
             return Cow::Borrowed(&quoted[1..quoted.len() - 1]);
@@ -46,9 +45,9 @@ impl Entry {
     }
 }
 
-impl Writer {
-    pub(super) fn with_capacity(bytes: usize) -> Writer {
-        Writer { out: Vec::with_capacity(bytes), ..Writer::default() }
+impl CanonicalSerializer {
+    pub(super) fn with_capacity(bytes: usize) -> CanonicalSerializer {
+        CanonicalSerializer { out: Vec::with_capacity(bytes), ..CanonicalSerializer::default() }
     }
 
     pub(super) fn into_string(self) -> String {
@@ -61,18 +60,22 @@ impl Writer {
 }
 
 /// An open list, or an open map whose entries begin at `first`.
-pub(super) struct Open<'w> {
-    writer: &'w mut Writer,
+pub(super) struct OpenContainer<'w> {
+    writer: &'w mut CanonicalSerializer,
     first: usize,
     start: usize,
     close: &'static [u8],
 }
 
-impl<'w> Open<'w> {
-    fn begin(writer: &'w mut Writer, open: &[u8], close: &'static [u8]) -> Open<'w> {
+impl<'w> OpenContainer<'w> {
+    fn begin(
+        writer: &'w mut CanonicalSerializer,
+        open: &[u8],
+        close: &'static [u8],
+    ) -> OpenContainer<'w> {
         writer.out.extend_from_slice(open);
         let (first, start) = (writer.entries.len(), writer.out.len());
-        Open { writer, first, start, close }
+        OpenContainer { writer, first, start, close }
     }
 
     fn item(&mut self, value: &(impl Serialize + ?Sized)) -> Result<(), Error> {
@@ -90,11 +93,11 @@ impl<'w> Open<'w> {
             return Err(ser::Error::custom("a key must be text"));
         }
         self.writer.out.push(b':');
-        self.writer.entries.push(Entry { key: Key::Written(start..end), start, end });
+        self.writer.entries.push(MapEntry { key: EntryKey::Written(start..end), start, end });
         Ok(())
     }
 
-    /// A field's name is an identifier: nothing in it needs escaping.
+    /// A field name is an identifier, so it needs no escaping.
     fn field(&mut self, name: &'static str) {
         let out = &mut self.writer.out;
         let start = out.len();
@@ -102,7 +105,7 @@ impl<'w> Open<'w> {
         out.extend_from_slice(name.as_bytes());
         out.extend_from_slice(b"\":");
         let end = out.len();
-        self.writer.entries.push(Entry { key: Key::Field(name), start, end });
+        self.writer.entries.push(MapEntry { key: EntryKey::Field(name), start, end });
     }
 
     fn value(&mut self, value: &(impl Serialize + ?Sized)) -> Result<(), Error> {
@@ -120,7 +123,7 @@ impl<'w> Open<'w> {
     }
 
     fn end_map(self) {
-        let Writer { out, entries, scratch } = self.writer;
+        let CanonicalSerializer { out, entries, scratch } = self.writer;
         let own = &mut entries[self.first..];
         if !own.is_sorted_by(|a, b| a.text(out) <= b.text(out)) {
             own.sort_by(|a, b| a.text(out).cmp(&b.text(out)));
@@ -139,7 +142,7 @@ impl<'w> Open<'w> {
     }
 }
 
-/// Scalars are written as JSON writes them.
+/// Scalars are written by serde_json.
 macro_rules! scalars {
     ($($method:ident: $type:ty,)*) => {$(
         fn $method(self, value: $type) -> Result<(), Error> {
@@ -148,16 +151,16 @@ macro_rules! scalars {
     )*};
 }
 
-impl<'w> ser::Serializer for &'w mut Writer {
+impl<'w> ser::Serializer for &'w mut CanonicalSerializer {
     type Ok = ();
     type Error = Error;
-    type SerializeSeq = Open<'w>;
-    type SerializeTuple = Open<'w>;
-    type SerializeTupleStruct = Open<'w>;
-    type SerializeTupleVariant = Open<'w>;
-    type SerializeMap = Open<'w>;
-    type SerializeStruct = Open<'w>;
-    type SerializeStructVariant = Open<'w>;
+    type SerializeSeq = OpenContainer<'w>;
+    type SerializeTuple = OpenContainer<'w>;
+    type SerializeTupleStruct = OpenContainer<'w>;
+    type SerializeTupleVariant = OpenContainer<'w>;
+    type SerializeMap = OpenContainer<'w>;
+    type SerializeStruct = OpenContainer<'w>;
+    type SerializeStructVariant = OpenContainer<'w>;
 
     scalars! {
         serialize_bool: bool,
@@ -228,23 +231,23 @@ impl<'w> ser::Serializer for &'w mut Writer {
         variant: &'static str,
         value: &T,
     ) -> Result<(), Error> {
-        let mut open = Open::begin(self, b"{", b"}");
+        let mut open = OpenContainer::begin(self, b"{", b"}");
         open.field(variant);
         open.value(value)?;
         open.end_map();
         Ok(())
     }
 
-    fn serialize_seq(self, _: Option<usize>) -> Result<Open<'w>, Error> {
-        Ok(Open::begin(self, b"[", b"]"))
+    fn serialize_seq(self, _: Option<usize>) -> Result<OpenContainer<'w>, Error> {
+        Ok(OpenContainer::begin(self, b"[", b"]"))
     }
 
-    fn serialize_tuple(self, _: usize) -> Result<Open<'w>, Error> {
-        Ok(Open::begin(self, b"[", b"]"))
+    fn serialize_tuple(self, _: usize) -> Result<OpenContainer<'w>, Error> {
+        Ok(OpenContainer::begin(self, b"[", b"]"))
     }
 
-    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Open<'w>, Error> {
-        Ok(Open::begin(self, b"[", b"]"))
+    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<OpenContainer<'w>, Error> {
+        Ok(OpenContainer::begin(self, b"[", b"]"))
     }
 
     fn serialize_tuple_variant(
@@ -253,18 +256,18 @@ impl<'w> ser::Serializer for &'w mut Writer {
         _: u32,
         variant: &'static str,
         _: usize,
-    ) -> Result<Open<'w>, Error> {
+    ) -> Result<OpenContainer<'w>, Error> {
         self.out.push(b'{');
         self.scalar(variant)?;
-        Ok(Open::begin(self, b":[", b"]}"))
+        Ok(OpenContainer::begin(self, b":[", b"]}"))
     }
 
-    fn serialize_map(self, _: Option<usize>) -> Result<Open<'w>, Error> {
-        Ok(Open::begin(self, b"{", b"}"))
+    fn serialize_map(self, _: Option<usize>) -> Result<OpenContainer<'w>, Error> {
+        Ok(OpenContainer::begin(self, b"{", b"}"))
     }
 
-    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Open<'w>, Error> {
-        Ok(Open::begin(self, b"{", b"}"))
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<OpenContainer<'w>, Error> {
+        Ok(OpenContainer::begin(self, b"{", b"}"))
     }
 
     fn serialize_struct_variant(
@@ -273,17 +276,17 @@ impl<'w> ser::Serializer for &'w mut Writer {
         _: u32,
         variant: &'static str,
         _: usize,
-    ) -> Result<Open<'w>, Error> {
+    ) -> Result<OpenContainer<'w>, Error> {
         self.out.push(b'{');
         self.scalar(variant)?;
-        Ok(Open::begin(self, b":{", b"}}"))
+        Ok(OpenContainer::begin(self, b":{", b"}}"))
     }
 }
 
-/// Lists of every kind are written alike.
+/// All kinds of lists are written alike.
 macro_rules! lists {
     ($($trait:ident :: $item:ident),*) => {$(
-        impl ser::$trait for Open<'_> {
+        impl ser::$trait for OpenContainer<'_> {
             type Ok = ();
             type Error = Error;
 
@@ -305,10 +308,10 @@ lists!(
     SerializeTupleVariant::serialize_field
 );
 
-/// Structs of both kinds are written as maps.
+/// Both kinds of structs are written as maps.
 macro_rules! structs {
     ($($trait:ident),*) => {$(
-        impl ser::$trait for Open<'_> {
+        impl ser::$trait for OpenContainer<'_> {
             type Ok = ();
             type Error = Error;
 
@@ -330,7 +333,7 @@ macro_rules! structs {
 }
 structs!(SerializeStruct, SerializeStructVariant);
 
-impl ser::SerializeMap for Open<'_> {
+impl ser::SerializeMap for OpenContainer<'_> {
     type Ok = ();
     type Error = Error;
 

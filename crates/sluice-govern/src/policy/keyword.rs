@@ -1,57 +1,57 @@
-//! The words of annotations, and what is meant by a misspelt one.
+//! Keywords of policy annotations, and suggestions for misspelt ones.
 
 use serde::Serialize;
 
-/// What a forbid does when it matches: `@action`.
+/// Effect of a matching forbid: `@action`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Consequence {
-    /// It blocks.
+    /// Blocks the action.
     Block,
-    /// A person must agree.
+    /// Requires an approval.
     RequireApproval,
-    /// It warns.
+    /// Warns.
     Warn,
-    /// It is recorded.
+    /// Only records the match.
     Log,
 }
 
-/// How much a forbid counts: `@enforcement`.
+/// How strictly a forbid is enforced: `@enforcement`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Enforcement {
-    /// Fully.
+    /// Enforced.
     Hard,
-    /// It only warns.
+    /// Only warns.
     Soft,
-    /// It is only recorded.
+    /// Only recorded.
     Audit,
 }
 
-/// What a policy is about: `@category`.
+/// Subject of a policy: `@category`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Category {
-    /// Who may reach what.
+    /// Access of agents to gateways.
     TrustBoundary,
-    /// Money.
+    /// Budgets.
     Budget,
-    /// Runs that begin.
+    /// Starting runs.
     RunCreation,
-    /// Agents that are put on gateways.
+    /// Deploying agents on gateways.
     Deployment,
-    /// What an agent may do.
+    /// Actions of agents.
     Guardrail,
-    /// Rows that change.
+    /// Changes of registry rows.
     ConfigChange,
 }
 
-/// A set of words, each with what it means.
-pub(super) trait Word: Copy + 'static {
-    /// All of them.
+/// An enum with a fixed keyword for each value.
+pub(super) trait Keyword: Copy + 'static {
+    /// All keywords with their values.
     const ALL: &'static [(&'static str, Self)];
 
-    /// Reads a word, or says what is wrong with it.
+    /// Parses a keyword, or returns an error with a suggestion.
     fn read(word: &str) -> Result<Self, String> {
         let found = Self::ALL.iter().find(|(name, _)| *name == word);
         found.map(|(_, meaning)| *meaning).ok_or_else(|| {
@@ -61,7 +61,7 @@ pub(super) trait Word: Copy + 'static {
     }
 }
 
-impl Word for Consequence {
+impl Keyword for Consequence {
     const ALL: &'static [(&'static str, Consequence)] = &[
         ("block", Consequence::Block),
         ("require_approval", Consequence::RequireApproval),
@@ -70,12 +70,12 @@ impl Word for Consequence {
     ];
 }
 
-impl Word for Enforcement {
+impl Keyword for Enforcement {
     const ALL: &'static [(&'static str, Enforcement)] =
         &[("hard", Enforcement::Hard), ("soft", Enforcement::Soft), ("audit", Enforcement::Audit)];
 }
 
-impl Word for Category {
+impl Keyword for Category {
     const ALL: &'static [(&'static str, Category)] = &[
         ("trust_boundary", Category::TrustBoundary),
         ("budget", Category::Budget),
@@ -87,7 +87,7 @@ impl Word for Category {
 }
 
 impl Consequence {
-    /// The word in policies and decisions.
+    /// The keyword in policies and decisions.
     pub const fn as_str(self) -> &'static str {
         match self {
             Consequence::Block => "block",
@@ -99,7 +99,7 @@ impl Consequence {
 }
 
 impl Enforcement {
-    /// The word in policies and decisions.
+    /// The keyword in policies and decisions.
     pub const fn as_str(self) -> &'static str {
         match self {
             Enforcement::Hard => "hard",
@@ -109,33 +109,18 @@ impl Enforcement {
     }
 }
 
-/// `"warm" is none of block, warn; is "warn" meant?`
+/// `"warm" is not one of block, warn; did you mean "warn"?`
 pub(super) fn unknown(word: &str, names: &[&str]) -> String {
-    let nearest = names.iter().map(|name| (distance(word, name), *name)).min();
-    let all = names.join(", ");
+    // A long word is far from every keyword, and costs no more than a short one.
     let word: String = word.chars().take(40).collect();
+    let nearest = names.iter().map(|name| (strsim::levenshtein(&word, name), *name)).min();
+    let all = names.join(", ");
     match nearest {
         Some((distance, name)) if distance <= 1 + name.len() / 4 => {
-            format!("\"{word}\" is none of {all}; is \"{name}\" meant?")
+            format!("\"{word}\" is not one of {all}; did you mean \"{name}\"?")
         }
-        _ => format!("\"{word}\" is none of {all}"),
+        _ => format!("\"{word}\" is not one of {all}"),
     }
-}
-
-/// How many letters to add, drop or change; a long word is far from everything.
-fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let from: Vec<char> = from.chars().take(2 * to.len() + 2).collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, a) in from.iter().enumerate() {
-        let mut before = std::mem::replace(&mut row[0], i + 1);
-        for (j, b) in to.iter().enumerate() {
-            let change = before + usize::from(a != b);
-            before = row[j + 1];
-            row[j + 1] = change.min(before + 1).min(row[j] + 1);
-        }
-    }
-    row[to.len()]
 }
 
 #[cfg(test)]
@@ -157,14 +142,13 @@ mod tests {
     fn a_misspelt_word_is_answered_with_the_nearest() {
         assert_eq!(
             Consequence::read("require_aproval").unwrap_err(),
-            "\"require_aproval\" is none of block, require_approval, warn, log; \
-             is \"require_approval\" meant?"
+            "\"require_aproval\" is not one of block, require_approval, warn, log; \
+             did you mean \"require_approval\"?"
         );
         assert_eq!(
             Enforcement::read("ignored").unwrap_err(),
-            "\"ignored\" is none of hard, soft, audit"
+            "\"ignored\" is not one of hard, soft, audit"
         );
-        assert_eq!(distance("kitten", "sitting"), 3);
         assert!(Category::read(&"x".repeat(1_000_000)).is_err());
     }
 }
