@@ -6,7 +6,7 @@ use sluice_govern::action::Action;
 use sluice_govern::decision::{Constraints, Decision, Disposition};
 use sluice_govern::evaluate;
 use sluice_govern::facts::{
-    Cap, Facts, Inputs, Place, RunFacts, StepFacts, Subject, Verb, Whose, Worst,
+    Cap, CapGate, Facts, Inputs, Place, RunFacts, StepFacts, Subject, Verb, Worst,
 };
 use sluice_govern::money::Money;
 use sluice_govern::policy::{DEFAULT, Policies};
@@ -46,7 +46,7 @@ fn policies(count: usize) -> anyhow::Result<Policies> {
 
 fn caps(count: usize) -> Vec<Cap<'static>> {
     let cap = |number: usize| Cap {
-        whose: if number == 0 { Whose::Agent } else { Whose::Envelope },
+        whose: if number == 0 { CapGate::Agent } else { CapGate::Envelope },
         name: format!("envelope-{number}").into(),
         account: format!("envelope/envelope-{number}/2026-11-15").into(),
         amount: Money::from_micro_cents(1_000_000_000_000),
