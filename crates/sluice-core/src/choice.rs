@@ -1,6 +1,6 @@
 //! Fields that take one of a few words.
 
-use crate::yaml::shorten;
+use crate::visible::shorten;
 use serde::de::{Deserialize, Deserializer, Error as _};
 
 /// A type whose values are words of a document.

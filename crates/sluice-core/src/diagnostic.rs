@@ -6,7 +6,7 @@
 use crate::code::{Code, Severity};
 use crate::limits::PROBLEMS_MAX;
 use crate::span::{Fault, Span};
-use crate::yaml::shorten_to;
+use crate::visible::shorten_to;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::BTreeSet;

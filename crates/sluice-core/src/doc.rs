@@ -15,6 +15,7 @@ pub(crate) mod team;
 #[cfg(test)]
 mod tests;
 
+pub use lens::newest_version;
 pub use registry::Registry;
 
 use crate::code::Code;

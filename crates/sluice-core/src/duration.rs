@@ -52,7 +52,7 @@ pub fn parse(text: &str) -> Result<u64, Fault> {
 }
 
 fn no_duration(text: &str) -> Fault {
-    let message = format!("`{}` is not a duration", crate::yaml::shorten(text));
+    let message = format!("`{}` is not a duration", crate::visible::shorten(text));
     Fault::new(0..text.len(), message).with_hint(HINT)
 }
 

@@ -8,12 +8,15 @@
 //! A packet is one run with everything needed to check it, for somebody who
 //! has nothing else. `verify` checks a whole store.
 
+pub use crate::hex;
+pub use crate::journal::chain as event;
+
 pub mod audit;
 pub mod elision;
 pub mod entry;
 pub mod erasure;
-pub mod event;
-pub mod hex;
+#[cfg(test)]
+mod fake_store;
 pub mod kept;
 pub mod key;
 pub mod leaf;
@@ -21,6 +24,4 @@ pub mod mac;
 pub mod merkle;
 pub mod packet;
 pub mod seal;
-#[cfg(test)]
-mod story;
 pub mod verify;

@@ -5,8 +5,6 @@
 
 use crate::code::Code;
 use crate::expr::EvalError;
-use crate::template::Unresolved;
-use crate::template::lens::Unbound;
 use crate::violation::Violation;
 use serde::Serialize;
 
@@ -40,18 +38,6 @@ impl Failure {
 impl From<EvalError> for Failure {
     fn from(error: EvalError) -> Failure {
         Failure::new(Code::ConditionError, error.to_string())
-    }
-}
-
-impl From<Unresolved> for Failure {
-    fn from(error: Unresolved) -> Failure {
-        Failure::new(Code::UnresolvedVariable, error.to_string())
-    }
-}
-
-impl From<Unbound> for Failure {
-    fn from(error: Unbound) -> Failure {
-        Failure::new(Code::PlaceholderUnbound, error.to_string())
     }
 }
 

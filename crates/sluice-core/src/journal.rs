@@ -2,6 +2,7 @@
 //!
 //! The journal is the one truth: state is its fold, the live stream its tail.
 
+pub mod chain;
 pub mod envelope;
 pub mod event;
 pub mod wire;

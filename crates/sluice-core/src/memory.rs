@@ -11,11 +11,11 @@
 mod tests;
 
 use crate::choice;
+use crate::id::RunId;
 use crate::journal::event::Outcome;
 use crate::limits::{MEMO_BYTES_MAX, MEMORY_BYTES_DEFAULT, MEMORY_BYTES_MAX, MEMORY_OUTPUTS_MAX};
+use crate::origin::{Labels, SourceClass};
 use crate::port::memo::Memo;
-use crate::run::id::RunId;
-use crate::run::label::{Labels, SourceClass};
 use serde_json::{Value, json};
 use sluice_govern::registry::{Fabric, MemoryProfile};
 use std::fmt::Write as _;

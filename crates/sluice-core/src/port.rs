@@ -6,6 +6,7 @@
 
 pub mod adapter;
 pub mod authority;
+pub mod decision_record;
 pub mod deliveries;
 pub mod feed;
 pub mod inspect;
@@ -15,6 +16,8 @@ pub mod memo;
 pub mod moderator;
 pub mod slots;
 pub mod store;
+
+pub use crate::id::Entropy;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -26,10 +29,4 @@ pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub trait Clock: Send + Sync {
     /// Milliseconds since 1970, UTC.
     fn now_ms(&self) -> u64;
-}
-
-/// Where chance comes from.
-pub trait Entropy: Send {
-    /// 64 random bits.
-    fn bits(&mut self) -> u64;
 }

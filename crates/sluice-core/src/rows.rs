@@ -18,11 +18,12 @@ mod settle;
 #[cfg(test)]
 mod tests;
 
+pub use crate::doc::newest_version as head;
 pub use caution::cautions;
 pub use diff::{Difference, FieldChange, diff};
 pub use entry::{AFTER_DIGEST, BEFORE_DIGEST, digest, entries};
 pub use fault::{ALWAYS_THERE, RowFault, faults};
-pub use lens::{changed_versions, head};
+pub use lens::changed_versions;
 pub use secret::{NotYours, RowAuthor, entrust, secret_field, secret_of};
 pub use settle::{kept, settle, sign};
 

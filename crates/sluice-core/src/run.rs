@@ -4,11 +4,12 @@
 //! `due` lists the effects the run waits for. Time, chance and whether work may
 //! be done come in through `Given`; nothing here can read them from the world.
 
+pub use crate::{id, status};
+
 pub mod command;
 pub mod decide;
 pub mod definition;
 pub mod due;
-pub mod id;
 pub mod label;
 pub mod letter;
 pub mod moderate;
@@ -19,12 +20,12 @@ pub mod seat;
 pub mod snapshot;
 pub mod start;
 pub mod state;
-pub mod status;
 pub mod transition;
 
 pub(crate) mod evolve;
 mod index;
 mod lineage;
+mod link;
 mod recovery;
 mod rest;
 mod scope;

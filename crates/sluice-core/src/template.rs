@@ -11,6 +11,8 @@ pub mod lens;
 pub mod shell;
 pub mod tree;
 
+use crate::code::Code;
+use crate::failure::Failure;
 use crate::limits::{TEMPLATE_REFERENCES_MAX, TEMPLATE_TEXT_BYTES_MAX};
 use crate::path::{Path, Reference, found_at, scan_braced};
 use crate::scope::{Found, Located, Scope, locate, resolve};
@@ -44,6 +46,12 @@ pub struct Unresolved {
     pub path: Path,
     /// Why it cannot be.
     pub reason: Reason,
+}
+
+impl From<Unresolved> for Failure {
+    fn from(error: Unresolved) -> Failure {
+        Failure::new(Code::UnresolvedVariable, error.to_string())
+    }
 }
 
 /// Why a reference or a placeholder cannot become text.

@@ -4,7 +4,7 @@
 //! the same: the one that sends a request names the span that another one, which
 //! has taken the run over, later tells of.
 
-use crate::run::id::RunId;
+use crate::id::RunId;
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 

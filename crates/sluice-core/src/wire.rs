@@ -6,7 +6,7 @@
 //! strangers.
 
 use crate::span::Fault;
-use crate::yaml::shorten;
+use crate::visible::shorten;
 use indexmap::IndexMap;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};

@@ -10,6 +10,7 @@ use crate::diagnostic::{Problem, Problems};
 use crate::limits::{DOCUMENT_BYTES_MAX, DOCUMENT_DEPTH_MAX, DOCUMENT_NODES_MAX, NAME_CHARS_MAX};
 use crate::node::{Entry, Kind, Node};
 use crate::span::Span;
+use crate::visible::{shorten, shorten_to};
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Tag};
 use serde_json::Number;
 use std::borrow::Cow;
@@ -468,19 +469,6 @@ fn is_float(text: &str) -> bool {
         !digits.is_empty() && all_digits(digits)
     });
     all_digits(whole) && all_digits(fraction) && exponent_fits
-}
-
-/// At most forty characters of a text, for messages.
-pub(crate) fn shorten(text: &str) -> Cow<'_, str> {
-    shorten_to(text, 40)
-}
-
-/// At most `count` characters of a text.
-pub(crate) fn shorten_to(text: &str, count: usize) -> Cow<'_, str> {
-    match text.char_indices().nth(count) {
-        Some((at, _)) => Cow::Owned(format!("{}…", &text[..at])),
-        None => Cow::Borrowed(text),
-    }
 }
 
 #[cfg(test)]

@@ -274,7 +274,7 @@ impl<T: Choice> Read for T {
             return find(new);
         }
         let words: Vec<&str> = T::WORDS.iter().map(|(word, _)| *word).collect();
-        let message = format!("`{}` is not {}", crate::yaml::shorten(word), T::WHAT);
+        let message = format!("`{}` is not {}", crate::visible::shorten(word), T::WHAT);
         let hint = match cx.suggest(word, words.iter().copied()) {
             Some(likely) => format!("did you mean `{likely}`?"),
             None => format!("use one of: {}", words.join(", ")),

@@ -21,6 +21,8 @@ use crate::plan::Plan;
 use crate::span::Span;
 use written::LensDocument;
 
+pub use pin::newest_version;
+
 /// Reads a document and resolves it to a plan. A plan is answered only when no
 /// error was found.
 pub(crate) fn resolve<'n>(

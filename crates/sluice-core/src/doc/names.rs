@@ -100,7 +100,7 @@ fn check(
     cx: &mut Reader<'_, '_>,
 ) {
     if !fits {
-        let shown = crate::yaml::shorten(name);
+        let shown = crate::visible::shorten(name);
         let message = match name.chars().find(|c| !c.is_ascii()) {
             // A letter that only looks like another would make two ids look the same.
             Some(odd) => {

@@ -249,7 +249,7 @@ impl<'n, 'p> Reader<'n, 'p> {
     pub(crate) fn unknown_field(&mut self, entry: &'n Entry<'n>, known: &[&str]) {
         let message = match &*entry.key {
             "<<" => "merge keys are not supported".to_owned(),
-            key => format!("unknown field `{}`", crate::yaml::shorten(key)),
+            key => format!("unknown field `{}`", crate::visible::shorten(key)),
         };
         let problem = Problem::new(Code::UnknownField, entry.key_span, message);
         let problem = match foreign::advice(&entry.key, known) {

@@ -150,7 +150,7 @@ pub(crate) fn report_cycles<'n>(
             trail.push_str(ids[*at].0);
         }
         let message =
-            format!("the dependencies form a cycle: {}", crate::yaml::shorten_to(&trail, 400));
+            format!("the dependencies form a cycle: {}", crate::visible::shorten_to(&trail, 400));
         let problem = Problem::new(Code::CycleDetected, ids[cycle[0]].1, message).with_hint(
             "each step in the list waits for the next one; remove one of the dependencies",
         );
@@ -207,6 +207,6 @@ fn workflow_ref(written: &str) -> Result<(&str, Option<u64>), String> {
     let digits = version.bytes().all(|b| b.is_ascii_digit());
     match version.parse().ok().filter(|_| digits) {
         Some(version) => Ok((name, Some(version))),
-        None => Err(format!("`{}` is no version number", crate::yaml::shorten(version))),
+        None => Err(format!("`{}` is no version number", crate::visible::shorten(version))),
     }
 }

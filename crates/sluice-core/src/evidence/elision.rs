@@ -6,9 +6,9 @@
 //! are covered by the entry about the elision: a range of ids, how many parts of
 //! it went, and one hash over what is left of them all.
 
+use crate::id::RunId;
 use crate::port::ledger::Entry;
 use crate::port::store::Hash;
-use crate::run::id::RunId;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 

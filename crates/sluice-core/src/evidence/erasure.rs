@@ -4,10 +4,10 @@
 //! place is covered by the entry about the erasure, which names its hash: so
 //! nothing is erased in silence, and no residue is made up.
 
+use crate::id::RunId;
 use crate::limits::ERASED_EVENTS_MAX;
 use crate::port::ledger::Entry;
 use crate::port::store::Hash;
-use crate::run::id::RunId;
 use serde_json::{Map, Value, json};
 
 /// The type of the entry.

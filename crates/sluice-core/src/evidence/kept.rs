@@ -49,24 +49,24 @@ pub fn compare(kept: &Seal, found: Option<&SealRow>) -> Result<(), Rollback> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::story::{Story, WRITER, signer, stranger};
+    use super::super::fake_store::{FakeStore, WRITER, signer, stranger};
     use super::*;
 
     /// Seals 1 to 4 of one history, and 3 to 4 of another that begins like it.
-    fn forked() -> (Story, Story) {
-        let mut one = Story::new();
+    fn forked() -> (FakeStore, FakeStore) {
+        let mut one = FakeStore::new();
         let mut other = one.clone();
-        for (story, what) in [(&mut one, "agent_changed"), (&mut other, "token_changed")] {
+        for (store, what) in [(&mut one, "agent_changed"), (&mut other, "token_changed")] {
             for _ in 0..2 {
-                story.record(WRITER, what);
-                story.seal();
+                store.record(WRITER, what);
+                store.seal();
             }
         }
         (one, other)
     }
 
-    fn seals(story: &Story) -> Vec<Seal> {
-        story.seals.iter().map(|row| Seal::parse(&row.text).unwrap()).collect()
+    fn seals(store: &FakeStore) -> Vec<Seal> {
+        store.seals.iter().map(|row| Seal::parse(&row.text).unwrap()).collect()
     }
 
     #[test]
@@ -87,7 +87,7 @@ mod tests {
     fn a_store_that_is_older_or_another_is_told_apart_from_its_own() {
         let (one, other) = forked();
         let kept = seals(&one);
-        let found = |story: &Story| story.seals.iter().find(|row| row.number >= 3).cloned();
+        let found = |store: &FakeStore| store.seals.iter().find(|row| row.number >= 3).cloned();
         assert_eq!(compare(&kept[2], found(&one).as_ref()), Ok(()));
         assert_eq!(compare(&kept[2], found(&other).as_ref()), Err(Rollback::Other));
         assert_eq!(compare(&kept[2], None), Err(Rollback::Older));
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn lines_by_another_key_or_without_a_signature_do_not_count() {
-        let line = Story::new().seals[0].text.clone();
+        let line = FakeStore::new().seals[0].text.clone();
         let keys = [signer().public()];
         assert!(read(&line, &keys).is_some());
         assert!(read(&line, &[stranger()]).is_none());

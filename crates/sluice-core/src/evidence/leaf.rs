@@ -6,9 +6,9 @@
 //! the other, runs first, each by id.
 
 use super::merkle;
+use crate::id::RunId;
 use crate::port::ledger::Unsealed;
 use crate::port::store::{Hash, NodeId};
-use crate::run::id::RunId;
 
 /// How many bytes a leaf has.
 pub const LEAF_BYTES: usize = 57;

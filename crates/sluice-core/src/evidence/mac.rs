@@ -9,10 +9,10 @@
 //! Each thing has a tag of its own, and every field of variable size is preceded
 //! by its length, so that no two things are authenticated by the same bytes.
 
+use crate::id::RunId;
 use crate::port::memo::Memo;
 use crate::port::slots::Slot;
 use crate::port::store::{Append, Hash, Key, Letter, LetterId, NodeId};
-use crate::run::id::RunId;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use std::collections::{BTreeMap, BTreeSet};

@@ -26,10 +26,10 @@ use super::event::Salt;
 use super::leaf::{self, Leaf, Whose};
 use super::merkle;
 use super::seal::Seal;
+use crate::id::RunId;
 use crate::journal::wire::{self, Bond};
 use crate::port::ledger::SealRow;
 use crate::port::store::{Frame, Hash};
-use crate::run::id::RunId;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A run's packet.

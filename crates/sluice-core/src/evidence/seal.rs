@@ -126,8 +126,8 @@ pub fn next(unsealed: &Unsealed, at_ms: u64, signer: &Signer) -> Option<Sealing>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::id::RunId;
     use crate::port::ledger::SealMark;
-    use crate::run::id::RunId;
 
     fn seal() -> Seal {
         let leaves = [Leaf::run(RunId(1), 7, Hash([1; 32]))];

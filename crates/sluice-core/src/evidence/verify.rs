@@ -24,11 +24,11 @@ use super::key::PublicKey;
 use super::leaf::{self, Leaf, Whose};
 use super::merkle;
 use super::seal::Seal;
+use crate::id::RunId;
 use crate::limits::FINDINGS_MAX;
 use crate::port::inspect::Stored;
 use crate::port::ledger::SealRow;
 use crate::port::store::{Hash, NodeId};
-use crate::run::id::RunId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 

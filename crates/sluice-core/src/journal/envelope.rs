@@ -8,9 +8,9 @@
 mod cause;
 
 use super::wire::{Beside, WireError, Written, frame, read_beside};
+use crate::id::RunId;
 use crate::plan::graph::Graph;
 use crate::port::store::{Frame, Hash};
-use crate::run::id::RunId;
 use cause::{Causes, whole};
 use serde_json::Map;
 use sluice_govern::decision::{BRIEF, Known, expand};

@@ -18,13 +18,13 @@ pub use tool::{Ruling, ToolAsked};
 
 use crate::choice::choices;
 use crate::contract::envelope::Envelope;
+use crate::id::{ApprovalId, RunId};
 use crate::layers::Layer;
+use crate::origin::Labels;
 use crate::outputs::coerce::Coercion;
 use crate::port::adapter::{Process, ToolEnded, Usage};
 use crate::port::moderator::Phase;
-use crate::run::id::{ApprovalId, RunId};
-use crate::run::label::Labels;
-use crate::run::status::{RunStatus, Waiting};
+use crate::status::{RunStatus, Waiting};
 use crate::violation::Violation;
 use serde_json::{Map, Value};
 use std::sync::Arc;

@@ -1,5 +1,7 @@
 //! The names of events and the words in them: the single source of both.
 
+pub use crate::event_names::NAMES;
+
 use super::event::{ApprovalSource, Event, NodeEvent, Resolution, SkipCause};
 
 /// Declares the word of each variant, both ways.
@@ -49,38 +51,6 @@ words! { Resolution {
 /// The name of what a quiet stream says so that its readers see it is alive. It
 /// is sent without an id and never journalled.
 pub const HEARTBEAT: &str = "heartbeat";
-
-/// The names of all events that are journalled.
-pub const NAMES: [&str; 28] = [
-    "run.started",
-    "run.status.changed",
-    "run.completed",
-    "run.failed",
-    "run.cancelled",
-    "run.timed_out",
-    "run.recovered",
-    "node.queued",
-    "node.waiting",
-    "node.started",
-    "node.stream.delta",
-    "node.log",
-    "node.retried",
-    "node.completed",
-    "node.failed",
-    "node.timed_out",
-    "node.cancelled",
-    "node.skipped",
-    "node.blocked",
-    "node.invalidated",
-    "node.provenance",
-    "moderation.flagged",
-    "contract.violated",
-    "governance.decided",
-    "approval.requested",
-    "approval.reminded",
-    "approval.resolved",
-    "budget.alert",
-];
 
 impl Event {
     /// The event's name.

@@ -2,7 +2,7 @@
 //!
 //! Version 2 is compact JSON, `{"v":2,"at":ms,"events":[{"type","salt","payload"}]}`.
 //! The salt is 16 random bytes in hexadecimal, for the commitment to the payload
-//! that the event's hash covers (see [`evidence::event`](crate::evidence::event)).
+//! that the event's hash covers (see [`evidence::event`](crate::journal::chain)).
 //! Version 1 had no salts, and its events have no hashes. A payload holds what the public stream shows of the event, under the same
 //! names, so that showing a frame copies bytes and encodes nothing again; the
 //! run is not named, since whoever has a frame knows whose it is. What is
@@ -39,7 +39,7 @@ mod tests;
 mod write;
 
 use super::event::{Delta, Event, NodeEvent, RunStarted, StepAt};
-use crate::evidence::event::{Chain, HASH_BYTES, Link, Salt, commitment};
+use crate::journal::chain::{Chain, HASH_BYTES, Link, Salt, commitment};
 use crate::plan::Plan;
 use crate::port::Entropy;
 use crate::port::store::{Blob, Hash};

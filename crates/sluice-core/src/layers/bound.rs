@@ -124,5 +124,5 @@ fn list(names: &[String]) -> String {
 
 /// A value on a line.
 fn short(value: &Value) -> String {
-    crate::yaml::shorten_to(&value.to_string(), 80).into_owned()
+    crate::visible::shorten_to(&value.to_string(), 80).into_owned()
 }

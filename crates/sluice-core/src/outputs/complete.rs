@@ -1,13 +1,22 @@
 //! The whole way of an answer, in its one order.
 
+use super::schema::FieldSchema;
 use super::{Settled, passthrough, settle};
 use crate::code::Code;
+use crate::expr::Expr;
 use crate::failure::Failure;
-use crate::plan::step::Step;
 use crate::scope::Scope;
 use crate::scope::with::With;
 use crate::value::Membership;
+use indexmap::IndexMap;
 use serde_json::{Map, Value};
+
+/// What a step declares about its outputs.
+#[derive(Debug, Clone, Copy)]
+pub struct OutputRules<'a> {
+    pub(crate) outputs: &'a IndexMap<String, FieldSchema>,
+    pub(crate) success_criteria: &'a [Expr],
+}
 
 /// Coerces and validates a step's answer, holds it against the success
 /// criteria, then puts back what the step only passes through.
@@ -15,20 +24,20 @@ use serde_json::{Map, Value};
 /// Criteria see the answer, not the inputs passed through: they judge what the
 /// agent did. `scope` gives them every other name.
 pub fn complete(
-    step: &Step,
+    rules: OutputRules<'_>,
     inputs: &Map<String, Value>,
     answer: Map<String, Value>,
     scope: &dyn Scope,
 ) -> Result<Settled, Failure> {
     let mut settled =
-        settle(&step.outputs, answer, Membership::Tolerant).map_err(|violations| {
+        settle(rules.outputs, answer, Membership::Tolerant).map_err(|violations| {
             Failure::of(Code::OutputValidationFailed, violations)
                 .expect("settling fails only with violations")
         })?;
     let outputs = Value::Object(std::mem::take(&mut settled.outputs));
     let judged = With::new(scope, "outputs", &outputs);
     let mut unmet = Vec::new();
-    for criterion in &step.success_criteria {
+    for criterion in rules.success_criteria {
         if !criterion.holds(&judged, Membership::Tolerant)? {
             unmet.push(format!("`{criterion}` does not hold"));
         }
@@ -40,7 +49,7 @@ pub fn complete(
         settled.outputs = outputs;
     }
     let inputs = inputs.iter().map(|(name, value)| (name.as_str(), value));
-    passthrough(inputs, &step.outputs, &mut settled.outputs);
+    passthrough(inputs, rules.outputs, &mut settled.outputs);
     Ok(settled)
 }
 
@@ -76,7 +85,8 @@ steps:
         let inputs = json!({"verified": true}).as_object().unwrap().clone();
         let scope = Names::new().with_args(json!({"limit": 9}));
         let answer = answer.as_object().unwrap().clone();
-        complete(plan.step("rate").unwrap(), &inputs, answer, &scope)
+        let step = plan.step("rate").unwrap();
+        complete(step.output_rules(), &inputs, answer, &scope)
     }
 
     #[test]

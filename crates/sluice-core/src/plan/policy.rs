@@ -1,7 +1,6 @@
 //! The words a plan's policies are made of.
 
 use crate::choice::choices;
-use crate::port::moderator::Phase;
 
 choices! {
     /// Which kind of document a plan came from.
@@ -87,11 +86,11 @@ choices! {
 
 impl Moderation {
     /// Whether this side is moderated.
-    pub fn covers(self, phase: Phase) -> bool {
+    pub fn covers(self, phase: ModerationPhase) -> bool {
         match self {
             Moderation::Off => false,
-            Moderation::Input => phase == Phase::Input,
-            Moderation::Output => phase == Phase::Output,
+            Moderation::Input => phase == ModerationPhase::Input,
+            Moderation::Output => phase == ModerationPhase::Output,
             Moderation::Both => true,
         }
     }
@@ -166,5 +165,15 @@ choices! {
         Id = "id",
         /// By the lane of whoever does them, then by id.
         Lane = "lane",
+    }
+}
+
+choices! {
+    /// Which text of a step is moderated.
+    pub enum ModerationPhase, "a phase of moderation" {
+        /// The text that the step sends to its agent.
+        Input = "input",
+        /// The text that the agent answers with.
+        Output = "output",
     }
 }

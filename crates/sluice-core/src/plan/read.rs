@@ -14,7 +14,7 @@ use super::{Phase, Plan, PlanError, Recovery, Role, Team};
 use crate::args::ArgDecl;
 use crate::money::Money;
 use crate::template::Template;
-use crate::yaml::shorten;
+use crate::visible::shorten;
 use indexmap::IndexMap;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};

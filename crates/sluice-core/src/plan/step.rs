@@ -10,6 +10,7 @@ use crate::edge::test::Test;
 use crate::expr::{EvalError, Expr};
 use crate::merge::Strategy;
 use crate::money::Money;
+use crate::outputs::complete::OutputRules;
 use crate::outputs::schema::FieldSchema;
 use crate::path::Path;
 use crate::plan::policy::{
@@ -125,6 +126,13 @@ pub struct Step {
     pub tools: Vec<String>,
     /// What the step does.
     pub work: Work,
+}
+
+impl Step {
+    /// The rules that the outputs of this step must keep.
+    pub fn output_rules(&self) -> OutputRules<'_> {
+        OutputRules { outputs: &self.outputs, success_criteria: &self.success_criteria }
+    }
 }
 
 fn is_zero(number: &u32) -> bool {

@@ -2,9 +2,9 @@
 
 use super::Later;
 use crate::choice::choices;
+use crate::id::RunId;
 use crate::limits::ANSWER_BYTES_MAX;
 use crate::money::Money;
-use crate::run::id::RunId;
 use crate::trace::TraceParent;
 use serde_json::{Map, Value, json};
 use sluice_govern::decision::Constraints;

@@ -6,7 +6,7 @@
 //! running.
 
 #[cfg(test)]
-pub(crate) mod desk;
+pub(crate) mod fake;
 
 use crate::port::adapter::Quote;
 use crate::port::memo::Memo;
@@ -106,7 +106,7 @@ pub struct Tally {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Unasked {
     /// This decision, whatever the step; everything else is as it would be.
-    Noted(Box<sluice_govern::decision::Decision>, crate::journal::event::Record),
+    Noted(Box<sluice_govern::decision::Decision>, super::decision_record::Record),
     /// Nothing.
     Silent,
 }
@@ -125,9 +125,21 @@ pub struct Patience {
 impl Default for Patience {
     fn default() -> Patience {
         Patience {
-            reminders: crate::run::state::default_reminders(0),
+            reminders: default_reminders(0),
             expires_ms: crate::limits::APPROVAL_MS_DEFAULT,
             queue_ms: crate::limits::QUEUE_MS_DEFAULT,
         }
     }
+}
+
+/// Default delays after which approvers are reminded, with the urgency of each reminder.
+const REMINDERS: [(u64, &str); 3] =
+    [(3_600_000, "normal"), (24 * 3_600_000, "elevated"), (72 * 3_600_000, "critical")];
+
+/// Times of the default reminders of an approval requested at `requested_at_ms`.
+pub(crate) fn default_reminders(requested_at_ms: u64) -> Vec<(u64, String)> {
+    let at = |(after_ms, level): &(u64, &str)| {
+        (requested_at_ms.saturating_add(*after_ms), (*level).to_owned())
+    };
+    REMINDERS.iter().map(at).collect()
 }

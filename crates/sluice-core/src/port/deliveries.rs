@@ -9,7 +9,7 @@
 //! that go along the feed for one webhook, one is told that the other was first.
 
 use super::store::Answer;
-use crate::run::id::RunId;
+use crate::id::RunId;
 
 /// Deliveries of webhooks.
 pub trait Deliveries: Send + Sync {

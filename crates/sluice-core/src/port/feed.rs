@@ -8,7 +8,7 @@
 //! misses nothing.
 
 use super::store::{Answer, Frame};
-use crate::run::id::RunId;
+use crate::id::RunId;
 
 /// The frames of all runs, in one order.
 pub trait Feed: Send + Sync {

@@ -9,7 +9,7 @@
 use super::ledger::{Recorded, SealMark, SealRow};
 use super::slots::Slot;
 use super::store::{Answer, Hash, NodeId};
-use crate::run::id::RunId;
+use crate::id::RunId;
 
 /// A store that shows everything it holds.
 pub trait Inspect: Send + Sync {

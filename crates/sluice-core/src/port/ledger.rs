@@ -5,7 +5,7 @@
 
 use super::memo::Memo;
 use super::store::{Answer, Hash, NodeId};
-use crate::run::id::RunId;
+use crate::id::RunId;
 use serde_json::Value;
 use sluice_govern::registry::Row;
 

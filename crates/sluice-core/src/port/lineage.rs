@@ -5,7 +5,7 @@
 //! for each two runs, written with the append that says it.
 
 use super::store::Answer;
-use crate::run::id::RunId;
+use crate::id::RunId;
 
 /// Who took values from whom.
 pub trait Lineage: Send + Sync {

@@ -1,6 +1,6 @@
 //! What agents answered, kept beside the journals so that later runs can be told.
 
-use crate::run::id::RunId;
+use crate::id::RunId;
 
 /// An answer that is remembered. A store keeps the newest of each agent, and
 /// gives up those of a run whose payloads are erased.

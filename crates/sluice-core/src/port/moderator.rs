@@ -3,20 +3,11 @@
 //! INVARIANT: it fails closed. What nobody has cleared counts as flagged:
 //! a moderator that cannot answer says so, and the step fails.
 
-use super::Later;
-use crate::choice::choices;
-use crate::run::id::RunId;
-use serde_json::{Value, json};
+pub use crate::plan::policy::ModerationPhase as Phase;
 
-choices! {
-    /// Which side of a step a text is on.
-    pub enum Phase, "a phase of moderation" {
-        /// It goes in.
-        Input = "input",
-        /// It comes out.
-        Output = "output",
-    }
-}
+use super::Later;
+use crate::id::RunId;
+use serde_json::{Value, json};
 
 /// Something that can judge a text.
 pub trait Moderator: Send + Sync {

@@ -4,7 +4,7 @@
 //! look at the same schedule; whoever notes a slot first decides its fate.
 
 use super::store::Answer;
-use crate::run::id::RunId;
+use crate::id::RunId;
 
 /// The slots of schedules, each with its fate.
 pub trait Slots: Send + Sync {

@@ -12,6 +12,8 @@
 //! snapshot, blobs, letters, memos and counters become durable together, before
 //! the answer is given.
 
+pub use crate::hash::Hash;
+
 use super::Later;
 use super::deliveries::Deliveries;
 use super::feed::Feed;
@@ -20,9 +22,8 @@ use super::ledger::{Entry, Ledger};
 use super::lineage::{Lineage, Taking};
 use super::memo::Memo;
 use super::slots::Slots;
-use crate::evidence::hex;
-use crate::run::id::RunId;
-use crate::run::status::RunStatus;
+use crate::id::RunId;
+use crate::status::RunStatus;
 use sluice_govern::account::CounterName;
 use std::fmt;
 use std::sync::Arc;
@@ -141,35 +142,6 @@ impl fmt::Display for NodeId {
 }
 
 impl fmt::Debug for NodeId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-/// A SHA-256.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Hash(pub [u8; 32]);
-
-impl Hash {
-    /// The hash of these bytes.
-    pub fn of(bytes: &[u8]) -> Hash {
-        use sha2::Digest as _;
-        Hash(sha2::Sha256::digest(bytes).into())
-    }
-
-    /// Reads what `Display` writes.
-    pub fn parse(text: &str) -> Option<Hash> {
-        hex::parse(text).map(Hash)
-    }
-}
-
-impl fmt::Display for Hash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&hex::to_string(&self.0))
-    }
-}
-
-impl fmt::Debug for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }

@@ -18,21 +18,6 @@ pub fn changed_versions<'r>(written: &'r Row, before: Option<&Row>) -> Vec<&'r s
     changed.map(|(id, _)| id.as_str()).collect()
 }
 
-/// The head of a lens with versions of these ids, in the order they were added:
-/// the highest where all are numbers, `v` before them or not, else the last.
-pub fn head<'v>(ids: impl Iterator<Item = &'v str> + Clone) -> Option<&'v str> {
-    let number = |id: &str| {
-        let digits = id.strip_prefix('v').unwrap_or(id);
-        let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
-        digits.parse::<u64>().ok().filter(|_| plain)
-    };
-    if ids.clone().all(|id| number(id).is_some()) {
-        ids.max_by_key(|id| number(id))
-    } else {
-        ids.last()
-    }
-}
-
 /// Puts the versions there were before those that are new: the last one is the
 /// one that was added last.
 pub(super) fn keep_versions(body: &mut Map<String, Value>, old: Option<&Map<String, Value>>) {

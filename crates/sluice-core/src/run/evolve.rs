@@ -9,7 +9,10 @@ pub(crate) mod tool;
 
 use super::index::{Timer, first_open};
 use super::state::{End, FanOut, Grant, Pause, Run, StepState, args_of};
-use super::status::{RunStatus, StepStatus, Waiting};
+use super::status::{
+    REASON_APPROVAL, REASON_OPERATOR, REASON_RECOVERY, REASON_RETRY, REASON_REWIND, RunStatus,
+    StepStatus, Waiting,
+};
 use super::transition::allowed;
 use crate::journal::event::{
     Assigned, ChildPace, Completed, Dispatch, Ending, Event, Line, NodeEvent, Path, Retried, Skip,
@@ -19,13 +22,6 @@ use crate::plan::policy::Scheduling;
 use crate::port::adapter::Usage;
 use serde_json::Value;
 use std::sync::Arc;
-
-/// Reasons of status changes that mean more than a word.
-pub(crate) const REASON_OPERATOR: &str = "operator";
-pub(crate) const REASON_APPROVAL: &str = "approval";
-pub(crate) const REASON_REWIND: &str = "rewind";
-pub(crate) const REASON_RETRY: &str = "retry";
-pub(crate) const REASON_RECOVERY: &str = "recovery";
 
 impl Run {
     /// Folds one event, the next after the last, into the run.

@@ -20,7 +20,7 @@ use super::id::{ApprovalId, RunId};
 use super::index::Index;
 use super::state::{Approval, End, Open, Pause, Run, RunClock, StepState, args_of};
 use super::status::RunStatus;
-use crate::evidence::event::START;
+use crate::journal::chain::START;
 use crate::journal::event::{RunStarted, StepAt};
 use crate::port::store::Hash;
 use part::{Own, Part, Ref, parts};

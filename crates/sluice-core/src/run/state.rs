@@ -7,7 +7,7 @@ use super::definition::Definition;
 use super::id::{ApprovalId, RunId};
 use super::index::Index;
 use super::status::{RunStatus, StepStatus, Waiting};
-use crate::evidence::event::START;
+use crate::journal::chain::START;
 use crate::journal::event::{
     ApprovalSource, Asked, Ending, Outcome, Path, Prepared, Resolution, Ruling, RunStarted, Skip,
     SkipCause, StepAt, Terms, Whom,
@@ -384,10 +384,6 @@ pub struct Approval {
     pub tightened: Option<(Constraints, String)>,
 }
 
-/// When open questions are brought to mind, and how urgent they are by then.
-pub(crate) const REMINDERS: [(u64, &str); 3] =
-    [(3_600_000, "normal"), (24 * 3_600_000, "elevated"), (72 * 3_600_000, "critical")];
-
 impl Approval {
     /// When something is next due about it.
     pub(crate) fn due_at_ms(&self) -> u64 {
@@ -400,14 +396,6 @@ impl Approval {
         let tightened = self.tightened.as_ref().map(|(_, digest)| digest);
         tightened.or(self.action.as_ref().map(|asked| &asked.digest)).map(String::as_str)
     }
-}
-
-/// When people are reminded of a question, unless it says otherwise.
-pub(crate) fn default_reminders(requested_at_ms: u64) -> Vec<(u64, String)> {
-    let at = |(after_ms, level): &(u64, &str)| {
-        (requested_at_ms.saturating_add(*after_ms), (*level).to_owned())
-    };
-    REMINDERS.iter().map(at).collect()
 }
 
 /// The arguments as one value.

@@ -62,7 +62,7 @@ use super::status::RunStatus;
 use crate::doc::{self, Format, Registry};
 use crate::journal::event::{DeltaPart, Event, RunStarted};
 use crate::port::adapter::{Answer, CallError, CallErrorCode, Process, ToolUse, Usage};
-use crate::port::authority::desk::Desk;
+use crate::port::authority::fake::FakeAuthority as Desk;
 use expect_test::Expect;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;

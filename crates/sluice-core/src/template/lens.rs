@@ -14,7 +14,9 @@
 
 use super::{Reason, push};
 use crate::choice::{Choice as _, find};
+use crate::code::Code;
 use crate::contract::field::ContractType;
+use crate::failure::Failure;
 use crate::label::label;
 use crate::limits::{NAME_CHARS_MAX, TEMPLATE_REFERENCES_MAX};
 use crate::span::{Fault, Span};
@@ -65,6 +67,12 @@ pub struct Unbound {
     pub label: String,
     /// Why not.
     pub reason: Reason,
+}
+
+impl From<Unbound> for Failure {
+    fn from(error: Unbound) -> Failure {
+        Failure::new(Code::PlaceholderUnbound, error.to_string())
+    }
 }
 
 impl LensTemplate {

@@ -1,6 +1,7 @@
 //! Rules of the source tree that no lint knows.
 
 use crate::session::root;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 const FILE_LINES_MAX: usize = 600;
@@ -114,6 +115,77 @@ fn the_core_touches_no_world() {
         }
     }
     none("the core reads no clock, file, socket or environment and keeps no random order", &found);
+}
+
+/// The storey of every top module of sluice-core, as the headings of its `lib.rs` say.
+fn storeys() -> BTreeMap<String, u32> {
+    let lib = std::fs::read_to_string(root().join("crates/sluice-core/src/lib.rs")).unwrap();
+    let (mut storey, mut storeys) = (0, BTreeMap::new());
+    for line in lib.lines() {
+        if let Some(heading) = line.strip_prefix("// Storey ") {
+            let number = heading.split(',').next().unwrap_or_default();
+            storey = number.parse().expect("a heading begins with its number");
+        }
+        let module = line.trim_start_matches("pub ").strip_prefix("mod ");
+        if let Some(module) = module.and_then(|module| module.strip_suffix(';')) {
+            storeys.insert(module.to_owned(), storey);
+        }
+    }
+    assert!(storeys.len() > 30 && storey == 4, "the headings are read: {storeys:?}");
+    storeys
+}
+
+/// The top modules of sluice-core that a text of it names: `crate::x` and `crate::{x, y::z}`.
+fn core_modules_named(code: &str) -> BTreeSet<String> {
+    let mut named = BTreeSet::new();
+    let code: Vec<&str> = code.lines().filter_map(|line| line.split("//").next()).collect();
+    for after in code.join("\n").split("crate::").skip(1) {
+        let list = match after.strip_prefix('{') {
+            Some(group) => group.split(';').next().unwrap_or_default(),
+            None => after.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or(""),
+        };
+        let word = |c: char| !c.is_alphanumeric() && c != '_';
+        // Words deeper in a group may be names of modules by chance; none is today.
+        named.extend(list.split(word).map(str::to_owned));
+    }
+    named
+}
+
+#[test]
+fn imports_of_the_core_only_go_down() {
+    let storeys = storeys();
+    let mut uses: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let (mut wrong, sources) = (Vec::new(), sources());
+    for source in &sources {
+        let Some(path) = source.path.strip_prefix("crates/sluice-core/src/") else { continue };
+        let module = path.split('/').next().unwrap_or(path).trim_end_matches(".rs");
+        // A file without production code is a test; `lib.rs` is above all storeys.
+        if module == "lib" || source.code.is_empty() {
+            continue;
+        }
+        let own = storeys.get(module);
+        let own = own.unwrap_or_else(|| panic!("lib.rs has a storey for {module}"));
+        for name in core_modules_named(&source.code) {
+            let Some((name, storey)) = storeys.get_key_value(&name) else { continue };
+            if storey > own {
+                wrong.push(format!("{}: storey {own} uses {name} of storey {storey}", source.path));
+            }
+            if name != module {
+                uses.entry(module).or_default().insert(name);
+            }
+        }
+    }
+    none("a module of the core uses only its own storey and those below", &wrong);
+    // Whatever uses nothing that is left is taken away; what remains is a cycle.
+    loop {
+        let left: BTreeSet<&str> = uses.keys().copied().collect();
+        uses.retain(|_, used| used.iter().any(|name| left.contains(name)));
+        if uses.len() == left.len() {
+            break;
+        }
+    }
+    let cycle: Vec<String> = uses.iter().map(|(name, used)| format!("{name}: {used:?}")).collect();
+    none("no modules of the core use each other in a circle", &cycle);
 }
 
 #[test]

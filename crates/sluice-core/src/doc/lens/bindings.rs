@@ -10,7 +10,7 @@ use crate::label::label;
 use crate::merge::{Strategy, choose};
 use crate::template::lens::{Certainty, LensTemplate};
 use crate::template::tree::LabelTree;
-use crate::yaml::shorten;
+use crate::visible::shorten;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Every required label is bound, and merged sources can be told apart.

@@ -16,7 +16,7 @@ use crate::plan::graph::Graph;
 use crate::plan::policy::LensKind;
 use crate::span::{Span, Spanned};
 use crate::value::text;
-use crate::yaml::shorten;
+use crate::visible::shorten;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Checks the graph and pins lens versions, one a node.

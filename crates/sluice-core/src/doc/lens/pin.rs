@@ -7,10 +7,9 @@ use crate::doc::leaf::Table;
 use crate::doc::read::{Part, Reader};
 use crate::doc::registry::Registry;
 use crate::limits::COPIED_BYTES_MAX;
-use crate::rows::head;
 use crate::span::Spanned;
 use crate::template::lens::LensTemplate;
-use crate::yaml::shorten;
+use crate::visible::shorten;
 use std::collections::BTreeMap;
 
 /// The lens version that a node applies, with the version's name; `None` when
@@ -150,8 +149,23 @@ impl<'d> Versions<'d> {
         };
         let by_name: BTreeMap<&str, Version<'d>> =
             versions().map(|version| (version.name, version)).collect();
-        let head = head(table.names()).and_then(|id| by_name.get(id).copied());
+        let head = newest_version(table.names()).and_then(|id| by_name.get(id).copied());
         Versions { by_name, head }
+    }
+}
+
+/// Picks the newest version of a lens from its version ids, oldest first: the highest
+/// number if every id is a number (`3` or `v3`), else the last id.
+pub fn newest_version<'v>(ids: impl Iterator<Item = &'v str> + Clone) -> Option<&'v str> {
+    let number = |id: &str| {
+        let digits = id.strip_prefix('v').unwrap_or(id);
+        let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
+        digits.parse::<u64>().ok().filter(|_| plain)
+    };
+    if ids.clone().all(|id| number(id).is_some()) {
+        ids.max_by_key(|id| number(id))
+    } else {
+        ids.last()
     }
 }
 

@@ -10,7 +10,7 @@ use crate::doc::registry::Registry;
 use crate::doc::{names, shared};
 use crate::span::{Span, Spanned};
 use crate::template::Template;
-use crate::yaml::shorten;
+use crate::visible::shorten;
 use std::collections::BTreeSet;
 
 /// Names under which an answer itself is recorded.

@@ -201,7 +201,7 @@ impl<'n> Check<'_, 'n, '_> {
         match self.known.steps.get(id) {
             Some(at) => self.depend(*at),
             None => {
-                let message = format!("there is no step `{}`", crate::yaml::shorten(id));
+                let message = format!("there is no step `{}`", crate::visible::shorten(id));
                 let likely = self.cx.suggest(id, self.known.steps.keys().copied());
                 self.cx.add(Problem::new(Code::UnknownStep, span, message).with_suggestion(likely));
             }
@@ -217,7 +217,7 @@ impl<'n> Check<'_, 'n, '_> {
         let path = match Path::parse(&written.value) {
             Ok(path) if !path.rest().is_empty() => path,
             _ => {
-                let shown = crate::yaml::shorten(&written.value);
+                let shown = crate::visible::shorten(&written.value);
                 let message = format!("`{shown}` does not name a step's value");
                 let hint = format!("write `{input}: id.field`");
                 let problem = Problem::new(Code::BadReference, written.span, message);
@@ -316,7 +316,7 @@ impl<'n> Check<'_, 'n, '_> {
             return;
         }
         let head = path.head();
-        let shown = crate::yaml::shorten(head);
+        let shown = crate::visible::shorten(head);
         let hint = match head {
             "item" | "index" => Some(format!("`{head}` exists only in a step with `for_each`")),
             "outputs" => Some("name the step: `id.outputs.field`".to_owned()),
@@ -366,7 +366,7 @@ impl<'n> Check<'_, 'n, '_> {
         let Some(command) = &self.draft.doc.command else { return };
         let node = self.draft.field("command");
         for one in unexpanded::find(command.value.source(), self.draft, self.known) {
-            let written = crate::yaml::shorten(&command.value.source()[one.range.clone()]);
+            let written = crate::visible::shorten(&command.value.source()[one.range.clone()]);
             let message = format!("`{written}` is not replaced by a value");
             let part = Span::new(one.range.start, one.range.end);
             let span = located(node, command.span, part, self.cx);
@@ -411,7 +411,7 @@ impl<'n> Check<'_, 'n, '_> {
         if declared.contains(name.value.as_str()) {
             return;
         }
-        let shown = crate::yaml::shorten(&name.value);
+        let shown = crate::visible::shorten(&name.value);
         let problem =
             Problem::new(code, name.span, format!("the {what} `{shown}` is not declared"));
         let problem = match self.cx.suggest(&name.value, declared.iter().copied()) {
@@ -440,7 +440,7 @@ fn undeclared(step: &Draft<'_>, field: &str, span: Span, cx: &Reader<'_, '_>) ->
 
 /// An output that a step's answer does not have.
 fn unanswered(step: &Draft<'_>, field: &str, span: Span, cx: &Reader<'_, '_>) -> Problem {
-    let shown = crate::yaml::shorten(field);
+    let shown = crate::visible::shorten(field);
     let message = format!("step `{}` declares no output `{shown}`", step.id());
     let likely = cx.suggest(field, step.doc.outputs.iter().flat_map(Table::names));
     Problem::new(Code::UndeclaredOutput, span, message).with_suggestion(likely)
@@ -478,7 +478,10 @@ fn check_outputs<'n>(
                         continue;
                     }
                     let likely = cx.suggest(arg, known.args.iter().copied());
-                    unknown(format!("there is no argument `{}`", crate::yaml::shorten(arg)), likely)
+                    unknown(
+                        format!("there is no argument `{}`", crate::visible::shorten(arg)),
+                        likely,
+                    )
                 }
                 (_, Some(at)) => {
                     let Some(Segment::Key(field)) = output_of(path) else { continue };
@@ -490,7 +493,7 @@ fn check_outputs<'n>(
                 }
                 _ if known.is_value(path) => continue,
                 _ => {
-                    let message = format!("nothing sets `{}`", crate::yaml::shorten(head));
+                    let message = format!("nothing sets `{}`", crate::visible::shorten(head));
                     unknown(message, known.suggestion(head, cx))
                 }
             };

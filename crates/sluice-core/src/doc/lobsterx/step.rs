@@ -274,7 +274,7 @@ fn check_places<'n>(draft: &Draft<'n>, cx: &mut Reader<'n, '_>) {
         let fits = letters.next().is_some_and(|b| b == b'_' || b.is_ascii_alphabetic())
             && letters.all(|b| b == b'_' || b.is_ascii_alphanumeric());
         let message = if !fits {
-            format!("`{}` cannot be the name of a variable", crate::yaml::shorten(&name.value))
+            format!("`{}` cannot be the name of a variable", crate::visible::shorten(&name.value))
         } else if name.value.starts_with("SLUICE_") {
             "names that begin with `SLUICE_` are the engine's own".to_owned()
         } else if value.0.contains('\0') {
@@ -301,7 +301,7 @@ fn stdin_path(written: &Spanned<String>, cx: &mut Reader<'_, '_>) -> Option<Path
     });
     if path.is_none() {
         let message =
-            format!("`{}` does not name a step's value", crate::yaml::shorten(&written.value));
+            format!("`{}` does not name a step's value", crate::visible::shorten(&written.value));
         let problem = Problem::new(Code::BadReference, written.span, message)
             .with_hint("write `$id.stdout`, `$id.json`, `$id.outputs.path` or `$id.approved`");
         cx.add(problem);

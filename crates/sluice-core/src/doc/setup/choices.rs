@@ -112,7 +112,7 @@ impl Read for Address {
         if is_url(text) {
             return Some(Address);
         }
-        let message = format!("`{}` is no address", crate::yaml::shorten(text));
+        let message = format!("`{}` is no address", crate::visible::shorten(text));
         let problem = Problem::new(Code::BadValue, node.span, message);
         cx.add(problem.with_hint("write it like `https://gateway.example:8443`"));
         None

@@ -6,13 +6,13 @@ use crate::diagnostic::Problem;
 use crate::doc::leaf::Table;
 use crate::doc::read::{Read, Reader, document};
 use crate::doc::schema::Defs;
-use crate::journal::name::NAMES;
+use crate::event_names::NAMES;
 use crate::limits::WEBHOOK_EVENTS_MAX;
 use crate::node::Node;
 use crate::path::Path;
 use crate::secret::SecretRef;
 use crate::suggest::suggest;
-use crate::yaml::shorten;
+use crate::visible::shorten;
 use serde_json::{Value, json};
 use sluice_govern::registry::Webhook;
 

@@ -11,9 +11,9 @@ use crate::doc::lens::written::LensDoc;
 use crate::doc::read::{Read, Reader, Spelling, document};
 use crate::doc::schema::Defs;
 use crate::doc::team::TeamRow;
+use crate::id::RunId;
 use crate::money::Money;
 use crate::node::Node;
-use crate::run::id::RunId;
 use crate::span::Spanned;
 use serde_json::{Value, json};
 use sluice_govern::registry::{AgentStatus, Period, Phase, PolicySet, Posture, Scope, SessionMode};
@@ -253,7 +253,7 @@ impl Read for Budget {
                 cx.add(problem.with_hint("leave `of` out, or choose another scope"));
             }
             (Some(Scope::Run), Some(of)) if RunId::parse(&of.value).is_none() => {
-                let shown = crate::yaml::shorten(&of.value);
+                let shown = crate::visible::shorten(&of.value);
                 let message = format!("`{shown}` is no id of a run");
                 let problem = Problem::new(Code::BadValue, of.span, message);
                 cx.add(problem.with_hint("`sluice runs list` shows the ids"));

@@ -12,7 +12,8 @@ use crate::doc::schema::Defs;
 use crate::node::{Kind, Node};
 use crate::plan::Team;
 use crate::span::Spanned;
-use crate::yaml::{self, shorten};
+use crate::visible::shorten;
+use crate::yaml;
 use serde_json::{Value, json};
 
 /// What a document says of its team: the team itself, or the name of one that

@@ -1,10 +1,10 @@
 //! Whether a packet is to be believed.
 
 use super::{Content, Packet, PacketError, PacketEvent};
-use crate::evidence::event::{Chain, Link, START, commitment};
 use crate::evidence::key::PublicKey;
 use crate::evidence::merkle;
 use crate::evidence::verify::pinned;
+use crate::journal::chain::{Chain, Link, START, commitment};
 use crate::journal::wire::{Bond, RawEvent};
 use crate::port::store::Hash;
 use serde_json::Value;

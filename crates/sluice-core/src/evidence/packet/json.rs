@@ -2,11 +2,11 @@
 
 use super::{Content, Packet, PacketError, PacketEvent};
 use crate::canonical;
-use crate::evidence::hex;
 use crate::evidence::seal::Seal;
+use crate::hex;
+use crate::id::RunId;
 use crate::limits::PACKET_BYTES_MAX;
 use crate::port::store::Hash;
-use crate::run::id::RunId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

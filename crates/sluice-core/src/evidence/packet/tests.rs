@@ -1,27 +1,27 @@
 //! Packets: what is in them, and that every change is found.
 
 use super::*;
-use crate::evidence::story::{RUN, Story, WRITER, signer, stranger};
+use crate::evidence::fake_store::{FakeStore, RUN, WRITER, signer, stranger};
 use proptest::prelude::*;
 
-fn packet(story: &Story) -> Packet {
-    let row = story.seals.last().unwrap();
-    let value = |hash: Hash| String::from_utf8(story.blobs.get(&hash)?.clone()).ok();
-    Packet::gather(RUN, &story.runs[&RUN], row, value).unwrap()
+fn packet(store: &FakeStore) -> Packet {
+    let row = store.seals.last().unwrap();
+    let value = |hash: Hash| String::from_utf8(store.blobs.get(&hash)?.clone()).ok();
+    Packet::gather(RUN, &store.runs[&RUN], row, value).unwrap()
 }
 
 fn check(text: &str) -> Result<Vec<Hash>, PacketError> {
     Packet::parse(text)?.verify(&[signer().public()])
 }
 
-/// The set that decided: the story does not keep it, and a packet says so.
+/// The set that decided: the store does not keep it, and a packet says so.
 fn policies() -> Vec<Hash> {
     vec![Hash::parse(sluice_govern::policy::Policies::permit_all().hash()).unwrap()]
 }
 
 #[test]
 fn a_packet_holds_a_run_and_verifies() {
-    let packet = packet(&Story::new());
+    let packet = packet(&FakeStore::new());
     assert_eq!(packet.events[0].kind, "run.started");
     assert_eq!(packet.values.len(), 2);
     let text = packet.text();
@@ -37,10 +37,10 @@ fn a_packet_holds_a_run_and_verifies() {
 
 #[test]
 fn an_erased_payload_is_not_in_a_packet_and_the_packet_still_verifies() {
-    let mut story = Story::new();
-    story.erase(RUN, |event| event % 2 == 1, Some(WRITER));
-    story.seal();
-    let packet = packet(&story);
+    let mut store = FakeStore::new();
+    store.erase(RUN, |event| event % 2 == 1, Some(WRITER));
+    store.seal();
+    let packet = packet(&store);
     assert!(matches!(packet.events[0].content, Content::Erased { .. }));
     assert!(matches!(packet.events[1].content, Content::Kept { .. }));
     assert_eq!(check(&packet.text()), Ok(Vec::new()));
@@ -48,12 +48,12 @@ fn an_erased_payload_is_not_in_a_packet_and_the_packet_still_verifies() {
 
 #[test]
 fn parts_of_answers_are_in_a_packet_until_they_are_elided() {
-    let mut story = Story::new();
-    let whole = packet(&story).text();
+    let mut store = FakeStore::new();
+    let whole = packet(&store).text();
     assert!(whole.contains("\\\"text\\\":\\\"one\\\""), "{whole}");
     assert_eq!(check(&whole), Ok(policies()));
-    story.elide(RUN, Some(WRITER));
-    let packet = packet(&story);
+    store.elide(RUN, Some(WRITER));
+    let packet = packet(&store);
     let part = packet.events.iter().find(|event| event.kind == "node.stream.delta").unwrap();
     assert!(matches!(part.content, Content::Erased { .. }));
     assert_eq!(check(&packet.text()), Ok(policies()));
@@ -61,26 +61,26 @@ fn parts_of_answers_are_in_a_packet_until_they_are_elided() {
 
 #[test]
 fn events_after_the_seal_are_left_out() {
-    let mut story = Story::new();
-    story.seals.pop();
-    let packet = packet(&story);
-    let last = story.runs[&RUN].last().unwrap();
+    let mut store = FakeStore::new();
+    store.seals.pop();
+    let packet = packet(&store);
+    let last = store.runs[&RUN].last().unwrap();
     assert!(packet.events.last().unwrap().id < last.first);
     assert_eq!(check(&packet.text()), Ok(policies()));
 }
 
 #[test]
 fn a_seal_that_does_not_cover_the_run_makes_no_packet() {
-    let story = Story::new();
-    let row = &story.seals[0];
+    let store = FakeStore::new();
+    let row = &store.seals[0];
     let other = RunId(0x11);
-    let made = Packet::gather(other, &story.runs[&other], row, |_| None);
+    let made = Packet::gather(other, &store.runs[&other], row, |_| None);
     assert_eq!(made, Err(PacketError::NotCovered));
 }
 
 #[test]
 fn what_a_packet_lacks_is_named() {
-    let whole = packet(&Story::new());
+    let whole = packet(&FakeStore::new());
     let hash = *whole.values.keys().next().unwrap();
     let mut without = whole.clone();
     without.values.clear();
@@ -107,13 +107,13 @@ proptest! {
 
     #[test]
     fn a_changed_byte_anywhere_is_found(at: prop::sample::Index, bits in 1..=255u8, short: bool) {
-        let mut story = Story::new();
+        let mut store = FakeStore::new();
         if short {
             // Without the long answer, so that the other bytes have their turn.
-            story.erase(RUN, |event| event > 12, Some(WRITER));
-            story.seal();
+            store.erase(RUN, |event| event > 12, Some(WRITER));
+            store.seal();
         }
-        let mut bytes = packet(&story).text().into_bytes();
+        let mut bytes = packet(&store).text().into_bytes();
         let at = at.index(bytes.len());
         bytes[at] ^= bits;
         if let Ok(text) = String::from_utf8(bytes) {

@@ -3,9 +3,9 @@
 use super::rows::FORGED;
 use super::{Head, Place, START, Trouble, Verifier};
 use crate::evidence::{elision, entry, erasure};
+use crate::id::RunId;
 use crate::port::ledger::Recorded;
 use crate::port::store::{Hash, NodeId};
-use crate::run::id::RunId;
 use serde_json::Value;
 use std::collections::VecDeque;
 

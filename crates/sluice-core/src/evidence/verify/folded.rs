@@ -2,8 +2,8 @@
 //! and counters.
 
 use super::{Scope, Trouble, Verifier};
+use crate::id::RunId;
 use crate::port::inspect::StoredRun;
-use crate::run::id::RunId;
 use crate::run::recount::Recount;
 use crate::run::state::Run;
 use sluice_govern::account::REGISTRY;

@@ -3,10 +3,10 @@
 use super::rows::FORGED;
 use super::{Head, Place, Trouble, Verifier};
 use crate::evidence::elision::{Elision, Left};
-use crate::evidence::event::{Chain, HASH_BYTES, Link, START, residue};
+use crate::id::RunId;
+use crate::journal::chain::{Chain, HASH_BYTES, Link, START, residue};
 use crate::journal::wire::{self, Bond, RawEvent, RawFrame, WireError};
 use crate::port::store::{Examined, Frame, Hash};
-use crate::run::id::RunId;
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};

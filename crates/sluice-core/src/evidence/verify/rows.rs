@@ -6,11 +6,11 @@
 
 use super::{Place, Scope, Trouble, Verifier};
 use crate::evidence::entry::START;
+use crate::id::RunId;
 use crate::port::inspect::{FrameAt, RowVersion, Stored, StoredRun};
 use crate::port::ledger::{Recorded, SealMark};
 use crate::port::store::{Hash, NodeId};
 use crate::rows::{self, AFTER_DIGEST};
-use crate::run::id::RunId;
 use serde_json::Value;
 use sluice_govern::account::REGISTRY;
 use std::collections::{BTreeMap, BTreeSet};

@@ -4,11 +4,11 @@
 //! are forgotten some day, and only then may they be missing.
 
 use super::{Trouble, Verifier};
+use crate::id::RunId;
 use crate::limits::{KEY_MS, SLOTS_KEPT};
 use crate::port::inspect::StoredRun;
 use crate::port::slots::Slot;
 use crate::port::store::Hash;
-use crate::run::id::RunId;
 use crate::run::state::Run;
 use std::collections::{BTreeMap, BTreeSet};
 

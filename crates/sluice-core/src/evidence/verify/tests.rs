@@ -5,27 +5,27 @@ mod rows;
 mod starts;
 
 use super::*;
-use crate::evidence::story::{RUN, Story, WRITER, lines, signer, stranger};
+use crate::evidence::fake_store::{FakeStore, RUN, WRITER, lines, signer, stranger};
 use crate::evidence::{entry, event, seal};
 use crate::port::ledger::Unsealed;
 use crate::port::store::Examined;
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
-fn after(change: impl FnOnce(&mut Story), expected: &Expect) {
-    let mut story = Story::new();
-    change(&mut story);
-    expected.assert_eq(&story.findings());
+fn after(change: impl FnOnce(&mut FakeStore), expected: &Expect) {
+    let mut store = FakeStore::new();
+    change(&mut store);
+    expected.assert_eq(&store.findings());
 }
 
 /// Where entry `seq` of the first writer is.
-fn entry_at(story: &Story, seq: u64) -> usize {
-    story.entries.iter().position(|row| row.writer == WRITER && row.seq == seq).unwrap()
+fn entry_at(store: &FakeStore, seq: u64) -> usize {
+    store.entries.iter().position(|row| row.writer == WRITER && row.seq == seq).unwrap()
 }
 
 #[test]
 fn a_store_that_nobody_touched_is_clean() {
-    let report = Story::new().verify();
+    let report = FakeStore::new().verify();
     assert_eq!(lines(&report), "");
     assert_eq!((report.seals, report.entries, report.runs), (2, 5, 2));
     assert!(report.events > 15 && report.unhashed == 0 && report.is_clean());
@@ -34,9 +34,9 @@ fn a_store_that_nobody_touched_is_clean() {
 #[test]
 fn a_changed_entry_is_named() {
     after(
-        |story| {
-            let at = entry_at(story, 3);
-            story.entries[at].text = story.entries[at].text.replace("ada", "eve");
+        |store| {
+            let at = entry_at(store, 3);
+            store.entries[at].text = store.entries[at].text.replace("ada", "eve");
         },
         &expect![[r#"
             entry 3 of node_0000000000000000000000000000000a is changed: its text does not have its hash
@@ -44,10 +44,10 @@ fn a_changed_entry_is_named() {
     );
     // With its hash made to fit.
     after(
-        |story| {
-            let at = entry_at(story, 3);
-            story.entries[at].text = story.entries[at].text.replace("ada", "eve");
-            story.entries[at].hash = entry::hash(&story.entries[at].text);
+        |store| {
+            let at = entry_at(store, 3);
+            store.entries[at].text = store.entries[at].text.replace("ada", "eve");
+            store.entries[at].hash = entry::hash(&store.entries[at].text);
         },
         &expect![[r#"
             entry 3 of node_0000000000000000000000000000000a is changed: the entry after it names another hash
@@ -55,10 +55,10 @@ fn a_changed_entry_is_named() {
     );
     // The last one, with its hash made to fit.
     after(
-        |story| {
-            let at = entry_at(story, 4);
-            story.entries[at].text = story.entries[at].text.replace("ada", "eve");
-            story.entries[at].hash = entry::hash(&story.entries[at].text);
+        |store| {
+            let at = entry_at(store, 4);
+            store.entries[at].text = store.entries[at].text.replace("ada", "eve");
+            store.entries[at].hash = entry::hash(&store.entries[at].text);
         },
         &expect![[r#"
             entry 4 of node_0000000000000000000000000000000a is changed: seal 2 covers another hash
@@ -69,26 +69,26 @@ fn a_changed_entry_is_named() {
 #[test]
 fn a_deleted_entry_is_missing() {
     after(
-        |story| drop(story.entries.remove(entry_at(story, 2))),
+        |store| drop(store.entries.remove(entry_at(store, 2))),
         &expect![[r#"
         entry 2 of node_0000000000000000000000000000000a is missing: later ones are there
     "#]],
     );
     after(
-        |story| drop(story.entries.remove(entry_at(story, 1))),
+        |store| drop(store.entries.remove(entry_at(store, 1))),
         &expect![[r#"
         entry 1 of node_0000000000000000000000000000000a is missing: later ones are there
     "#]],
     );
     // The tail.
     after(
-        |story| story.entries.truncate(entry_at(story, 3)),
+        |store| store.entries.truncate(entry_at(store, 3)),
         &expect![[r#"
         entry 3 of node_0000000000000000000000000000000a is missing: seal 2 covers it
     "#]],
     );
     after(
-        |story| story.entries.clear(),
+        |store| store.entries.clear(),
         &expect![[r#"
         entry 1 of node_0000000000000000000000000000000a is missing: seal 1 covers it
         entry 1 of node_0000000000000000000000000000000b is missing: seal 1 covers it
@@ -100,12 +100,12 @@ fn a_deleted_entry_is_missing() {
 fn swapped_entries_are_reordered() {
     // What they say.
     after(
-        |story| {
-            let (one, other) = (entry_at(story, 2), entry_at(story, 3));
-            let (text, hash) = (story.entries[one].text.clone(), story.entries[one].hash);
-            story.entries[one].text = story.entries[other].text.clone();
-            story.entries[one].hash = story.entries[other].hash;
-            (story.entries[other].text, story.entries[other].hash) = (text, hash);
+        |store| {
+            let (one, other) = (entry_at(store, 2), entry_at(store, 3));
+            let (text, hash) = (store.entries[one].text.clone(), store.entries[one].hash);
+            store.entries[one].text = store.entries[other].text.clone();
+            store.entries[one].hash = store.entries[other].hash;
+            (store.entries[other].text, store.entries[other].hash) = (text, hash);
         },
         &expect![[r#"
             entry 2 of node_0000000000000000000000000000000a is reordered: the text in its place is that of entry 3 of "node_0000000000000000000000000000000a"
@@ -113,9 +113,9 @@ fn swapped_entries_are_reordered() {
     );
     // Where they are.
     after(
-        |story| {
-            let (one, other) = (entry_at(story, 2), entry_at(story, 3));
-            story.entries.swap(one, other);
+        |store| {
+            let (one, other) = (entry_at(store, 2), entry_at(store, 3));
+            store.entries.swap(one, other);
         },
         &expect![[r#"
             entry 2 of node_0000000000000000000000000000000a is reordered: it comes after later ones
@@ -126,8 +126,8 @@ fn swapped_entries_are_reordered() {
 #[test]
 fn a_changed_event_is_named() {
     after(
-        |story| {
-            let frame = &mut story.runs.get_mut(&RUN).unwrap()[1];
+        |store| {
+            let frame = &mut store.runs.get_mut(&RUN).unwrap()[1];
             let text = String::from_utf8(frame.beside.clone()).unwrap();
             assert!(text.contains("one"));
             frame.beside = text.replace("one", "two").into_bytes();
@@ -138,20 +138,20 @@ fn a_changed_event_is_named() {
     );
     // The hash instead.
     after(
-        |story| story.runs.get_mut(&RUN).unwrap()[1].chain[0] ^= 1,
+        |store| store.runs.get_mut(&RUN).unwrap()[1].chain[0] ^= 1,
         &expect![[r#"
             event 5 of run_00000000000000000000000000000010 is changed: it does not have its hash
         "#]],
     );
     // A blob.
     after(
-        |story| *story.blobs.values_mut().next().unwrap() = b"\"x\"".to_vec(),
+        |store| *store.blobs.values_mut().next().unwrap() = b"\"x\"".to_vec(),
         &expect![[r#"
             event 16 of run_00000000000000000000000000000010 is changed: what it refers to as 3357a5484568d1865ef09080c5dd28fd5b0c95a65644078d291a3e9339b961c3 is something else
         "#]],
     );
     after(
-        |story| story.blobs.clear(),
+        |store| store.blobs.clear(),
         &expect![[r#"
             event 11 of run_00000000000000000000000000000010 is missing: what it refers to, a56af2e9bfeba185d9f1ae0b88280e46325c593088cd0c3b1a308dc0df0e3677, is not there
         "#]],
@@ -162,8 +162,8 @@ fn a_changed_event_is_named() {
 #[test]
 fn a_run_that_was_written_anew_is_not_the_sealed_one() {
     after(
-        |story| {
-            let frames = story.runs.get_mut(&RUN).unwrap();
+        |store| {
+            let frames = store.runs.get_mut(&RUN).unwrap();
             let mut link = event::Link { run: RUN, next: 1, tip: event::START };
             for frame in frames {
                 let text = String::from_utf8(frame.beside.clone()).unwrap();
@@ -186,26 +186,26 @@ fn a_run_that_was_written_anew_is_not_the_sealed_one() {
 #[test]
 fn missing_frames_and_runs_are_missing() {
     after(
-        |story| drop(story.runs.get_mut(&RUN).unwrap().remove(1)),
+        |store| drop(store.runs.get_mut(&RUN).unwrap().remove(1)),
         &expect![[r#"
             event 5 of run_00000000000000000000000000000010 is missing: event 6 follows
         "#]],
     );
     after(
-        |story| drop(story.runs.get_mut(&RUN).unwrap().pop()),
+        |store| drop(store.runs.get_mut(&RUN).unwrap().pop()),
         &expect![[r#"
             event 17 of run_00000000000000000000000000000010 is missing: seal 2 covers it
         "#]],
     );
     after(
-        |story| drop(story.runs.remove(&RUN)),
+        |store| drop(store.runs.remove(&RUN)),
         &expect![[r#"
         event 1 of run_00000000000000000000000000000010 is missing: seal 1 covers this run, and there is no such run
     "#]],
     );
     after(
-        |story| {
-            let frames = story.runs.get_mut(&RUN).unwrap();
+        |store| {
+            let frames = store.runs.get_mut(&RUN).unwrap();
             let again = frames[1].clone();
             frames.insert(2, again);
         },
@@ -218,8 +218,8 @@ fn missing_frames_and_runs_are_missing() {
 #[test]
 fn frames_do_not_become_older_than_hashes() {
     after(
-        |story| {
-            let frame = &mut story.runs.get_mut(&RUN).unwrap()[2];
+        |store| {
+            let frame = &mut store.runs.get_mut(&RUN).unwrap()[2];
             let text = String::from_utf8(frame.body.clone()).unwrap();
             let mut text = text.replacen("{\"v\":2", "{\"v\":1", 1);
             while let Some((start, rest)) = text.split_once("\"salt\":\"") {
@@ -236,76 +236,76 @@ fn frames_do_not_become_older_than_hashes() {
 
 #[test]
 fn a_proper_erasure_verifies_and_a_silent_one_does_not() {
-    let mut story = Story::new();
-    story.erase(RUN, |event| event == 3, Some(WRITER));
-    assert_eq!(story.findings(), "");
-    assert_eq!(story.verify().erased, 1);
+    let mut store = FakeStore::new();
+    store.erase(RUN, |event| event == 3, Some(WRITER));
+    assert_eq!(store.findings(), "");
+    assert_eq!(store.verify().erased, 1);
     // All of it, the long answer that was moved out included.
-    story.erase(RUN, |_| true, Some(WRITER));
-    assert!(story.blobs.is_empty());
-    story.seal();
-    assert_eq!(story.findings(), "");
+    store.erase(RUN, |_| true, Some(WRITER));
+    assert!(store.blobs.is_empty());
+    store.seal();
+    assert_eq!(store.findings(), "");
     after(
-        |story| story.erase(RUN, |event| event == 3, None),
+        |store| store.erase(RUN, |event| event == 3, None),
         &expect![[r#"
         event 3 of run_00000000000000000000000000000010 is erased: no audit entry says so
     "#]],
     );
     // What is left is not free to be made up.
-    let mut story = Story::new();
-    story.erase(RUN, |event| event == 1, Some(WRITER));
-    let frame = &mut story.runs.get_mut(&RUN).unwrap()[0];
+    let mut store = FakeStore::new();
+    store.erase(RUN, |event| event == 1, Some(WRITER));
+    let frame = &mut store.runs.get_mut(&RUN).unwrap()[0];
     let text = String::from_utf8(frame.body.clone()).unwrap();
     frame.body = text.replacen("\"workflow\":\"chain\"", "\"workflow\":\"chaos\"", 1).into_bytes();
     expect![[r#"
         event 1 of run_00000000000000000000000000000010 is changed: what is left of it is not what the audit says
-    "#]].assert_eq(&story.findings());
+    "#]].assert_eq(&store.findings());
 }
 
 #[test]
 fn seals_are_signed_chained_and_over_their_leaves() {
     after(
-        |story| drop(story.seals.remove(0)),
+        |store| drop(store.seals.remove(0)),
         &expect![[r#"
         seal 1 is missing: another one stands in its place
     "#]],
     );
     after(
-        |story| story.seals.swap(0, 1),
+        |store| store.seals.swap(0, 1),
         &expect![[r#"
         seal 1 is missing: another one stands in its place
     "#]],
     );
     after(
-        |story| story.seals[0].leaves[30] ^= 1,
+        |store| store.seals[0].leaves[30] ^= 1,
         &expect![[r#"
         seal 1 is changed: its leaves are not those that were signed
     "#]],
     );
     after(
-        |story| story.seals[0].text = story.seals[0].text.replace("1000", "1001"),
+        |store| store.seals[0].text = store.seals[0].text.replace("1000", "1001"),
         &expect![[r#"
             seal 1 is unsigned: its signature is by no key that is believed
         "#]],
     );
     // Signed by somebody else.
-    let report = Story::new().verify_with(Verifier::new([stranger()]));
+    let report = FakeStore::new().verify_with(Verifier::new([stranger()]));
     expect![[r#"
         seal 1 is unsigned: its signature is by no key that is believed
     "#]]
     .assert_eq(&lines(&report));
     // Nobody in particular is believed.
-    assert!(Story::new().verify_with(Verifier::new([])).is_clean());
+    assert!(FakeStore::new().verify_with(Verifier::new([])).is_clean());
 }
 
 #[test]
 fn a_store_that_was_rolled_back_lacks_the_seal_that_was_kept() {
-    let whole = Story::new();
+    let whole = FakeStore::new();
     let kept = Seal::parse(&whole.seals[1].text).unwrap();
-    let with = |story: &Story| {
+    let with = |store: &FakeStore| {
         let mut verifier = Verifier::new([signer().public()]);
         verifier.kept(kept.clone());
-        lines(&story.verify_with(verifier))
+        lines(&store.verify_with(verifier))
     };
     assert_eq!(with(&whole), "");
     let mut back = whole.clone();
@@ -328,16 +328,16 @@ fn a_store_that_was_rolled_back_lacks_the_seal_that_was_kept() {
 
 #[test]
 fn two_different_seals_of_one_number_are_a_finding_whichever_the_store_has() {
-    let whole = Story::new();
+    let whole = FakeStore::new();
     let mut fork = whole.clone();
     fork.seals.truncate(1);
     fork.record(WRITER, "agent_changed");
     fork.seal();
-    let seal = |story: &Story, at: usize| Seal::parse(&story.seals[at].text).unwrap();
-    let with = |story: &Story, kept: &[Seal]| {
+    let seal = |store: &FakeStore, at: usize| Seal::parse(&store.seals[at].text).unwrap();
+    let with = |store: &FakeStore, kept: &[Seal]| {
         let mut verifier = Verifier::new([signer().public()]);
         kept.iter().cloned().for_each(|seal| verifier.kept(seal));
-        lines(&story.verify_with(verifier))
+        lines(&store.verify_with(verifier))
     };
     let (old, new) = (seal(&whole, 1), seal(&fork, 1));
     let found = expect![[r#"
@@ -354,19 +354,19 @@ fn two_different_seals_of_one_number_are_a_finding_whichever_the_store_has() {
 
 #[test]
 fn of_a_long_fork_the_first_number_is_named() {
-    let mut whole = Story::new();
+    let mut whole = FakeStore::new();
     let mut fork = whole.clone();
-    for story in [&mut whole, &mut fork] {
-        story.record(WRITER, "agent_changed");
-        story.seal();
+    for store in [&mut whole, &mut fork] {
+        store.record(WRITER, "agent_changed");
+        store.seal();
     }
     // The same up to here: what differs comes now.
     whole.record(WRITER, "policy_changed");
     fork.record(WRITER, "token_changed");
-    for story in [&mut whole, &mut fork] {
-        story.seal();
-        story.record(WRITER, "agent_changed");
-        story.seal();
+    for store in [&mut whole, &mut fork] {
+        store.seal();
+        store.record(WRITER, "agent_changed");
+        store.seal();
     }
     let mut verifier = Verifier::new([signer().public()]);
     for row in whole.seals.iter().chain(&fork.seals) {
@@ -380,8 +380,8 @@ fn of_a_long_fork_the_first_number_is_named() {
 
 #[test]
 fn an_entry_that_refers_to_an_event_refers_to_its_hash() {
-    let mut story = Story::new();
-    let chain = &story.runs[&RUN][0].chain;
+    let mut store = FakeStore::new();
+    let chain = &store.runs[&RUN][0].chain;
     let hash = Hash(*chain.first_chunk().unwrap());
     let refers = |event, hash| crate::port::ledger::Entry {
         at_ms: 5,
@@ -393,23 +393,23 @@ fn an_entry_that_refers_to_an_event_refers_to_its_hash() {
         event: Some(crate::port::ledger::EventRef { run: RUN, event, hash }),
         detail: serde_json::Value::Null,
     };
-    story.write(WRITER, &refers(1, hash));
-    assert_eq!(story.findings(), "");
-    let mut other = story.clone();
+    store.write(WRITER, &refers(1, hash));
+    assert_eq!(store.findings(), "");
+    let mut other = store.clone();
     other.write(WRITER, &refers(2, hash));
     expect![[r#"
         event 2 of run_00000000000000000000000000000010 is changed: entry 6 of node_0000000000000000000000000000000a refers to another hash
     "#]].assert_eq(&other.findings());
-    story.write(WRITER, &refers(999, hash));
+    store.write(WRITER, &refers(999, hash));
     expect![[r#"
         event 19 of run_00000000000000000000000000000010 is missing: entry 6 of node_0000000000000000000000000000000a refers to it, or to a later one
-    "#]].assert_eq(&story.findings());
+    "#]].assert_eq(&store.findings());
 }
 
 #[test]
 fn one_run_can_be_looked_at_alone() {
-    let story = Story::new();
-    let mut one = story.clone();
+    let store = FakeStore::new();
+    let mut one = store.clone();
     one.runs.retain(|run, _| *run == RUN);
     assert!(!one.verify().is_clean());
     assert!(one.verify_with(Verifier::new([]).only(RUN)).is_clean());
@@ -450,7 +450,7 @@ proptest! {
     fn a_changed_byte_anywhere_is_found(
         kind in 0..8u8, row: prop::sample::Index, at: prop::sample::Index, bits in 1..=255u8,
     ) {
-        let mut story = Story::new();
+        let mut store = FakeStore::new();
         fn flip(bytes: &mut [u8], at: &prop::sample::Index, bits: u8) {
             let at = at.index(bytes.len());
             bytes[at] ^= bits;
@@ -464,25 +464,25 @@ proptest! {
                 true
             })
         }
-        let frames = story.runs.values_mut().flatten().collect::<Vec<_>>();
+        let frames = store.runs.values_mut().flatten().collect::<Vec<_>>();
         let frames_count = frames.len();
         let mut frames = frames.into_iter();
         let changed = match kind {
             0 => { flip(&mut frames.nth(row.index(frames_count)).unwrap().body, &at, bits); true }
             1 => { flip(&mut frames.nth(row.index(frames_count)).unwrap().chain, &at, bits); true }
-            2 => { let row = row.index(story.entries.len()); text(&mut story.entries[row].text, &at, bits) }
-            3 => { let row = row.index(story.entries.len()); flip(&mut story.entries[row].hash.0, &at, bits); true }
-            4 => { let row = row.index(story.seals.len()); text(&mut story.seals[row].text, &at, bits) }
-            5 => { let row = row.index(story.seals.len()); flip(&mut story.seals[row].leaves, &at, bits); true }
+            2 => { let row = row.index(store.entries.len()); text(&mut store.entries[row].text, &at, bits) }
+            3 => { let row = row.index(store.entries.len()); flip(&mut store.entries[row].hash.0, &at, bits); true }
+            4 => { let row = row.index(store.seals.len()); text(&mut store.seals[row].text, &at, bits) }
+            5 => { let row = row.index(store.seals.len()); flip(&mut store.seals[row].leaves, &at, bits); true }
             6 => {
                 let mut with = frames.filter(|frame| !frame.beside.is_empty());
                 flip(&mut with.next().unwrap().beside, &at, bits);
                 true
             }
-            _ => { let count = story.blobs.len(); flip(story.blobs.values_mut().nth(row.index(count)).unwrap(), &at, bits); true }
+            _ => { let count = store.blobs.len(); flip(store.blobs.values_mut().nth(row.index(count)).unwrap(), &at, bits); true }
         };
         if changed {
-            prop_assert!(!story.verify().is_clean());
+            prop_assert!(!store.verify().is_clean());
         }
     }
 }

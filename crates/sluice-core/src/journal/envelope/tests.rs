@@ -1,6 +1,6 @@
 use super::*;
 use crate::doc;
-use crate::evidence::event::{Link, START};
+use crate::journal::chain::{Link, START};
 use crate::journal::event::{
     Delta, DeltaPart, Dispatch, Event, NodeEvent, Path, Provenance, Record, StepAt,
 };

@@ -1,8 +1,8 @@
 //! Questions to people, and how they are closed.
 
 use super::Prepared;
+use crate::id::ApprovalId;
 use crate::port::adapter::Usage;
-use crate::run::id::ApprovalId;
 use serde_json::Value;
 use sluice_govern::decision::Constraints;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! What a run starts with.
 
+use crate::id::RunId;
 use crate::money::Money;
 use crate::port::store::Hash;
-use crate::run::id::RunId;
 use serde_json::{Map, Value};
 use sluice_govern::registry::Posture;
 use std::borrow::Cow;

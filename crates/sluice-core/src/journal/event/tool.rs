@@ -1,6 +1,6 @@
 //! Calls of tools that a step asks for.
 
-use crate::run::id::ApprovalId;
+use crate::id::ApprovalId;
 use serde_json::Value;
 
 /// A call of a tool that was asked for, and what was decided.

@@ -12,7 +12,7 @@
 
 use super::raw::{Bond, RawEvent, RawFrame, raw};
 use super::{WireError, blobs, malformed};
-use crate::evidence::hex;
+use crate::hex;
 use crate::port::store::{Frame, Hash};
 use serde::Deserialize;
 use std::collections::BTreeSet;

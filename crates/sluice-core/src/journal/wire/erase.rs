@@ -5,7 +5,7 @@ use super::fields::{Written, frame, hash};
 use super::raw::{Bond, RawEvent, raw};
 use super::residue::residue;
 use super::{WireError, malformed};
-use crate::evidence::event;
+use crate::journal::chain;
 use crate::port::store::{Frame, Hash};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -83,7 +83,7 @@ fn erase_body(
     let mut gone = Vec::with_capacity(residues.len());
     for (place, left) in &residues {
         let event = &mut raw.events[*place];
-        gone.push((*place, event::residue(left.as_bytes())));
+        gone.push((*place, chain::residue(left.as_bytes())));
         let bond = event.commitment().map_or(Bond::ErasedNone, Bond::Erased);
         *event = RawEvent { bond, payload: left, blobs: None, ..*event };
     }

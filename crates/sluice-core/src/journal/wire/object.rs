@@ -1,7 +1,7 @@
 //! Writes JSON objects into one buffer, and moves what is long out of it.
 
-use crate::evidence::event::Salt;
-use crate::evidence::hex;
+use crate::hex;
+use crate::journal::chain::Salt;
 use crate::limits::BLOB_BYTES_MIN;
 use crate::port::store::{Blob, Hash};
 use serde::{Serialize, Serializer};

@@ -7,8 +7,8 @@
 use super::beside::DELTA;
 use super::fields::read_version;
 use super::{WireError, malformed};
-use crate::evidence::event::{Salt, commitment};
-use crate::evidence::hex;
+use crate::hex;
+use crate::journal::chain::{Salt, commitment};
 use crate::port::store::Hash;
 use serde::Deserialize;
 use serde_json::value::RawValue;

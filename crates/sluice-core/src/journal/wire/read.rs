@@ -5,6 +5,7 @@ use super::write::RECONCILED;
 use super::{WireError, malformed};
 use crate::choice;
 use crate::contract::envelope::Envelope;
+use crate::id::{ApprovalId, RunId};
 use crate::journal::event::{
     Account, ApprovalRequested, ApprovalResolved, ApprovalSource, Asked, Assigned, Change,
     Completed, Delta, DeltaPart, Dispatch, DocumentSource, Ending, Event, Line, NodeEvent, Origin,
@@ -13,12 +14,11 @@ use crate::journal::event::{
 };
 use crate::layers::Layer;
 use crate::money::Money;
+use crate::origin::Labels;
 use crate::outputs::coerce::Coercion;
 use crate::plan::Plan;
 use crate::port::adapter::{Process, ToolEnded, Usage};
 use crate::port::store::Hash;
-use crate::run::id::{ApprovalId, RunId};
-use crate::run::label::Labels;
 use crate::value::known_type_name;
 use crate::violation::{Reason, Violation};
 use serde::Deserialize;

@@ -7,7 +7,7 @@
 
 use super::fields::{Fields, Text};
 use super::object::json;
-use crate::run::evolve::{
+use crate::status::{
     REASON_APPROVAL, REASON_OPERATOR, REASON_RECOVERY, REASON_RETRY, REASON_REWIND,
 };
 use serde_json::value::RawValue;

@@ -9,10 +9,10 @@ mod every;
 
 use super::*;
 use crate::doc;
-use crate::evidence::event::START;
+use crate::id::RunId;
+use crate::journal::chain::START;
 use crate::journal::event::{DeltaPart, NodeEvent, StepAt};
 use crate::port::store::Frame;
-use crate::run::id::RunId;
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 

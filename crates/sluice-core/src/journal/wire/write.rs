@@ -2,7 +2,7 @@
 
 use super::beside::DELTA;
 use super::object::{FrameWriter, Pairs, Payload, Text, json};
-use crate::evidence::event::Salt;
+use crate::journal::chain::Salt;
 use crate::journal::event::{
     Account, ApprovalRequested, ApprovalResolved, ChildPace, Completed, Delta, DeltaPart, Dispatch,
     DocumentSource, Ending, Event, Line, NodeEvent, Path, Prepared, Provenance, Retried, Ruling,
@@ -10,10 +10,10 @@ use crate::journal::event::{
 };
 use crate::layers::Layer;
 use crate::money::Money;
+use crate::origin::Labels;
 use crate::plan::Plan;
 use crate::port::adapter::Usage;
-use crate::run::label::Labels;
-use crate::run::status::Waiting;
+use crate::status::Waiting;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use sluice_govern::registry::Posture;

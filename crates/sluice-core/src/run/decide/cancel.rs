@@ -6,9 +6,9 @@ use crate::journal::event::{ApprovalResolved, Ending, Event, NodeEvent, Path, Re
 use crate::plan::policy::Family;
 use crate::port::adapter::Usage;
 use crate::run::command::{Command, Refusal};
-use crate::run::evolve::REASON_OPERATOR;
 use crate::run::state::Pause;
 use crate::run::status::RunStatus;
+use crate::status::REASON_OPERATOR;
 use std::sync::Arc;
 
 impl Turn<'_> {

@@ -89,7 +89,7 @@ impl Turn<'_> {
                 crate::outputs::Settled { outputs: answer, coercions: Vec::new() }
             } else {
                 let scope = RunScope::of_step(self.run, &self.args, at).with_locals(inputs);
-                complete(step, inputs, answer, &scope)?
+                complete(step.output_rules(), inputs, answer, &scope)?
             };
         let outcome = Outcome {
             outputs: Value::Object(settled.outputs),

@@ -3,9 +3,9 @@
 use super::Turn;
 use crate::journal::event::{Event, NodeEvent, StepAt};
 use crate::run::command::Refusal;
-use crate::run::evolve::{REASON_RECOVERY, REASON_RETRY, REASON_REWIND};
 use crate::run::state::{Run, StepState};
 use crate::run::status::{RunStatus, StepStatus};
+use crate::status::{REASON_RECOVERY, REASON_RETRY, REASON_REWIND};
 use std::collections::BTreeSet;
 
 /// Who takes a failed run up again when nobody does.

@@ -5,9 +5,10 @@ use crate::journal::event::{
     ApprovalRequested, ApprovalResolved, ApprovalSource, Ending, Resolution, StepAt,
 };
 use crate::port::adapter::Usage;
+use crate::port::authority::default_reminders;
 use crate::run::id::ApprovalId;
 use crate::run::index::Timer;
-use crate::run::state::{Approval, Grant, Run, default_reminders};
+use crate::run::state::{Approval, Grant, Run};
 use crate::run::status::{StepStatus, Waiting};
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@ use crate::journal::event::{DeltaPart, Event, RunStarted};
 use crate::money::Money;
 use crate::port::Entropy;
 use crate::port::adapter::{Answer, CallErrorCode, Usage};
-use crate::port::authority::desk::Desk;
+use crate::port::authority::fake::FakeAuthority as Desk;
 use crate::run::command::{Command, Decision, Dispatching, Given, Resolve};
 use crate::run::decide::Turn;
 use crate::run::definition::Definition;

@@ -2,7 +2,7 @@
 
 use super::super::state::{GateWait, Run, StepState, ToolCall};
 use super::world::{Seeded, World};
-use crate::evidence::event::{Chain, Link, START};
+use crate::journal::chain::{Chain, Link, START};
 use crate::journal::event::Ruling;
 use crate::journal::wire;
 use crate::port::store::Frame;

@@ -2,7 +2,7 @@
 
 use super::governed::{cents, envelope, rules};
 use super::{Script, check};
-use crate::port::authority::desk::Desk;
+use crate::port::authority::fake::FakeAuthority as Desk;
 use expect_test::expect;
 use serde_json::json;
 use sluice_govern::registry::{AgentStatus, Gateway, Period, Phase, Role, Scope, TrustedContext};

@@ -7,7 +7,7 @@ use super::{Move, Script, outputs_of};
 use crate::journal::event::{Event, NodeEvent};
 use crate::money::Money;
 use crate::port::adapter::{Answer, CallErrorCode, Usage};
-use crate::port::authority::desk::Desk;
+use crate::port::authority::fake::FakeAuthority as Desk;
 use serde_json::{Map, Value, json};
 use sluice_govern::decision::Known;
 use sluice_govern::policy::{self, Policies};

@@ -3,7 +3,7 @@
 use super::governed::rules;
 use super::{Script, check};
 use crate::port::adapter::CallErrorCode::ProviderError;
-use crate::port::authority::desk::Desk;
+use crate::port::authority::fake::FakeAuthority as Desk;
 use crate::run::start::Carried;
 use expect_test::expect;
 use serde_json::json;

@@ -4,7 +4,7 @@
 use super::world::World;
 use super::{Script, check};
 use crate::memory::memo;
-use crate::port::authority::desk::Desk;
+use crate::port::authority::fake::FakeAuthority as Desk;
 use crate::run::id::RunId;
 use crate::run::label::{Labels, SourceClass};
 use crate::run::projection::project;

@@ -1,7 +1,7 @@
 //! Steps that stand in line for an agent, and those that need not.
 
 use super::{Script, check};
-use crate::port::authority::desk::Desk;
+use crate::port::authority::fake::FakeAuthority as Desk;
 use expect_test::expect;
 use serde_json::json;
 use sluice_govern::registry::{AgentStatus, Gateway, Health, Rate};

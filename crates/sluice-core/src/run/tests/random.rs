@@ -17,7 +17,7 @@ use crate::cost::{Part, Spend};
 use crate::doc::{self, Format, Registry};
 use crate::journal::event::{DeltaPart, Path, RunStarted, StepAt};
 use crate::port::adapter::{Answer, CallErrorCode, Quote, ToolUse, Usage};
-use crate::port::authority::desk::Desk;
+use crate::port::authority::fake::FakeAuthority as Desk;
 use crate::port::moderator::Verdict;
 use proptest::prelude::{Strategy, any, prop, proptest};
 use proptest::test_runner::Config;

@@ -1,7 +1,7 @@
 //! Steps whose gateway is remote: sent until they are accepted, under one number.
 
 use super::{Script, check};
-use crate::port::authority::desk::Desk;
+use crate::port::authority::fake::FakeAuthority as Desk;
 use expect_test::expect;
 use sluice_govern::registry::{Gateway, Health};
 

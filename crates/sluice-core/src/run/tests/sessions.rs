@@ -5,7 +5,7 @@ use super::world::World;
 use super::{Script, check};
 use crate::journal::event::{Event, NodeEvent};
 use crate::port::adapter::{Answer, CallErrorCode};
-use crate::port::authority::desk::Desk;
+use crate::port::authority::fake::FakeAuthority as Desk;
 use expect_test::expect;
 use serde_json::json;
 use sluice_govern::registry::{Gateway, SessionMode};

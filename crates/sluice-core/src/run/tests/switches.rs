@@ -1,7 +1,7 @@
 //! What an operator stopped for a while: waited for without an end.
 
 use super::{Script, check};
-use crate::port::authority::desk::Desk;
+use crate::port::authority::fake::FakeAuthority as Desk;
 use expect_test::expect;
 use sluice_govern::registry::{AgentStatus, Gateway, Held};
 

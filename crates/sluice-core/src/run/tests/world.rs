@@ -13,7 +13,7 @@ use super::outputs_of;
 use crate::journal::event::{Event, NodeEvent, Path, RunStarted, StepAt};
 use crate::plan::Plan;
 use crate::port::Entropy;
-use crate::port::authority::desk::Desk;
+use crate::port::authority::fake::FakeAuthority as Desk;
 use crate::port::moderator::Verdict;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;

@@ -3,14 +3,14 @@
 use super::*;
 use crate::evidence::elision::{self, Left};
 
-/// The part of an answer in the story.
+/// The part of an answer in the store.
 const PART: u64 = 5;
 
 #[test]
 fn elided_parts_are_counted_and_nothing_is_wrong() {
-    let mut story = Story::new();
-    story.elide(RUN, Some(WRITER));
-    let report = story.verify();
+    let mut store = FakeStore::new();
+    store.elide(RUN, Some(WRITER));
+    let report = store.verify();
     assert_eq!(lines(&report), "");
     assert_eq!((report.elided, report.erased), (1, 0));
 }
@@ -18,14 +18,14 @@ fn elided_parts_are_counted_and_nothing_is_wrong() {
 #[test]
 fn parts_that_went_in_silence_are_missed() {
     after(
-        |story| story.elide(RUN, None),
+        |store| store.elide(RUN, None),
         &expect![[r#"
             event 5 of run_00000000000000000000000000000010 is erased: no audit entry says so
         "#]],
     );
     // Without even what committed to them.
     after(
-        |story| story.runs.get_mut(&RUN).unwrap()[1].beside.clear(),
+        |store| store.runs.get_mut(&RUN).unwrap()[1].beside.clear(),
         &expect![[r#"
             event 5 of run_00000000000000000000000000000010 is missing: event 5 is missing beside its frame
         "#]],
@@ -35,17 +35,17 @@ fn parts_that_went_in_silence_are_missed() {
 #[test]
 fn what_is_left_of_elided_parts_cannot_be_changed() {
     // The stand-in says which step it was, and the fold believes it.
-    let rename = |story: &mut Story| {
-        let frame = &mut story.runs.get_mut(&RUN).unwrap()[1];
+    let rename = |store: &mut FakeStore| {
+        let frame = &mut store.runs.get_mut(&RUN).unwrap()[1];
         let text = String::from_utf8(frame.body.clone()).unwrap();
         let (from, to) = ("\"deltaIndex\":0", "\"deltaIndex\":7");
         assert!(text.contains(from));
         frame.body = text.replace(from, to).into_bytes();
     };
     after(
-        |story| {
-            story.elide(RUN, Some(WRITER));
-            rename(story);
+        |store| {
+            store.elide(RUN, Some(WRITER));
+            rename(store);
         },
         &expect![[r#"
             event 5 of run_00000000000000000000000000000010 is changed: what is left of its range is not what the audit says
@@ -62,9 +62,9 @@ fn what_is_left_of_elided_parts_cannot_be_changed() {
 #[test]
 fn a_commitment_cannot_be_changed() {
     after(
-        |story| {
-            story.elide(RUN, Some(WRITER));
-            let beside = &mut story.runs.get_mut(&RUN).unwrap()[1].beside;
+        |store| {
+            store.elide(RUN, Some(WRITER));
+            let beside = &mut store.runs.get_mut(&RUN).unwrap()[1].beside;
             let at = beside.len() - 4;
             beside[at] = if beside[at] == b'0' { b'1' } else { b'0' };
         },
@@ -77,13 +77,13 @@ fn a_commitment_cannot_be_changed() {
 #[test]
 fn a_range_that_is_not_all_there_is_noticed() {
     after(
-        |story| {
+        |store| {
             let mut left = Left::default();
             left.add(PART, "{}");
             left.add(PART + 1, "{}");
             let elision = left.end().unwrap();
-            story.elide(RUN, None);
-            story.write(WRITER, &elision::entry(RUN, 9, "ada", "old", &elision));
+            store.elide(RUN, None);
+            store.write(WRITER, &elision::entry(RUN, 9, "ada", "old", &elision));
         },
         &expect![[r#"
             event 5 of run_00000000000000000000000000000010 is changed: what is left of its range is not what the audit says
@@ -93,8 +93,8 @@ fn a_range_that_is_not_all_there_is_noticed() {
 
 #[test]
 fn an_elided_part_may_have_been_erased_before() {
-    let mut story = Story::new();
-    story.erase(RUN, |event| event == PART, Some(WRITER));
-    story.elide(RUN, Some(WRITER));
-    assert_eq!(story.findings(), "");
+    let mut store = FakeStore::new();
+    store.erase(RUN, |event| event == PART, Some(WRITER));
+    store.elide(RUN, Some(WRITER));
+    assert_eq!(store.findings(), "");
 }

@@ -195,8 +195,8 @@ fn a_counter_that_no_journal_explains_is_named() {
 
 #[test]
 fn a_seal_goes_on_where_the_one_before_it_ended() {
-    let mut story = crate::evidence::story::Story::new();
-    let seals = std::mem::take(&mut story.seals);
+    let mut store = crate::evidence::fake_store::FakeStore::new();
+    let seals = std::mem::take(&mut store.seals);
     let stored = |marks: [(u64, u64); 2], is_hashed: bool| {
         let rows = seals.iter().zip(marks).map(|(row, (frames, entries))| {
             let text = if is_hashed { row.text.clone() } else { "another".to_owned() };

@@ -1,7 +1,7 @@
 //! Rows around the journals: what may be missing, and what may not.
 
 use super::super::*;
-use crate::evidence::story::{Story, WRITER, lines, signer};
+use crate::evidence::fake_store::{FakeStore, WRITER, lines, signer};
 use crate::limits::{KEY_MS, SLOTS_KEPT};
 use crate::port::inspect::{FrameAt, StoredRun};
 use crate::port::ledger::SealMark;
@@ -122,13 +122,13 @@ fn messages_are_numbered_from_one() {
 #[test]
 fn the_newest_seal_does_not_go_on_behind_what_there_is() {
     let seals = |upto: SealMark| {
-        let story = Story::new();
+        let store = FakeStore::new();
         let seal = |row: SealRow| {
             let hash = Hash::of(row.text.as_bytes());
             Stored::Seal { row, hash, upto }
         };
-        let seals = story.seals.into_iter().map(seal);
-        seals.chain(story.entries.into_iter().map(Stored::Entry)).collect::<Vec<_>>()
+        let seals = store.seals.into_iter().map(seal);
+        seals.chain(store.entries.into_iter().map(Stored::Entry)).collect::<Vec<_>>()
     };
     let behind = |upto| {
         let mut verifier = Verifier::new([signer().public()]);
@@ -142,10 +142,10 @@ fn the_newest_seal_does_not_go_on_behind_what_there_is() {
 
 #[test]
 fn a_store_that_notes_ends_of_chains_notes_them_of_every_writer() {
-    let story = Story::new();
+    let store = FakeStore::new();
     let mut verifier = Verifier::new([signer().public()]);
-    story.entries.iter().for_each(|row| verifier.row(Stored::Entry(row.clone())));
-    let last = story.entries.iter().rfind(|row| row.writer == WRITER).unwrap();
+    store.entries.iter().for_each(|row| verifier.row(Stored::Entry(row.clone())));
+    let last = store.entries.iter().rfind(|row| row.writer == WRITER).unwrap();
     verifier.row(Stored::ChainEnd { writer: WRITER, seq: last.seq, hash: last.hash });
     let found = lines(&verifier.finish());
     assert!(found.contains("nothing says where they end"), "{found}");

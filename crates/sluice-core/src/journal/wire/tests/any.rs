@@ -3,16 +3,16 @@
 use super::{AT_MS, VERSION_1, encode, plan};
 use crate::choice::Choice;
 use crate::contract::envelope::Envelope;
+use crate::id::{ApprovalId, RunId};
 use crate::journal::event::*;
 use crate::layers::Layer;
 use crate::money::Money;
+use crate::origin::{Labels, SourceClass};
 use crate::outputs::coerce::Coercion;
 use crate::outputs::schema::FieldType;
 use crate::port::adapter::{Process, ToolEnded, Usage};
 use crate::port::moderator::Phase;
 use crate::port::store::Hash;
-use crate::run::id::{ApprovalId, RunId};
-use crate::run::label::{Labels, SourceClass};
 use crate::violation::{Reason, Violation};
 use proptest::collection::{btree_map, vec};
 use proptest::option;

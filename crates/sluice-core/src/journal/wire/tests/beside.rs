@@ -1,7 +1,7 @@
 //! Parts of answers, which stand beside their frames.
 
 use super::*;
-use crate::evidence::event::Chain;
+use crate::journal::chain::Chain;
 use crate::journal::event::Delta;
 use crate::limits::BLOB_BYTES_MIN;
 

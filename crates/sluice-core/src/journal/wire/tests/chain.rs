@@ -1,7 +1,7 @@
 //! Hashes of events, and that nothing changes without them.
 
 use super::*;
-use crate::evidence::event::{Chain, HASH_BYTES};
+use crate::journal::chain::{Chain, HASH_BYTES};
 use proptest::prelude::*;
 
 /// The chain that a frame's own bytes give, without anything beside it.
@@ -73,7 +73,7 @@ fn every_event_has_its_own_salt() {
 #[test]
 fn this_is_the_hash_of_version_2() {
     let encoded = encode(&every::full(), AT_MS, &plan());
-    let tip = crate::evidence::event::tip(&encoded.chain).unwrap();
+    let tip = crate::journal::chain::tip(&encoded.chain).unwrap();
     expect!["c11a22de268100f27ff526002e66631f6f09dc2060c7856322bc3cee1cd2f6c7"]
         .assert_eq(&tip.to_string());
 }

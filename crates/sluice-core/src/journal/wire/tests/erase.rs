@@ -1,7 +1,7 @@
 //! Erased payloads: what stays, what goes, and that the hashes hold.
 
 use super::*;
-use crate::evidence::event::{Chain, residue};
+use crate::journal::chain::{Chain, residue};
 use crate::limits::BLOB_BYTES_MIN;
 
 fn erased(events: &[Event]) -> String {
@@ -140,7 +140,7 @@ fn a_sentence_is_no_code() {
     let failed = Event::RunFailed { code: "Bob did it".to_owned(), message: "m".to_owned() };
     assert!(!erased(&[failed]).contains("Bob"));
     let cancelled = Event::RunStatusChanged {
-        status: crate::run::status::RunStatus::Cancelling,
+        status: crate::status::RunStatus::Cancelling,
         reason: "fraud".to_owned(),
         by: Some("ada".to_owned()),
     };

@@ -1,17 +1,17 @@
 //! One event of every kind: with everything it can hold, and with nothing.
 
 use crate::contract::envelope::Envelope;
+use crate::id::{ApprovalId, RunId};
 use crate::journal::event::*;
 use crate::layers::Layer;
 use crate::money::Money;
+use crate::origin::{Labels, SourceClass};
 use crate::outputs::coerce::Coercion;
 use crate::outputs::schema::FieldType;
 use crate::port::adapter::{Process, Usage};
 use crate::port::moderator::Phase;
 use crate::port::store::Hash;
-use crate::run::id::{ApprovalId, RunId};
-use crate::run::label::{Labels, SourceClass};
-use crate::run::status::{RunStatus, Waiting};
+use crate::status::{RunStatus, Waiting};
 use crate::violation::{Reason, Violation};
 use serde_json::{Map, Value, json};
 use sluice_govern::decision::Constraints;

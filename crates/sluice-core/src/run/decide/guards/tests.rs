@@ -1,5 +1,5 @@
 use super::*;
-use crate::port::authority::desk::Desk;
+use crate::port::authority::fake::FakeAuthority as Desk;
 
 fn listed(guards: Guards, desk: &Desk) -> Vec<String> {
     let shown = |guard: &Guard| match guard.max {

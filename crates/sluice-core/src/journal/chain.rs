@@ -8,9 +8,8 @@
 //! INVARIANT: these are the hashes of every journal ever written. A change is a
 //! new line at the start of what is hashed, beside the old one.
 
-use crate::port::store::Hash;
-use crate::run::id::RunId;
-use crate::run::state::Run;
+use crate::hash::Hash;
+use crate::id::RunId;
 use sha2::{Digest as _, Sha256};
 
 /// The hash before the first event that has one.
@@ -53,13 +52,6 @@ pub struct Link {
     pub next: u64,
     /// The hash of the last event; [`START`] where none has one.
     pub tip: Hash,
-}
-
-impl Link {
-    /// Before the last `count` events of a run, which are not hashed yet.
-    pub fn before(run: &Run, count: u32) -> Link {
-        Link { run: run.id, next: run.version + 1 - u64::from(count), tip: run.tip }
-    }
 }
 
 /// Links events of one run to each other.

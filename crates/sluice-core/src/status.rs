@@ -43,6 +43,14 @@ impl RunStatus {
     }
 }
 
+/// Reasons of `run.status.changed` that the run and the journal act on. Every other
+/// reason is free text for people.
+pub(crate) const REASON_OPERATOR: &str = "operator";
+pub(crate) const REASON_APPROVAL: &str = "approval";
+pub(crate) const REASON_REWIND: &str = "rewind";
+pub(crate) const REASON_RETRY: &str = "retry";
+pub(crate) const REASON_RECOVERY: &str = "recovery";
+
 choices! {
     /// What a step is doing.
     pub enum StepStatus, "a step status" {

@@ -8,11 +8,11 @@ use super::event::Link;
 use super::key::{PublicKey, Signer};
 use super::seal;
 use super::verify::{Report, Verifier, needs};
+use crate::id::RunId;
 use crate::journal::wire;
 use crate::port::Entropy;
 use crate::port::ledger::{Entry, Recorded, SealMark, SealRow, Unsealed};
 use crate::port::store::{Examined, Frame, Hash, NodeId};
-use crate::run::id::RunId;
 use crate::run::projection::script::Script;
 use crate::run::projection::script::documents::{ASKS, CHAIN};
 use serde_json::json;
@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 
 /// Everything a store holds.
 #[derive(Clone)]
-pub(super) struct Story {
+pub(super) struct FakeStore {
     pub(super) runs: BTreeMap<RunId, Vec<Frame>>,
     pub(super) blobs: BTreeMap<Hash, Vec<u8>>,
     pub(super) entries: Vec<Recorded>,
@@ -43,29 +43,29 @@ pub(super) fn signer() -> Signer {
 pub(super) const RUN: RunId = RunId(0x10);
 pub(super) const WRITER: NodeId = NodeId(0xa);
 
-impl Story {
+impl FakeStore {
     /// Two runs, two writers, a seal in between and one at the end.
-    pub(super) fn new() -> Story {
-        let mut story = Story {
+    pub(super) fn new() -> FakeStore {
+        let mut store = FakeStore {
             runs: BTreeMap::new(),
             blobs: BTreeMap::new(),
             entries: Vec::new(),
             seals: Vec::new(),
         };
         let script = Script::lobsterx(CHAIN).streams("a", "one").gives("a", json!({"n": 7}));
-        story.append(RUN, &script, 0);
-        story.record(WRITER, "agent_changed");
-        story.record(NodeId(0xb), "agent_changed");
-        story.seal();
+        store.append(RUN, &script, 0);
+        store.record(WRITER, "agent_changed");
+        store.record(NodeId(0xb), "agent_changed");
+        store.seal();
         let already = script.journal.len();
         let script = script.says("b", &"x".repeat(70_000)).says("c", "y");
-        story.append(RUN, &script, already);
-        story.append(RunId(0x11), &Script::lobsterx(ASKS), 0);
+        store.append(RUN, &script, already);
+        store.append(RunId(0x11), &Script::lobsterx(ASKS), 0);
         for what in ["token_refused", "agent_changed", "budget_changed"] {
-            story.record(WRITER, what);
+            store.record(WRITER, what);
         }
-        story.seal();
-        story
+        store.seal();
+        store
     }
 
     /// The events of a script after the first `from`, a frame for each time.

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Rows, rules and counters of a test.
-pub(crate) struct Desk {
+pub(crate) struct FakeAuthority {
     pub(crate) fabric: Fabric,
     pub(crate) policies: Policies,
     pub(crate) counts: BTreeMap<String, i64>,
@@ -29,9 +29,9 @@ pub(crate) struct Desk {
     local: Gateway,
 }
 
-impl Default for Desk {
-    fn default() -> Desk {
-        Desk {
+impl Default for FakeAuthority {
+    fn default() -> FakeAuthority {
+        FakeAuthority {
             fabric: Fabric::default(),
             policies: Policies::permit_all(),
             counts: BTreeMap::new(),
@@ -46,7 +46,7 @@ impl Default for Desk {
     }
 }
 
-impl Desk {
+impl FakeAuthority {
     /// Takes what a turn has decided, as a store does: all of it, or the first
     /// counter that would pass its bound.
     pub(crate) fn take(&mut self, guards: &[Guard]) -> Result<(), String> {
@@ -65,7 +65,7 @@ impl Desk {
     }
 }
 
-impl Authority for Desk {
+impl Authority for FakeAuthority {
     fn fabric(&self) -> &Fabric {
         &self.fabric
     }

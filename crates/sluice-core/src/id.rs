@@ -3,9 +3,14 @@
 //! The bits are those of a UUID of version 7. Time and chance come in as
 //! arguments.
 
-use crate::evidence::hex;
-use crate::port::Entropy;
+use crate::hex;
 use std::fmt;
+
+/// A source of random bits.
+pub trait Entropy: Send {
+    /// 64 random bits.
+    fn bits(&mut self) -> u64;
+}
 
 /// Declares an id: 128 bits that read as `prefix_` and 32 hexadecimal digits.
 macro_rules! ids {

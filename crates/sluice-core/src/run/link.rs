@@ -1,0 +1,11 @@
+//! Where the hash chain of a run goes on.
+
+use super::state::Run;
+use crate::journal::chain::Link;
+
+impl Link {
+    /// Before the last `count` events of a run, which are not hashed yet.
+    pub fn before(run: &Run, count: u32) -> Link {
+        Link { run: run.id, next: run.version + 1 - u64::from(count), tip: run.tip }
+    }
+}
