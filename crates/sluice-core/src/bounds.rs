@@ -11,7 +11,7 @@ use std::cmp::Ordering;
 
 /// Limits on one value; each applies only to the type it is about.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Bounds<'a> {
+pub(crate) struct ValueBounds<'a> {
     pub(crate) min: Option<&'a Number>,
     pub(crate) max: Option<&'a Number>,
     pub(crate) min_length: Option<u64>,
@@ -35,7 +35,7 @@ pub(crate) struct Spelling {
     pub(crate) max: &'static str,
 }
 
-impl Bounds<'_> {
+impl ValueBounds<'_> {
     /// What is wrong with `value`: reasons and messages.
     pub(crate) fn check(&self, value: &Value) -> Vec<(Reason, String)> {
         match value {

@@ -25,7 +25,7 @@ use crate::node::Node;
 use crate::plan::Plan;
 use crate::span::Span;
 use crate::yaml;
-use read::{Read, Reader, Spelling};
+use read::{DocumentReader, Read, Spelling};
 use schema::Defs;
 use serde_json::Value;
 
@@ -131,7 +131,7 @@ fn resolve(
         problems.add(problem);
         return None;
     };
-    let mut cx = Reader::new(text, format.spelling(), problems);
+    let mut cx = DocumentReader::new(text, format.spelling(), problems);
     match format {
         Format::Lobsterx => lobsterx::resolve(&root, registry, &mut cx),
         Format::Lens => lens::resolve(&root, registry, &mut cx),

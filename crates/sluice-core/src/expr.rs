@@ -35,7 +35,7 @@ pub struct Expr(Arc<Parsed>);
 #[derive(Debug)]
 struct Parsed {
     source: String,
-    root: Node,
+    root: ExprNode,
     references: Vec<Reference>,
 }
 
@@ -53,20 +53,20 @@ pub enum EvalError {
 /// Chains of `and` and `or` are flat: the tree is never deeper than what the
 /// parser counts, which bounds the stack of everything that walks it.
 #[derive(Debug, Clone)]
-enum Node {
+enum ExprNode {
     Literal(Value),
     Path(usize),
-    List(Vec<Node>),
-    Any(Vec<Node>),
-    All(Vec<Node>),
-    Not(Box<Node>),
-    Compare(Comparison, Box<[Node; 2]>),
-    In(Box<[Node; 2]>),
-    Contains(Box<[Node; 2]>),
-    StartsWith(Box<[Node; 2]>),
-    Matches(Box<Node>, Box<Search>),
+    List(Vec<ExprNode>),
+    Any(Vec<ExprNode>),
+    All(Vec<ExprNode>),
+    Not(Box<ExprNode>),
+    Compare(Comparison, Box<[ExprNode; 2]>),
+    In(Box<[ExprNode; 2]>),
+    Contains(Box<[ExprNode; 2]>),
+    StartsWith(Box<[ExprNode; 2]>),
+    Matches(Box<ExprNode>, Box<Search>),
     Exists(usize),
-    Lower(Box<Node>),
+    Lower(Box<ExprNode>),
 }
 
 /// A pattern, and how hard it is to match.
@@ -127,18 +127,19 @@ impl Expr {
         found
     }
 
-    fn deny<'e>(&'e self, node: &'e Node, found: &mut Vec<(&'e Reference, Denial)>) {
+    fn deny<'e>(&'e self, node: &'e ExprNode, found: &mut Vec<(&'e Reference, Denial)>) {
         let path = |at: &usize| &self.0.references[*at];
         match node {
-            Node::All(parts) => parts.iter().for_each(|part| self.deny(part, found)),
-            Node::Not(part) => {
-                if let Node::Path(at) = &**part {
+            ExprNode::All(parts) => parts.iter().for_each(|part| self.deny(part, found)),
+            ExprNode::Not(part) => {
+                if let ExprNode::Path(at) = &**part {
                     found.push((path(at), Denial::NotTrue));
                 }
             }
-            Node::Compare(comparison, sides) => {
-                let ((Node::Path(at), Node::Literal(Value::Bool(value)))
-                | (Node::Literal(Value::Bool(value)), Node::Path(at))) = (&sides[0], &sides[1])
+            ExprNode::Compare(comparison, sides) => {
+                let ((ExprNode::Path(at), ExprNode::Literal(Value::Bool(value)))
+                | (ExprNode::Literal(Value::Bool(value)), ExprNode::Path(at))) =
+                    (&sides[0], &sides[1])
                 else {
                     return;
                 };

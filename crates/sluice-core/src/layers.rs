@@ -13,11 +13,11 @@
 //! journal keeps every layer that was not in the plan.
 //! INVARIANT: a layer that wants what a stricter one forbids is never sent.
 
-mod bound;
+mod bounds;
 #[cfg(test)]
 mod tests;
 
-pub use bound::{Bounds, Sheet, Wants, contradictions};
+pub use bounds::{Bounds, Sheet, Wants, contradictions};
 
 use std::fmt::Write as _;
 

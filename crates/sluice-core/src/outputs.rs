@@ -13,7 +13,7 @@ pub mod complete;
 pub mod schema;
 pub mod validate;
 
-mod place;
+mod path;
 #[cfg(test)]
 pub(crate) mod tests;
 

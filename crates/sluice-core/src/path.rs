@@ -36,12 +36,12 @@ pub struct Path {
     text: String,
     head: String,
     rest: Vec<Segment>,
-    shape: Shape,
+    shape: PathNotation,
 }
 
 /// How the author wrote a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Shape {
+enum PathNotation {
     /// Names and dots only, so that the text is also a dotted key.
     Dotted,
     /// With brackets somewhere.
@@ -88,8 +88,8 @@ impl Path {
     /// The path as one dotted key (`a.b.c`), if it was written with dots only.
     pub fn dotted(&self) -> Option<&str> {
         match self.shape {
-            Shape::Dotted => Some(self.text.strip_prefix('$').unwrap_or(&self.text)),
-            Shape::Bracketed => None,
+            PathNotation::Dotted => Some(self.text.strip_prefix('$').unwrap_or(&self.text)),
+            PathNotation::Bracketed => None,
         }
     }
 
@@ -119,11 +119,11 @@ impl<'de> serde::Deserialize<'de> for Path {
 
 /// Reads the longest path that begins at byte `start`; gives it and the byte after it.
 pub(crate) fn scan(source: &str, start: usize) -> Result<(Path, usize), Fault> {
-    let mut shape = Shape::Dotted;
+    let mut shape = PathNotation::Dotted;
     let sigil = source[start..].starts_with('$');
     let mut at = start + usize::from(sigil);
     let head = if sigil && source[at..].starts_with('[') {
-        shape = Shape::Bracketed;
+        shape = PathNotation::Bracketed;
         let (Segment::Key(head), end) = bracket(source, at)? else {
             return Err(Fault::new(start..at + 1, "expected a quoted id after `$[`"));
         };
@@ -149,7 +149,7 @@ pub(crate) fn scan(source: &str, start: usize) -> Result<(Path, usize), Fault> {
         let (segment, end) = match source.as_bytes().get(at) {
             Some(b'.') => field(source, at)?,
             Some(b'[') => {
-                shape = Shape::Bracketed;
+                shape = PathNotation::Bracketed;
                 bracket(source, at)?
             }
             _ => break,

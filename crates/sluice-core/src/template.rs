@@ -27,12 +27,12 @@ use std::fmt;
 #[derive(Debug, Clone)]
 pub struct Template {
     source: String,
-    parts: Vec<Part>,
+    parts: Vec<TemplatePart>,
 }
 
 /// A template is text and references in turn.
 #[derive(Debug, Clone)]
-enum Part {
+enum TemplatePart {
     /// Literal text, `$${` already turned into `${`.
     Text(String),
     Reference(Reference),
@@ -86,8 +86,8 @@ impl Template {
     /// Every path in the template, in the order they are written.
     pub fn references(&self) -> impl Iterator<Item = &Reference> {
         self.parts.iter().filter_map(|part| match part {
-            Part::Reference(reference) => Some(reference),
-            Part::Text(_) => None,
+            TemplatePart::Reference(reference) => Some(reference),
+            TemplatePart::Text(_) => None,
         })
     }
 
@@ -96,8 +96,8 @@ impl Template {
         let mut out = String::new();
         for part in &self.parts {
             match part {
-                Part::Text(text) => out.push_str(text),
-                Part::Reference(reference) => {
+                TemplatePart::Text(text) => out.push_str(text),
+                TemplatePart::Reference(reference) => {
                     let value = text_at(&reference.path, scope)?;
                     push(&mut out, &value).map_err(|reason| refuse(&reference.path, reason))?;
                 }
@@ -109,7 +109,7 @@ impl Template {
     /// The value of a template that is one reference and nothing else, with its
     /// type; of any other template, the rendered text.
     pub fn value(&self, scope: &dyn Scope) -> Result<Value, Unresolved> {
-        let [Part::Reference(reference)] = self.parts.as_slice() else {
+        let [TemplatePart::Reference(reference)] = self.parts.as_slice() else {
             return self.render(scope).map(Value::String);
         };
         match resolve(&reference.path, scope) {
@@ -171,7 +171,7 @@ fn refuse(path: &Path, reason: Reason) -> Unresolved {
 }
 
 /// The parts of `source`, and what is wrong with it.
-fn split(source: &str) -> (Vec<Part>, Vec<Fault>) {
+fn split(source: &str) -> (Vec<TemplatePart>, Vec<Fault>) {
     let mut parts = Vec::new();
     let mut faults = Vec::new();
     let mut text = String::new();
@@ -199,10 +199,10 @@ fn split(source: &str) -> (Vec<Part>, Vec<Fault>) {
         match scan_braced(source, dollar) {
             Ok((path, range, end)) => {
                 if !text.is_empty() {
-                    parts.push(Part::Text(std::mem::take(&mut text)));
+                    parts.push(TemplatePart::Text(std::mem::take(&mut text)));
                 }
                 let span = Span::new(range.start, range.end);
-                parts.push(Part::Reference(Reference { path, span }));
+                parts.push(TemplatePart::Reference(Reference { path, span }));
                 at = end;
             }
             Err(fault) => {
@@ -214,7 +214,7 @@ fn split(source: &str) -> (Vec<Part>, Vec<Fault>) {
     }
     text.push_str(&source[at..]);
     if !text.is_empty() {
-        parts.push(Part::Text(text));
+        parts.push(TemplatePart::Text(text));
     }
     (parts, faults)
 }

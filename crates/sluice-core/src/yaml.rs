@@ -90,14 +90,14 @@ fn too_deep(span: Span) -> Problem {
 }
 
 /// A list or map whose end has not come yet.
-struct Open<'t> {
+struct OpenCollection<'t> {
     span: Span,
     anchor: usize,
     extent: Extent,
-    inside: Inside<'t>,
+    inside: CollectionItems<'t>,
 }
 
-enum Inside<'t> {
+enum CollectionItems<'t> {
     List(Vec<Node<'t>>),
     /// The entries so far, and the key that waits for its value.
     Map(Vec<Entry<'t>>, Option<(Cow<'t, str>, Span)>),
@@ -127,7 +127,7 @@ struct Anchored<'t> {
 struct Builder<'t, 'p> {
     text: &'t str,
     problems: &'p mut Problems,
-    open: Vec<Open<'t>>,
+    open: Vec<OpenCollection<'t>>,
     anchors: BTreeMap<usize, Anchored<'t>>,
     root: Option<Node<'t>>,
     /// Nodes made so far, aliases and anchored copies counted in full.
@@ -165,10 +165,10 @@ impl<'t, 'p> Builder<'t, 'p> {
                 self.place(node, extent, anchor)
             }
             Event::SequenceStart(_, anchor, tag) => {
-                self.enter(span, anchor, tag.as_deref(), Inside::List(Vec::new()))
+                self.enter(span, anchor, tag.as_deref(), CollectionItems::List(Vec::new()))
             }
             Event::MappingStart(_, anchor, tag) => {
-                self.enter(span, anchor, tag.as_deref(), Inside::Map(Vec::new(), None))
+                self.enter(span, anchor, tag.as_deref(), CollectionItems::Map(Vec::new(), None))
             }
             Event::SequenceEnd | Event::MappingEnd => self.leave(),
             Event::Alias(id) => self.alias(id, span),
@@ -200,7 +200,7 @@ impl<'t, 'p> Builder<'t, 'p> {
         span: Span,
         anchor: usize,
         tag: Option<&Tag>,
-        inside: Inside<'t>,
+        inside: CollectionItems<'t>,
     ) -> Result<(), Problem> {
         self.count(span, 1)?;
         if self.open.len() == DOCUMENT_DEPTH_MAX {
@@ -209,15 +209,20 @@ impl<'t, 'p> Builder<'t, 'p> {
         if let Some(tag) = tag {
             self.refuse_tag(tag, span);
         }
-        self.open.push(Open { span, anchor, extent: Extent { size: 1, height: 1 }, inside });
+        self.open.push(OpenCollection {
+            span,
+            anchor,
+            extent: Extent { size: 1, height: 1 },
+            inside,
+        });
         Ok(())
     }
 
     fn leave(&mut self) -> Result<(), Problem> {
         let done = self.open.pop().expect("the parser closes only what it opened");
         let kind = match done.inside {
-            Inside::List(items) => Kind::List(items),
-            Inside::Map(mut entries, _) => {
+            CollectionItems::List(items) => Kind::List(items),
+            CollectionItems::Map(mut entries, _) => {
                 self.refuse_duplicates(&mut entries);
                 Kind::Map(entries)
             }
@@ -266,8 +271,8 @@ impl<'t, 'p> Builder<'t, 'p> {
         parent.extent.size += extent.size;
         parent.extent.height = parent.extent.height.max(1 + extent.height);
         match &mut parent.inside {
-            Inside::List(items) => items.push(node),
-            Inside::Map(entries, waiting) => match waiting.take() {
+            CollectionItems::List(items) => items.push(node),
+            CollectionItems::Map(entries, waiting) => match waiting.take() {
                 Some((key, key_span)) => entries.push(Entry { key, key_span, value: node }),
                 None => {
                     let span = node.span;
@@ -280,7 +285,10 @@ impl<'t, 'p> Builder<'t, 'p> {
 
     /// Whether the next node is a key.
     fn at_key(&self) -> bool {
-        matches!(self.open.last(), Some(Open { inside: Inside::Map(_, None), .. }))
+        matches!(
+            self.open.last(),
+            Some(OpenCollection { inside: CollectionItems::Map(_, None), .. })
+        )
     }
 
     /// Reports keys that are set twice, and keeps the first of each.
@@ -367,16 +375,16 @@ impl<'t, 'p> Builder<'t, 'p> {
         let mut path = String::new();
         for open in &self.open {
             match &open.inside {
-                Inside::List(items) => {
+                CollectionItems::List(items) => {
                     let _ = write!(path, "[{}]", items.len());
                 }
-                Inside::Map(_, Some((key, _))) => {
+                CollectionItems::Map(_, Some((key, _))) => {
                     if !path.is_empty() {
                         path.push('.');
                     }
                     path.push_str(&shorten_to(key, NAME_CHARS_MAX));
                 }
-                Inside::Map(_, None) => {}
+                CollectionItems::Map(_, None) => {}
             }
         }
         path

@@ -1,7 +1,7 @@
 //! One field of a contract.
 
 use super::url::is_url;
-use crate::bounds::{Bounds, Holds, Spelling};
+use crate::bounds::{Holds, Spelling, ValueBounds};
 use crate::choice::choices;
 use crate::outputs::schema::whole;
 use crate::pattern::Pattern;
@@ -180,8 +180,8 @@ impl ContractField {
         found.add(name, Reason::EnumMismatch, message);
     }
 
-    fn bounds(&self) -> Bounds<'_> {
-        Bounds {
+    fn bounds(&self) -> ValueBounds<'_> {
+        ValueBounds {
             min: self.min.as_ref(),
             max: self.max.as_ref(),
             min_length: self.min_length,

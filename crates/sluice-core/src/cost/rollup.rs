@@ -81,10 +81,10 @@ pub struct TooMany;
 pub struct Rollup {
     bucket: Bucket,
     by: Vec<By>,
-    rows: BTreeMap<Key, Sums>,
+    rows: BTreeMap<RollupKey, Sums>,
 }
 
-type Key = (u64, Option<String>, Option<String>, Option<String>);
+type RollupKey = (u64, Option<String>, Option<String>, Option<String>);
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Sums {
@@ -126,7 +126,7 @@ impl Rollup {
 
     /// The rows, by time, then by what they are told apart by.
     pub fn rows(self) -> Vec<Row> {
-        let row = |(key, sums): (Key, Sums)| {
+        let row = |(key, sums): (RollupKey, Sums)| {
             let (start_ms, agent, workflow, model) = key;
             let cost = Money::from_micro_cents(sums.cost);
             let (input_tokens, output_tokens) = (sums.input, sums.output);

@@ -3,8 +3,8 @@
 use crate::args::ArgDecl;
 use crate::code::Code;
 use crate::diagnostic::Problem;
-use crate::doc::leaf::{Table, Whole};
-use crate::doc::read::{Read, Reader, document};
+use crate::doc::leaf::{Table, WholeNumber};
+use crate::doc::read::{DocumentReader, Read, document};
 use crate::doc::schema::Defs;
 use crate::limits::{DOCUMENT_BYTES_MAX, SCHEMA_DEPTH_MAX};
 use crate::node::{Kind, Node};
@@ -14,7 +14,7 @@ use crate::violation::Contradiction;
 use serde_json::{Number, Value, json};
 
 /// A length that a value of this size can have.
-pub(crate) type Length = Whole<0, { DOCUMENT_BYTES_MAX as u64 }>;
+pub(crate) type Length = WholeNumber<0, { DOCUMENT_BYTES_MAX as u64 }>;
 
 document! {
     /// What one field must look like.
@@ -49,7 +49,7 @@ document! {
 pub(crate) struct SchemaDoc(pub(crate) FieldSchema);
 
 impl Read for SchemaDoc {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<SchemaDoc> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<SchemaDoc> {
         let schema = read_schema(node, cx)?;
         // Nested schemas are read first, so the outermost speaks for all of them.
         if cx.schema_depth() == 0 {
@@ -63,7 +63,7 @@ impl Read for SchemaDoc {
     }
 }
 
-fn read_schema<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<FieldSchema> {
+fn read_schema<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<FieldSchema> {
     let map = match &node.kind {
         Kind::Null => return Some(FieldSchema::default()),
         Kind::Map(_) => cx.nested_schema(|cx| SchemaMap::read(node, cx))?,
@@ -103,7 +103,7 @@ fn read_schema<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<FieldS
 pub(crate) struct ItemsSchema(Box<FieldSchema>);
 
 impl Read for ItemsSchema {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<ItemsSchema> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<ItemsSchema> {
         SchemaDoc::read(node, cx).map(|schema| ItemsSchema(Box::new(schema.0)))
     }
 
@@ -120,7 +120,7 @@ pub(crate) enum Required {
 }
 
 impl Read for Required {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Required> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<Required> {
         match &node.kind {
             Kind::Bool(flag) => Some(Required::Field(*flag)),
             Kind::List(_) => Vec::read(node, cx).map(Required::Properties),
@@ -157,7 +157,7 @@ document! {
 pub(crate) struct ArgDoc(pub(crate) ArgDecl);
 
 impl Read for ArgDoc {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<ArgDoc> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<ArgDoc> {
         let map = match &node.kind {
             Kind::Null => ArgMap::default(),
             Kind::Map(_) => ArgMap::read(node, cx)?,
@@ -180,7 +180,11 @@ impl Read for ArgDoc {
 }
 
 /// Reports what a schema says that cannot be meant, at the part that says it.
-pub(crate) fn report<'n>(found: Vec<Contradiction>, node: &'n Node<'n>, cx: &mut Reader<'n, '_>) {
+pub(crate) fn report<'n>(
+    found: Vec<Contradiction>,
+    node: &'n Node<'n>,
+    cx: &mut DocumentReader<'n, '_>,
+) {
     for contradiction in found {
         let mut at = node;
         for key in &contradiction.path {

@@ -3,7 +3,7 @@
 use crate::choice::{Choice, find};
 use crate::code::Code;
 use crate::diagnostic::Problem;
-use crate::doc::read::{Part, Read, Reader};
+use crate::doc::read::{DocumentReader, PathPart, Read};
 use crate::doc::schema::Defs;
 use crate::duration;
 use crate::expr::Expr;
@@ -18,7 +18,7 @@ use serde_json::{Number, Value, json};
 use std::marker::PhantomData;
 
 impl Read for String {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<String> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<String> {
         cx.text(node).map(str::to_owned)
     }
 
@@ -28,7 +28,7 @@ impl Read for String {
 }
 
 impl Read for bool {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<bool> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<bool> {
         match &node.kind {
             Kind::Bool(flag) => Some(*flag),
             _ => {
@@ -44,7 +44,7 @@ impl Read for bool {
 }
 
 impl Read for Value {
-    fn read<'n>(node: &'n Node<'n>, _: &mut Reader<'n, '_>) -> Option<Value> {
+    fn read<'n>(node: &'n Node<'n>, _: &mut DocumentReader<'n, '_>) -> Option<Value> {
         Some(node.to_value())
     }
 
@@ -54,7 +54,7 @@ impl Read for Value {
 }
 
 impl Read for Number {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Number> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<Number> {
         match &node.kind {
             Kind::Number(number) => Some(number.clone()),
             _ => {
@@ -70,7 +70,7 @@ impl Read for Number {
 }
 
 impl Read for i64 {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<i64> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<i64> {
         let number = Number::read(node, cx)?;
         let whole = number.as_i64();
         if whole.is_none() {
@@ -86,13 +86,13 @@ impl Read for i64 {
 
 /// A whole number between two bounds.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Whole<const MIN: u64, const MAX: u64>(pub(crate) u64);
+pub(crate) struct WholeNumber<const MIN: u64, const MAX: u64>(pub(crate) u64);
 
-impl<const MIN: u64, const MAX: u64> Read for Whole<MIN, MAX> {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Self> {
+impl<const MIN: u64, const MAX: u64> Read for WholeNumber<MIN, MAX> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<Self> {
         let number = Number::read(node, cx)?;
         match number.as_u64() {
-            Some(whole) if (MIN..=MAX).contains(&whole) => Some(Whole(whole)),
+            Some(whole) if (MIN..=MAX).contains(&whole) => Some(WholeNumber(whole)),
             _ => {
                 let message = format!("{number} is not a whole number from {MIN} to {MAX}");
                 cx.add(Problem::new(Code::BadValue, node.span, message));
@@ -106,7 +106,7 @@ impl<const MIN: u64, const MAX: u64> Read for Whole<MIN, MAX> {
     }
 }
 
-impl<const MIN: u64, const MAX: u64> Whole<MIN, MAX> {
+impl<const MIN: u64, const MAX: u64> WholeNumber<MIN, MAX> {
     /// The number, for fields whose bound fits 32 bits.
     pub(crate) fn small(self) -> u32 {
         u32::try_from(self.0).expect("the field's bound fits 32 bits")
@@ -115,13 +115,13 @@ impl<const MIN: u64, const MAX: u64> Whole<MIN, MAX> {
 
 /// A name that may also be written as a number: versions, mostly.
 #[derive(Debug, Clone)]
-pub(crate) struct Word(pub(crate) String);
+pub(crate) struct NameOrNumber(pub(crate) String);
 
-impl Read for Word {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Word> {
+impl Read for NameOrNumber {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<NameOrNumber> {
         match &node.kind {
-            Kind::Number(number) => Some(Word(number.to_string())),
-            _ => cx.text(node).map(|text| Word(text.to_owned())),
+            Kind::Number(number) => Some(NameOrNumber(number.to_string())),
+            _ => cx.text(node).map(|text| NameOrNumber(text.to_owned())),
         }
     }
 
@@ -135,7 +135,7 @@ impl Read for Word {
 pub(crate) struct Millis(pub(crate) u64);
 
 impl Read for Millis {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Millis> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<Millis> {
         let parsed = match &node.kind {
             Kind::Text(text) => duration::parse(text),
             Kind::Number(number) => duration::parse(&number.to_string()),
@@ -159,7 +159,7 @@ impl Read for Millis {
 }
 
 impl Read for Money {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Money> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<Money> {
         let number = Number::read(node, cx)?;
         match Money::from_cents(&number) {
             Ok(money) => Some(money),
@@ -176,7 +176,7 @@ impl Read for Money {
 }
 
 impl Read for Pattern {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Pattern> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<Pattern> {
         match Pattern::new(cx.text(node)?) {
             Ok(pattern) => Some(pattern),
             Err(fault) => {
@@ -192,7 +192,7 @@ impl Read for Pattern {
 }
 
 impl Read for Expr {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Expr> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<Expr> {
         let parsed = match &node.kind {
             // `condition: true` needs no quotes.
             Kind::Bool(flag) => Expr::parse(if *flag { "true" } else { "false" }),
@@ -213,7 +213,7 @@ impl Read for Expr {
 }
 
 impl Read for Template {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Template> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<Template> {
         match Template::parse(cx.text(node)?) {
             Ok(template) => Some(template),
             Err(faults) => {
@@ -231,17 +231,17 @@ impl Read for Template {
 }
 
 impl<T: Read> Read for Tree<T> {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Tree<T>> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<Tree<T>> {
         Some(match &node.kind {
             Kind::Text(_) => Tree::Template(T::read(node, cx)?),
             Kind::List(items) => {
                 let items = items.iter().enumerate();
-                let read = |(index, item)| cx.within(Part::Index(index), |cx| part(item, cx));
+                let read = |(index, item)| cx.within(PathPart::Index(index), |cx| part(item, cx));
                 Tree::List(items.map(read).collect())
             }
             Kind::Map(entries) => {
                 let read = |entry: &'n Entry<'n>| {
-                    let tree = cx.within(Part::Key(&entry.key), |cx| part(&entry.value, cx));
+                    let tree = cx.within(PathPart::Key(&entry.key), |cx| part(&entry.value, cx));
                     (entry.key.clone().into_owned(), tree)
                 };
                 Tree::Map(entries.iter().map(read).collect())
@@ -257,12 +257,12 @@ impl<T: Read> Read for Tree<T> {
 
 /// A part of a tree. One that could not be read has been reported; something
 /// keeps its place, so that the others are still found at theirs.
-fn part<'n, T: Read>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Tree<T> {
+fn part<'n, T: Read>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Tree<T> {
     Tree::read(node, cx).unwrap_or(Tree::Literal(Value::Null))
 }
 
 impl<T: Choice> Read for T {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<T> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<T> {
         let word = cx.text(node)?;
         if let Some(choice) = find(word) {
             return Some(choice);
@@ -291,7 +291,7 @@ impl<T: Choice> Read for T {
 }
 
 impl<T: Read> Read for Spanned<T> {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Spanned<T>> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<Spanned<T>> {
         T::read(node, cx).map(|value| Spanned::new(value, cx.place(node.span)))
     }
 
@@ -301,9 +301,10 @@ impl<T: Read> Read for Spanned<T> {
 }
 
 impl<T: Read> Read for Vec<T> {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Vec<T>> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<Vec<T>> {
         let items = cx.list(node)?.iter().enumerate();
-        let read = items.map(|(index, item)| cx.within(Part::Index(index), |cx| T::read(item, cx)));
+        let read =
+            items.map(|(index, item)| cx.within(PathPart::Index(index), |cx| T::read(item, cx)));
         // Items that could not be read have been reported; the others are still worth checking.
         Some(read.flatten().collect())
     }
@@ -339,10 +340,10 @@ impl<T> Table<T> {
 }
 
 impl<T: Read> Read for Table<T> {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Table<T>> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<Table<T>> {
         let mut table = Table::default();
         for entry in cx.map(node)? {
-            let read = cx.within(Part::Key(&entry.key), |cx| T::read(&entry.value, cx));
+            let read = cx.within(PathPart::Key(&entry.key), |cx| T::read(&entry.value, cx));
             let name = entry.key.clone().into_owned();
             match read {
                 Some(value) => {
@@ -364,7 +365,7 @@ impl<T: Read> Read for Table<T> {
 pub(crate) struct Later<T>(PhantomData<T>);
 
 impl<T: Read> Read for Later<T> {
-    fn read<'n>(_: &'n Node<'n>, _: &mut Reader<'n, '_>) -> Option<Later<T>> {
+    fn read<'n>(_: &'n Node<'n>, _: &mut DocumentReader<'n, '_>) -> Option<Later<T>> {
         Some(Later(PhantomData))
     }
 

@@ -13,7 +13,7 @@ pub(crate) mod written;
 use crate::code::Code;
 use crate::diagnostic::Problem;
 use crate::doc::names;
-use crate::doc::read::{Part, Read, Reader};
+use crate::doc::read::{DocumentReader, PathPart, Read};
 use crate::doc::registry::Registry;
 use crate::limits::{EDGES_MAX, NAME_CHARS_MAX, STEPS_MAX};
 use crate::node::Node;
@@ -28,11 +28,11 @@ pub use pin::newest_version;
 pub(crate) fn resolve<'n>(
     root: &'n Node<'n>,
     registry: &'n Registry,
-    cx: &mut Reader<'n, '_>,
+    cx: &mut DocumentReader<'n, '_>,
 ) -> Option<Plan> {
     let mut document = LensDocument::read(root, cx)?;
     if let Some(team) = &mut document.team {
-        cx.within(Part::Key("team"), |cx| team.settle(registry, cx));
+        cx.within(PathPart::Key("team"), |cx| team.settle(registry, cx));
     }
     check_top(root, &document, cx)?;
     let found = check::check(&document, registry, cx);
@@ -46,7 +46,7 @@ pub(crate) fn resolve<'n>(
 fn check_top<'n>(
     root: &'n Node<'n>,
     document: &LensDocument,
-    cx: &mut Reader<'n, '_>,
+    cx: &mut DocumentReader<'n, '_>,
 ) -> Option<()> {
     if let Some(name) = &document.name {
         let problem = if name.value.trim().is_empty() {
@@ -60,16 +60,16 @@ fn check_top<'n>(
         };
         if let Some(message) = problem {
             let problem = Problem::new(Code::BadName, name.span, message);
-            cx.within(Part::Key("name"), |cx| cx.add(problem));
+            cx.within(PathPart::Key("name"), |cx| cx.add(problem));
         }
     }
     for (name, _) in document.args.iter().flat_map(|table| &table.0) {
-        cx.within(Part::Key("args"), |cx| names::field(&name.value, name.span, cx));
+        cx.within(PathPart::Key("args"), |cx| names::field(&name.value, name.span, cx));
     }
     let args = document.args.iter().flat_map(|table| &table.0).map(|(name, _)| name);
-    cx.within(Part::Key("args"), |cx| check::unique_labels(args, cx));
+    cx.within(PathPart::Key("args"), |cx| check::unique_labels(args, cx));
     for (id, _) in document.lenses.iter().flat_map(|table| &table.0) {
-        cx.within(Part::Key("lenses"), |cx| names::lens_id(&id.value, id.span, cx));
+        cx.within(PathPart::Key("lenses"), |cx| names::lens_id(&id.value, id.span, cx));
     }
     let span = |key: &str| root.get(key).map_or(root.span, |node| node.span);
     document.nodes.as_ref()?;
@@ -78,7 +78,7 @@ fn check_top<'n>(
     bounded("edges", document.edges().len(), EDGES_MAX, span("edges"), cx)?;
     if nodes.is_empty() {
         let problem = Problem::new(Code::NoSteps, span("nodes"), "there are no nodes");
-        cx.within(Part::Key("nodes"), |cx| cx.add(problem));
+        cx.within(PathPart::Key("nodes"), |cx| cx.add(problem));
         return None;
     }
     Some(())
@@ -89,12 +89,12 @@ fn bounded(
     count: usize,
     max: usize,
     span: Span,
-    cx: &mut Reader<'_, '_>,
+    cx: &mut DocumentReader<'_, '_>,
 ) -> Option<()> {
     if count <= max {
         return Some(());
     }
     let message = format!("there are {count} {what}; the limit is {max}");
-    cx.within(Part::Key(what), |cx| cx.add(Problem::new(Code::TooManySteps, span, message)));
+    cx.within(PathPart::Key(what), |cx| cx.add(Problem::new(Code::TooManySteps, span, message)));
     None
 }

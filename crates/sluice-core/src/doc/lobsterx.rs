@@ -6,7 +6,7 @@
 mod advice;
 mod build;
 mod check;
-mod known;
+mod declared_names;
 mod library;
 mod step;
 mod unexpanded;
@@ -14,9 +14,9 @@ pub(crate) mod written;
 
 use crate::code::Code;
 use crate::diagnostic::Problem;
-use crate::doc::leaf::Whole;
+use crate::doc::leaf::WholeNumber;
 use crate::doc::names;
-use crate::doc::read::{Part, Read, Reader};
+use crate::doc::read::{DocumentReader, PathPart, Read};
 use crate::doc::registry::Registry;
 use crate::doc::shared;
 use crate::doc::team::TeamField;
@@ -24,7 +24,7 @@ use crate::limits::{MAX_PARALLEL_DEFAULT, STEPS_MAX};
 use crate::node::Node;
 use crate::plan::policy::{Family, Scheduling};
 use crate::plan::{Phase, Plan, Recovery};
-use step::Draft;
+use step::StepDraft;
 use written::{Document, PhaseDoc};
 
 /// Step fields that are each step's own.
@@ -35,19 +35,19 @@ const NO_DEFAULTS: &[&str] = &["id", "library_step"];
 pub(crate) fn resolve<'n>(
     root: &'n Node<'n>,
     registry: &'n Registry,
-    cx: &mut Reader<'n, '_>,
+    cx: &mut DocumentReader<'n, '_>,
 ) -> Option<Plan> {
     let mut document = Document::read(root, cx)?;
     check_top(&document, cx);
     if let Some(team) = &mut document.team {
-        cx.within(Part::Key("team"), |cx| team.settle(registry, cx));
+        cx.within(PathPart::Key("team"), |cx| team.settle(registry, cx));
     }
     let defaults = read_defaults(root, cx);
     let nodes = step_nodes(root, cx)?;
     let mut drafts = Vec::with_capacity(nodes.len());
     for (index, node) in nodes.iter().enumerate() {
-        let draft = cx.within(Part::Key("steps"), |cx| {
-            cx.within(Part::Index(index), |cx| step::read(index, node, defaults, registry, cx))
+        let draft = cx.within(PathPart::Key("steps"), |cx| {
+            cx.within(PathPart::Index(index), |cx| step::read(index, node, defaults, registry, cx))
         });
         drafts.extend(draft);
     }
@@ -57,7 +57,7 @@ pub(crate) fn resolve<'n>(
     }
     let graph = graph.expect("steps without errors have a graph");
     let team = document.team.take().map(TeamField::into_team);
-    let steps = drafts.into_iter().map(|draft: Draft<'_>| draft.into_step(team.as_ref()));
+    let steps = drafts.into_iter().map(|draft: StepDraft<'_>| draft.into_step(team.as_ref()));
     let steps: Vec<_> = steps.collect();
     let mut plan = Plan {
         family: Family::Lobsterx,
@@ -70,7 +70,7 @@ pub(crate) fn resolve<'n>(
         default_model: None,
         max_cost: document.budget.take().and_then(|budget| budget.max_cost_cents),
         timeout_ms: document.timeout.map(|timeout| timeout.0),
-        max_parallel: document.max_parallel.map_or(MAX_PARALLEL_DEFAULT, Whole::small),
+        max_parallel: document.max_parallel.map_or(MAX_PARALLEL_DEFAULT, WholeNumber::small),
         scheduling: document.scheduling.unwrap_or(Scheduling::Eager),
         recovery: document.recovery.take().map(Recovery::from),
         outputs: document.outputs.take().unwrap_or_default().into_map(|output| output.value),
@@ -86,23 +86,23 @@ fn phase(written: PhaseDoc) -> Phase {
     Phase { id: written.id.value, name: written.name }
 }
 
-fn check_top(document: &Document, cx: &mut Reader<'_, '_>) {
+fn check_top(document: &Document, cx: &mut DocumentReader<'_, '_>) {
     if let Some(name) = &document.name {
-        cx.within(Part::Key("name"), |cx| names::kebab(&name.value, name.span, cx));
+        cx.within(PathPart::Key("name"), |cx| names::kebab(&name.value, name.span, cx));
     }
     for (name, _) in document.args.iter().flat_map(|table| &table.0) {
-        cx.deeper(&[Part::Key("args"), Part::Name(name.value.as_str().into())], |cx| {
+        cx.deeper(&[PathPart::Key("args"), PathPart::Name(name.value.as_str().into())], |cx| {
             names::identifier(&name.value, name.span, cx);
         });
     }
     let phases = document.phases.iter().flatten().map(|phase| &phase.id);
-    cx.within(Part::Key("phases"), |cx| names::unique("phase", phases, cx));
+    cx.within(PathPart::Key("phases"), |cx| names::unique("phase", phases, cx));
 }
 
 /// The nodes of the steps: a list that is not empty and not too long.
-fn step_nodes<'n>(root: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<&'n [Node<'n>]> {
+fn step_nodes<'n>(root: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<&'n [Node<'n>]> {
     let node = root.get("steps").filter(|node| !node.is_null())?;
-    let nodes = cx.within(Part::Key("steps"), |cx| cx.list(node))?;
+    let nodes = cx.within(PathPart::Key("steps"), |cx| cx.list(node))?;
     let problem = if nodes.is_empty() {
         Problem::new(Code::NoSteps, node.span, "there are no steps")
     } else if nodes.len() > STEPS_MAX {
@@ -111,21 +111,24 @@ fn step_nodes<'n>(root: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<&'n [No
     } else {
         return Some(nodes);
     };
-    cx.within(Part::Key("steps"), |cx| cx.add(problem));
+    cx.within(PathPart::Key("steps"), |cx| cx.add(problem));
     None
 }
 
 /// The entries under `defaults`, checked once by themselves.
-fn read_defaults<'n>(root: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> &'n [crate::node::Entry<'n>] {
+fn read_defaults<'n>(
+    root: &'n Node<'n>,
+    cx: &mut DocumentReader<'n, '_>,
+) -> &'n [crate::node::Entry<'n>] {
     let Some(node) = root.get("defaults").filter(|node| !node.is_null()) else { return &[] };
-    cx.within(Part::Key("defaults"), |cx| {
+    cx.within(PathPart::Key("defaults"), |cx| {
         let entries = cx.map(node).unwrap_or_default();
         let mut unused = written::StepDoc::default();
         for entry in entries {
             if NO_DEFAULTS.contains(&&*entry.key) {
                 let message = format!("`{}` cannot be a default", entry.key);
                 let problem = Problem::new(Code::BadValue, entry.key_span, message);
-                cx.within(Part::Key(&entry.key), |cx| cx.add(problem));
+                cx.within(PathPart::Key(&entry.key), |cx| cx.add(problem));
             } else {
                 unused.read_entry(entry, cx);
             }

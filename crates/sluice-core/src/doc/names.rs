@@ -2,7 +2,7 @@
 
 use crate::code::Code;
 use crate::diagnostic::Problem;
-use crate::doc::read::{Part, Reader};
+use crate::doc::read::{DocumentReader, PathPart};
 use crate::limits::{EDGE_ID_CHARS_MAX, NAME_CHARS_MAX};
 use crate::span::{Span, Spanned};
 use crate::visible::hides;
@@ -14,7 +14,7 @@ pub(crate) const RESERVED: &[&str] = &[
 ];
 
 /// A workflow's name: kebab-case.
-pub(crate) fn kebab(name: &str, span: Span, cx: &mut Reader<'_, '_>) {
+pub(crate) fn kebab(name: &str, span: Span, cx: &mut DocumentReader<'_, '_>) {
     let rule =
         ("in kebab-case", "lower-case letters, digits and single dashes, a letter first", '-');
     let fits = name.starts_with(|c: char| c.is_ascii_lowercase())
@@ -25,7 +25,7 @@ pub(crate) fn kebab(name: &str, span: Span, cx: &mut Reader<'_, '_>) {
 }
 
 /// A step's id, an argument's or an output's name: snake_case.
-pub(crate) fn identifier(name: &str, span: Span, cx: &mut Reader<'_, '_>) {
+pub(crate) fn identifier(name: &str, span: Span, cx: &mut DocumentReader<'_, '_>) {
     let rule = ("in snake_case", "lower-case letters, digits and underscores, a letter first", '_');
     let fits = name.starts_with(|c: char| c.is_ascii_lowercase())
         && name.bytes().all(|b| b == b'_' || b.is_ascii_lowercase() || b.is_ascii_digit());
@@ -33,7 +33,7 @@ pub(crate) fn identifier(name: &str, span: Span, cx: &mut Reader<'_, '_>) {
 }
 
 /// A step's id: an identifier that means nothing else.
-pub(crate) fn step_id(name: &str, span: Span, cx: &mut Reader<'_, '_>) {
+pub(crate) fn step_id(name: &str, span: Span, cx: &mut DocumentReader<'_, '_>) {
     identifier(name, span, cx);
     if RESERVED.contains(&name) {
         let message = format!("`{name}` already means something in expressions");
@@ -43,7 +43,7 @@ pub(crate) fn step_id(name: &str, span: Span, cx: &mut Reader<'_, '_>) {
 }
 
 /// The name of an input or output: whatever a path can name.
-pub(crate) fn field(name: &str, span: Span, cx: &mut Reader<'_, '_>) {
+pub(crate) fn field(name: &str, span: Span, cx: &mut DocumentReader<'_, '_>) {
     let rule = ("a name", "letters, digits and `_ . -`, a letter or `_` first", '_');
     check(name, span, has_field_letters(name), rule, cx);
 }
@@ -59,7 +59,7 @@ fn has_field_letters(name: &str) -> bool {
 }
 
 /// The id of a lens or node: often made by a program.
-pub(crate) fn lens_id(name: &str, span: Span, cx: &mut Reader<'_, '_>) {
+pub(crate) fn lens_id(name: &str, span: Span, cx: &mut DocumentReader<'_, '_>) {
     let rule = ("an id", "letters, digits and `_ . : -`, a letter or digit first", '_');
     let fits = name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.:-".contains(&b));
@@ -67,7 +67,7 @@ pub(crate) fn lens_id(name: &str, span: Span, cx: &mut Reader<'_, '_>) {
 }
 
 /// The id of an edge: whatever a drawing program writes, as long as people can read it.
-pub(crate) fn edge_id(name: &str, span: Span, cx: &mut Reader<'_, '_>) {
+pub(crate) fn edge_id(name: &str, span: Span, cx: &mut DocumentReader<'_, '_>) {
     let message = if name.trim().is_empty() {
         "the id of an edge is empty".to_owned()
     } else if name.chars().count() > EDGE_ID_CHARS_MAX {
@@ -85,7 +85,7 @@ pub(crate) fn edge_id(name: &str, span: Span, cx: &mut Reader<'_, '_>) {
 }
 
 /// The name of a model, as its provider writes it.
-pub(crate) fn model(name: &str, span: Span, cx: &mut Reader<'_, '_>) {
+pub(crate) fn model(name: &str, span: Span, cx: &mut DocumentReader<'_, '_>) {
     let rule = ("a model", "letters, digits and `_ . : / @ + -`, a letter or digit first", '-');
     let fits = name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.:/@+-".contains(&b));
@@ -97,7 +97,7 @@ fn check(
     span: Span,
     fits: bool,
     (what, rule, joint): (&str, &str, char),
-    cx: &mut Reader<'_, '_>,
+    cx: &mut DocumentReader<'_, '_>,
 ) {
     if !fits {
         let shown = crate::visible::shorten(name);
@@ -144,14 +144,14 @@ fn likely(name: &str, joint: char) -> Option<String> {
 pub(crate) fn unique<'a>(
     what: &str,
     names: impl Iterator<Item = &'a Spanned<String>>,
-    cx: &mut Reader<'_, '_>,
+    cx: &mut DocumentReader<'_, '_>,
 ) {
     let mut seen = BTreeSet::new();
     for (index, name) in names.enumerate() {
         if !seen.insert(name.value.as_str()) {
             let message = format!("the {what} `{}` is declared twice", name.value);
             let problem = Problem::new(Code::DuplicateName, name.span, message);
-            cx.within(Part::Index(index), |cx| cx.add(problem));
+            cx.within(PathPart::Index(index), |cx| cx.add(problem));
         }
     }
 }

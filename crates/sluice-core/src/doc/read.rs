@@ -19,7 +19,7 @@ use std::fmt::Write as _;
 /// A type that can be read from a document.
 pub(crate) trait Read: Sized {
     /// Reads a value, or reports why not.
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Self>;
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<Self>;
 
     /// The JSON Schema of what `read` accepts.
     fn schema(defs: &mut Defs) -> Value;
@@ -36,7 +36,7 @@ pub(crate) enum Spelling {
 
 /// One part of the path to the value being read.
 #[derive(Debug, Clone)]
-pub(crate) enum Part<'n> {
+pub(crate) enum PathPart<'n> {
     Key(&'n str),
     /// A key that the document's text does not lend.
     Name(Box<str>),
@@ -44,11 +44,11 @@ pub(crate) enum Part<'n> {
 }
 
 /// Where the reading has come to, and what was found wrong on the way.
-pub(crate) struct Reader<'n, 'p> {
+pub(crate) struct DocumentReader<'n, 'p> {
     pub(crate) source: &'n str,
     pub(crate) problems: &'p mut Problems,
     pub(crate) spelling: Spelling,
-    path: Vec<Part<'n>>,
+    path: Vec<PathPart<'n>>,
     /// Set while reading fields that stand in another file: their problems are
     /// reported at this place of the document.
     elsewhere: Option<Span>,
@@ -60,9 +60,9 @@ pub(crate) struct Reader<'n, 'p> {
     comparisons: Cell<usize>,
 }
 
-impl<'n, 'p> Reader<'n, 'p> {
+impl<'n, 'p> DocumentReader<'n, 'p> {
     pub(crate) fn new(source: &'n str, spelling: Spelling, problems: &'p mut Problems) -> Self {
-        Reader {
+        DocumentReader {
             source,
             problems,
             spelling,
@@ -75,7 +75,7 @@ impl<'n, 'p> Reader<'n, 'p> {
     }
 
     /// Runs `read` one level down.
-    pub(crate) fn within<T>(&mut self, part: Part<'n>, read: impl FnOnce(&mut Self) -> T) -> T {
+    pub(crate) fn within<T>(&mut self, part: PathPart<'n>, read: impl FnOnce(&mut Self) -> T) -> T {
         self.path.push(part);
         let result = read(self);
         self.path.pop();
@@ -83,7 +83,11 @@ impl<'n, 'p> Reader<'n, 'p> {
     }
 
     /// Runs `read` several levels down.
-    pub(crate) fn deeper<T>(&mut self, parts: &[Part<'n>], read: impl FnOnce(&mut Self) -> T) -> T {
+    pub(crate) fn deeper<T>(
+        &mut self,
+        parts: &[PathPart<'n>],
+        read: impl FnOnce(&mut Self) -> T,
+    ) -> T {
         let depth = self.path.len();
         self.path.extend_from_slice(parts);
         let result = read(self);
@@ -104,11 +108,11 @@ impl<'n, 'p> Reader<'n, 'p> {
         let mut path = String::new();
         for part in &self.path {
             match part {
-                Part::Index(index) => {
+                PathPart::Index(index) => {
                     let _ = write!(path, "[{index}]");
                 }
-                Part::Key(key) => push_key(&mut path, key),
-                Part::Name(key) => push_key(&mut path, key),
+                PathPart::Key(key) => push_key(&mut path, key),
+                PathPart::Name(key) => push_key(&mut path, key),
             }
         }
         path
@@ -242,7 +246,7 @@ impl<'n, 'p> Reader<'n, 'p> {
             self.add(Problem::new(Code::DuplicateKey, entry.key_span, message));
             return;
         }
-        *slot = self.within(Part::Key(&entry.key), |cx| T::read(&entry.value, cx));
+        *slot = self.within(PathPart::Key(&entry.key), |cx| T::read(&entry.value, cx));
     }
 
     /// Reports a field that the format does not have.
@@ -256,7 +260,7 @@ impl<'n, 'p> Reader<'n, 'p> {
             Some(advice) => problem.with_hint(advice),
             None => problem.with_suggestion(self.suggest(&entry.key, known.iter().copied())),
         };
-        self.within(Part::Key(&entry.key), |cx| cx.add(problem));
+        self.within(PathPart::Key(&entry.key), |cx| cx.add(problem));
     }
 
     /// Reports required fields that are absent.
@@ -326,7 +330,7 @@ macro_rules! document {
             pub(crate) fn read_entry<'n>(
                 &mut self,
                 entry: &'n $crate::node::Entry<'n>,
-                cx: &mut $crate::doc::read::Reader<'n, '_>,
+                cx: &mut $crate::doc::read::DocumentReader<'n, '_>,
             ) {
                 match &*cx.canonical(&entry.key, Self::FIELDS) {
                     $($key => cx.field(entry, &mut self.$field),)*
@@ -338,7 +342,7 @@ macro_rules! document {
         impl $crate::doc::read::Read for $name {
             fn read<'n>(
                 node: &'n $crate::node::Node<'n>,
-                cx: &mut $crate::doc::read::Reader<'n, '_>,
+                cx: &mut $crate::doc::read::DocumentReader<'n, '_>,
             ) -> Option<Self> {
                 let entries = cx.map(node)?;
                 let mut this = Self::default();

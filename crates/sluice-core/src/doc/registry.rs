@@ -5,11 +5,11 @@
 
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Problem, Problems};
-use crate::doc::leaf::{Later, Table, Whole};
+use crate::doc::leaf::{Later, Table, WholeNumber};
 use crate::doc::lens::written::LensDoc;
 use crate::doc::lobsterx::written::StepDoc;
 use crate::doc::names;
-use crate::doc::read::{Part, Read, Reader, Spelling, document};
+use crate::doc::read::{DocumentReader, PathPart, Read, Spelling, document};
 use crate::doc::setup::section;
 use crate::doc::team::{TeamDoc, TeamRow};
 use crate::node::{Entry, Node};
@@ -48,7 +48,7 @@ document! {
         /// Library steps by name: step fields, and `locked`, the list of fields that steps cannot loosen.
         optional "library" library: Later<Table<StepDoc>>,
         /// Versions of workflows by name.
-        optional "workflows" workflows: Table<Vec<Whole<0, 9_007_199_254_740_991>>>,
+        optional "workflows" workflows: Table<Vec<WholeNumber<0, 9_007_199_254_740_991>>>,
         /// Lenses by id.
         optional "lenses" lenses: Table<LensDoc>,
         /// Teams by name.
@@ -61,7 +61,7 @@ impl Registry {
     pub fn parse(text: &str) -> (Option<Registry>, Vec<Diagnostic>) {
         let mut problems = Problems::default();
         let registry = yaml::parse(text, &mut problems).and_then(|root| {
-            let mut cx = Reader::new(text, Spelling::Either, &mut problems);
+            let mut cx = DocumentReader::new(text, Spelling::Either, &mut problems);
             Registry::read(&root, &mut cx)
         });
         let registry = registry.filter(|_| !problems.has_errors());
@@ -139,20 +139,20 @@ impl Registry {
         Ok(())
     }
 
-    fn read<'n>(root: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Registry> {
+    fn read<'n>(root: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<Registry> {
         let document = RegistryDoc::read(root, cx)?;
         let versions =
-            |versions: Vec<Whole<0, _>>| versions.iter().map(|version| version.0).collect();
+            |versions: Vec<WholeNumber<0, _>>| versions.iter().map(|version| version.0).collect();
         for (id, _) in document.lenses.iter().flat_map(|table| &table.0) {
-            cx.within(Part::Key("lenses"), |cx| names::lens_id(&id.value, id.span, cx));
+            cx.within(PathPart::Key("lenses"), |cx| names::lens_id(&id.value, id.span, cx));
         }
         for (name, _) in document.teams.iter().flat_map(|table| &table.0) {
-            cx.within(Part::Key("teams"), |cx| names::lens_id(&name.value, name.span, cx));
+            cx.within(PathPart::Key("teams"), |cx| names::lens_id(&name.value, name.span, cx));
         }
         let library = root.get("library").filter(|node| !node.is_null());
         Some(Registry {
             library: library
-                .and_then(|node| cx.within(Part::Key("library"), |cx| read_library(node, cx))),
+                .and_then(|node| cx.within(PathPart::Key("library"), |cx| read_library(node, cx))),
             workflows: document
                 .workflows
                 .map(|table| table.into_map(versions).into_iter().collect()),
@@ -165,20 +165,23 @@ impl Registry {
 
 pub(super) fn read_library<'n>(
     node: &'n Node<'n>,
-    cx: &mut Reader<'n, '_>,
+    cx: &mut DocumentReader<'n, '_>,
 ) -> Option<BTreeMap<String, LibraryStep>> {
     let entries = cx.map(node)?;
     let outer = std::mem::replace(&mut cx.spelling, Spelling::Strict);
     let mut library = BTreeMap::new();
     for entry in entries {
-        let step = cx.within(Part::Key(&entry.key), |cx| read_library_step(&entry.value, cx));
+        let step = cx.within(PathPart::Key(&entry.key), |cx| read_library_step(&entry.value, cx));
         library.extend(step.map(|step| (entry.key.clone().into_owned(), step)));
     }
     cx.spelling = outer;
     Some(library)
 }
 
-fn read_library_step<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<LibraryStep> {
+fn read_library_step<'n>(
+    node: &'n Node<'n>,
+    cx: &mut DocumentReader<'n, '_>,
+) -> Option<LibraryStep> {
     let mut fields = Vec::new();
     let mut locked: Option<Vec<Spanned<String>>> = None;
     let mut unused = StepDoc::default();
@@ -188,7 +191,7 @@ fn read_library_step<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<
             "id" | "depends_on" | "library_step" | "phase" => {
                 let message = format!("a library step cannot set `{}`", entry.key);
                 let problem = Problem::new(Code::BadValue, entry.key_span, message);
-                cx.within(Part::Key(&entry.key), |cx| cx.add(problem));
+                cx.within(PathPart::Key(&entry.key), |cx| cx.add(problem));
             }
             // Nothing written is nothing set, here too.
             _ if entry.value.is_null() && StepDoc::FIELDS.contains(&&*entry.key) => {}
@@ -203,7 +206,7 @@ fn read_library_step<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<
         let message = format!("`{}` is locked but not set", shorten(&name.value));
         let likely = cx.suggest(&name.value, fields.iter().map(|field| &*field.key));
         let problem = Problem::new(Code::BadValue, name.span, message).with_suggestion(likely);
-        cx.within(Part::Key("locked"), |cx| cx.add(problem));
+        cx.within(PathPart::Key("locked"), |cx| cx.add(problem));
     }
     let locked = locked.into_iter().flatten().map(|name| name.value).collect();
     Some(LibraryStep { fields, locked })

@@ -16,7 +16,7 @@ mod written;
 use crate::diagnostic::{Diagnostic, Problem, Problems};
 use crate::doc::lens::written::LensDoc;
 use crate::doc::names;
-use crate::doc::read::{Part, Read, Reader, Spelling};
+use crate::doc::read::{DocumentReader, PathPart, Read, Spelling};
 use crate::doc::registry::read_library;
 use crate::doc::schema::Defs;
 use crate::node::{Entry, Node};
@@ -83,7 +83,7 @@ impl Setup {
     pub fn parse(text: &str) -> (Option<Setup>, Vec<Diagnostic>) {
         let mut problems = Problems::default();
         let setup = yaml::parse(text, &mut problems).and_then(|root| {
-            let mut cx = Reader::new(text, Spelling::Strict, &mut problems);
+            let mut cx = DocumentReader::new(text, Spelling::Strict, &mut problems);
             let (rows, files, policy_dir) = read(&root, &mut cx)?;
             let (root, text) = (root.into_owned(), text.to_owned());
             Some(Setup { rows, files, policy_dir, root, text })
@@ -96,7 +96,7 @@ impl Setup {
     pub fn lens(name: &str, text: &str) -> (Option<Row>, Vec<Diagnostic>) {
         let mut problems = Problems::default();
         let body = yaml::parse(text, &mut problems).map(|root| {
-            LensDoc::read(&root, &mut Reader::new(text, Spelling::Either, &mut problems));
+            LensDoc::read(&root, &mut DocumentReader::new(text, Spelling::Either, &mut problems));
             root.to_value()
         });
         let row = body.map(|body| Row { kind: Kind::Lens, name: name.to_owned(), body });
@@ -150,17 +150,17 @@ impl Setup {
 
 type Parts = (Vec<Row>, Vec<FileRow>, Option<String>);
 
-fn read<'n>(root: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Parts> {
+fn read<'n>(root: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<Parts> {
     let document = SetupDoc::read(root, cx)?;
     if let Some(library) = root.get("library").filter(|node| !node.is_null()) {
-        cx.within(Part::Key("library"), |cx| read_library(library, cx));
+        cx.within(PathPart::Key("library"), |cx| read_library(library, cx));
     }
     let mut rows = Vec::new();
     let mut files = Vec::new();
     for kind in Kind::ALL {
         let Some(entries) = root.get(section(kind)).and_then(Node::entries) else { continue };
         for entry in entries {
-            cx.within(Part::Key(section(kind)), |cx| name(kind, entry, cx));
+            cx.within(PathPart::Key(section(kind)), |cx| name(kind, entry, cx));
             match file_row(kind, entry) {
                 Some(file) => files.push(file),
                 None => rows.push(row(kind, entry)),
@@ -174,7 +174,7 @@ fn read<'n>(root: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Parts> {
     Some((rows, files, document.policy_dir))
 }
 
-fn name<'n>(kind: Kind, entry: &'n Entry<'n>, cx: &mut Reader<'n, '_>) {
+fn name<'n>(kind: Kind, entry: &'n Entry<'n>, cx: &mut DocumentReader<'n, '_>) {
     match kind {
         Kind::Price => names::model(&entry.key, entry.key_span, cx),
         _ => names::lens_id(&entry.key, entry.key_span, cx),

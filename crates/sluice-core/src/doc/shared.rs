@@ -2,9 +2,9 @@
 
 use crate::code::Code;
 use crate::diagnostic::Problem;
-use crate::doc::leaf::{Millis, Whole};
+use crate::doc::leaf::{Millis, WholeNumber};
 use crate::doc::names;
-use crate::doc::read::{Part, Reader, document};
+use crate::doc::read::{DocumentReader, PathPart, document};
 use crate::doc::registry::Registry;
 use crate::limits::ATTEMPTS_MAX;
 use crate::money::Money;
@@ -25,7 +25,7 @@ document! {
     /// How often a failed run is taken up again by itself.
     pub(crate) struct RecoveryDoc {
         /// Most times.
-        required "max" max: Whole<0, 100>,
+        required "max" max: WholeNumber<0, 100>,
         /// How long after the failure (at once).
         optional "after" after: Millis,
     }
@@ -34,7 +34,7 @@ document! {
 impl From<RecoveryDoc> for Recovery {
     fn from(written: RecoveryDoc) -> Recovery {
         Recovery {
-            max: written.max.map_or(0, Whole::small),
+            max: written.max.map_or(0, WholeNumber::small),
             after_ms: written.after.map_or(0, |after| after.0),
         }
     }
@@ -47,11 +47,11 @@ document! {
     /// When and how often an attempt is repeated.
     pub(crate) struct RetryDoc {
         /// Attempts in all (1).
-        optional "attempts" attempts: Whole<1, { ATTEMPTS_MAX as u64 }>,
+        optional "attempts" attempts: WholeNumber<1, { ATTEMPTS_MAX as u64 }>,
         /// First delay; it doubles (500).
-        optional "backoff_ms" backoff_ms: Whole<0, BACKOFF_MS_MAX>,
+        optional "backoff_ms" backoff_ms: WholeNumber<0, BACKOFF_MS_MAX>,
         /// Longest delay (8000).
-        optional "max_backoff_ms" max_backoff_ms: Whole<0, BACKOFF_MS_MAX>,
+        optional "max_backoff_ms" max_backoff_ms: WholeNumber<0, BACKOFF_MS_MAX>,
         /// What is worth another try (timeout, provider_error, rate_limit).
         optional "retry_on" retry_on: Vec<RetryCause>,
     }
@@ -61,7 +61,7 @@ impl From<RetryDoc> for Retry {
     fn from(written: RetryDoc) -> Retry {
         let default = Retry::default();
         Retry {
-            attempts: written.attempts.map_or(default.attempts, Whole::small),
+            attempts: written.attempts.map_or(default.attempts, WholeNumber::small),
             backoff_ms: written.backoff_ms.map_or(default.backoff_ms, |ms| ms.0),
             max_backoff_ms: written.max_backoff_ms.map_or(default.max_backoff_ms, |ms| ms.0),
             retry_on: written.retry_on.unwrap_or(default.retry_on),
@@ -91,7 +91,7 @@ document! {
         /// Source classes of acceptable inputs.
         optional "accepted_source_classes" accepted_source_classes: Vec<String>,
         /// Oldest acceptable input, in seconds.
-        optional "max_age_s" max_age_s: Whole<0, 4_000_000_000>,
+        optional "max_age_s" max_age_s: WholeNumber<0, 4_000_000_000>,
     }
 }
 
@@ -114,14 +114,14 @@ impl RoleDoc {
 pub(crate) fn check_retry(
     on_failure: Option<&Spanned<OnFailure>>,
     retry: Option<&Spanned<RetryDoc>>,
-    cx: &mut Reader<'_, '_>,
+    cx: &mut DocumentReader<'_, '_>,
 ) {
     let (Some(policy), Some(retry)) = (on_failure, retry) else { return };
     if policy.value.retries() {
         let message =
             format!("`retry` and `on_failure: {}` both say how to try again", policy.value);
         let problem = Problem::new(Code::ConflictingFields, retry.span, message);
-        cx.within(Part::Key("retry"), |cx| cx.add(problem));
+        cx.within(PathPart::Key("retry"), |cx| cx.add(problem));
     }
 }
 
@@ -138,8 +138,8 @@ pub(crate) fn order_dependencies(plan: &mut Plan) {
 pub(crate) fn report_cycles<'n>(
     cycles: &crate::plan::graph::Cycles,
     ids: &[(&str, crate::span::Span)],
-    path: impl Fn(usize) -> (Part<'n>, Part<'n>),
-    cx: &mut Reader<'n, '_>,
+    path: impl Fn(usize) -> (PathPart<'n>, PathPart<'n>),
+    cx: &mut DocumentReader<'n, '_>,
 ) {
     for cycle in &cycles.0 {
         let mut trail = String::new();
@@ -164,7 +164,7 @@ pub(crate) fn report_cycles<'n>(
 pub(crate) fn check_workflow_ref(
     written: &Spanned<String>,
     registry: &Registry,
-    cx: &mut Reader<'_, '_>,
+    cx: &mut DocumentReader<'_, '_>,
 ) {
     let (name, version) = match workflow_ref(&written.value) {
         Ok(parts) => parts,

@@ -9,9 +9,9 @@ pub(crate) use named::{TeamField, TeamRow, named};
 
 use crate::code::Code;
 use crate::diagnostic::Problem;
-use crate::doc::leaf::{Millis, Whole};
+use crate::doc::leaf::{Millis, WholeNumber};
 use crate::doc::names;
-use crate::doc::read::{Part, Reader, document};
+use crate::doc::read::{DocumentReader, PathPart, document};
 use crate::doc::shared::RetryDoc;
 use crate::limits::TEAM_MEMBERS_MAX;
 use crate::plan::policy::{FailureMode, OnFailure, QueueOrder};
@@ -54,7 +54,7 @@ document! {
         /// Users or roles who may answer.
         optional "approvers" approvers: Vec<String>,
         /// How many must agree (1).
-        optional "quorum" quorum: Whole<1, 100>,
+        optional "quorum" quorum: WholeNumber<1, 100>,
         /// Whether the one who started the run may not.
         optional "not_initiator" not_initiator: bool,
         /// How long the question stays open.
@@ -127,16 +127,16 @@ document! {
 }
 
 impl TeamDoc {
-    pub(crate) fn check(&self, cx: &mut Reader<'_, '_>) {
+    pub(crate) fn check(&self, cx: &mut DocumentReader<'_, '_>) {
         let count = self.members.as_ref().map_or(0, Vec::len);
         let first = self.members.iter().flatten().find_map(|member| member.id.as_ref());
         if let (true, Some(first)) = (count > TEAM_MEMBERS_MAX, first) {
             let message = format!("there are {count} members; the limit is {TEAM_MEMBERS_MAX}");
             let problem = Problem::new(Code::BadValue, first.span, message);
-            cx.within(Part::Key("members"), |cx| cx.add(problem));
+            cx.within(PathPart::Key("members"), |cx| cx.add(problem));
         }
         let ids = self.members.iter().flatten().filter_map(|member| member.id.as_ref());
-        cx.within(Part::Key("members"), |cx| names::unique("member", ids, cx));
+        cx.within(PathPart::Key("members"), |cx| names::unique("member", ids, cx));
     }
 
     pub(crate) fn into_team(self) -> Team {
@@ -166,7 +166,7 @@ impl ApprovalPolicyDoc {
             covers_retries: self.covers_retries.unwrap_or(false),
             expires_in_ms: self.expires_in.map(|time| time.0),
             not_initiator: self.not_initiator.unwrap_or(false),
-            quorum: self.quorum.map_or(1, Whole::small),
+            quorum: self.quorum.map_or(1, WholeNumber::small),
             summary: None,
         };
         let mut value = json!(approval);

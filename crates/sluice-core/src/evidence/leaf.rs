@@ -17,7 +17,7 @@ pub const LEAF_BYTES: usize = 57;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leaf {
     /// Whose.
-    pub of: Whose,
+    pub of: LeafOwner,
     /// The number of the last event or entry.
     pub number: u64,
     /// Its hash.
@@ -26,7 +26,7 @@ pub struct Leaf {
 
 /// Whose head it is. In the order of leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Whose {
+pub enum LeafOwner {
     /// A run's: its number is a version.
     Run(RunId),
     /// A writer's: its number is a `seq`.
@@ -36,14 +36,14 @@ pub enum Whose {
 impl Leaf {
     /// A run's head.
     pub fn run(run: RunId, version: u64, hash: Hash) -> Leaf {
-        Leaf { of: Whose::Run(run), number: version, hash }
+        Leaf { of: LeafOwner::Run(run), number: version, hash }
     }
 
     /// As it is hashed.
     pub fn bytes(&self) -> [u8; LEAF_BYTES] {
         let (kind, id) = match self.of {
-            Whose::Run(run) => (b'r', run.0),
-            Whose::Writer(writer) => (b'w', writer.0),
+            LeafOwner::Run(run) => (b'r', run.0),
+            LeafOwner::Writer(writer) => (b'w', writer.0),
         };
         let mut bytes = [kind; LEAF_BYTES];
         bytes[1..17].copy_from_slice(&id.to_be_bytes());
@@ -57,8 +57,8 @@ impl Leaf {
         let number = u64::from_be_bytes(*bytes[17..].first_chunk()?);
         let hash = Hash(*bytes[25..].first_chunk()?);
         let of = match bytes[0] {
-            b'r' => Whose::Run(RunId(id)),
-            b'w' => Whose::Writer(NodeId(id)),
+            b'r' => LeafOwner::Run(RunId(id)),
+            b'w' => LeafOwner::Writer(NodeId(id)),
             _ => return None,
         };
         Some(Leaf { of, number, hash })
@@ -69,7 +69,7 @@ impl Leaf {
 pub fn leaves(unsealed: &Unsealed) -> Vec<Leaf> {
     let runs = unsealed.heads.iter().map(|(run, version, hash)| Leaf::run(*run, *version, *hash));
     let writers = unsealed.writers.iter().map(|(writer, seq, hash)| Leaf {
-        of: Whose::Writer(*writer),
+        of: LeafOwner::Writer(*writer),
         number: *seq,
         hash: *hash,
     });

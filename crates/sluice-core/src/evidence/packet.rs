@@ -23,7 +23,7 @@ mod json;
 mod tests;
 
 use super::event::Salt;
-use super::leaf::{self, Leaf, Whose};
+use super::leaf::{self, Leaf, LeafOwner};
 use super::merkle;
 use super::seal::Seal;
 use crate::id::RunId;
@@ -124,7 +124,7 @@ impl Packet {
         let malformed = |what: &str| PacketError::Malformed(what.to_owned());
         let seal = Seal::parse(&row.text).ok_or_else(|| malformed("its seal is none"))?;
         let leaves = leaf::decode(&row.leaves).ok_or_else(|| malformed("its leaves are none"))?;
-        let index = leaves.iter().position(|leaf| leaf.of == Whose::Run(run));
+        let index = leaves.iter().position(|leaf| leaf.of == LeafOwner::Run(run));
         let index = index.ok_or(PacketError::NotCovered)?;
         let path = merkle::proof(&leaf::hashes(&leaves), index).ok_or(PacketError::NotCovered)?;
         let mut events = Vec::new();

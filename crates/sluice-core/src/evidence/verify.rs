@@ -21,7 +21,7 @@ mod tests;
 use super::elision::Elision;
 use super::entry::START;
 use super::key::PublicKey;
-use super::leaf::{self, Leaf, Whose};
+use super::leaf::{self, Leaf, LeafOwner};
 use super::merkle;
 use super::seal::Seal;
 use crate::id::RunId;
@@ -213,9 +213,9 @@ pub struct Verifier {
     entries_ended: bool,
     entries_broken: bool,
     scope: Scope,
-    rows: rows::Rows,
+    rows: rows::RowVerifier,
     heads: BTreeMap<RunId, Vec<Head>>,
-    writers: BTreeMap<NodeId, chain::Writer>,
+    writers: BTreeMap<NodeId, chain::WriterChain>,
     /// What entries say was erased, with the hashes of what is left.
     erased: BTreeMap<(RunId, u64), Hash>,
     /// Parts of answers that entries say were elided.
@@ -239,7 +239,7 @@ impl Verifier {
             entries_ended: false,
             entries_broken: false,
             scope: Scope::Everything,
-            rows: rows::Rows::default(),
+            rows: rows::RowVerifier::default(),
             heads: BTreeMap::new(),
             writers: BTreeMap::new(),
             erased: BTreeMap::new(),
@@ -357,11 +357,11 @@ impl Verifier {
             let head = (*number, *hash, seal);
             self.note_head(*of, *number);
             match of {
-                Whose::Run(run) if self.scope.has_run(*run) => {
+                LeafOwner::Run(run) if self.scope.has_run(*run) => {
                     self.heads.entry(*run).or_default().push(head);
                 }
-                Whose::Run(_) => {}
-                Whose::Writer(writer) => {
+                LeafOwner::Run(_) => {}
+                LeafOwner::Writer(writer) => {
                     self.writers.entry(*writer).or_default().heads.push_back(head);
                 }
             }

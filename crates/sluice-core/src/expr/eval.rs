@@ -1,6 +1,6 @@
 //! Trees to values.
 
-use super::{Comparison, EvalError, Expr, Node, Search};
+use super::{Comparison, EvalError, Expr, ExprNode, Search};
 use crate::limits::EXPRESSION_FUEL;
 use crate::path::Reference;
 use crate::scope::{Located, Scope, locate};
@@ -80,16 +80,16 @@ impl<'a> Evaluation<'a> {
         self.spend(bytes / BYTES_PER_UNIT)
     }
 
-    fn operand(&mut self, node: &'a Node) -> Result<Operand<'a>, EvalError> {
+    fn operand(&mut self, node: &'a ExprNode) -> Result<Operand<'a>, EvalError> {
         self.spend(1)?;
         Ok(match node {
-            Node::Literal(value) => value.into(),
-            Node::Path(index) => return self.path(*index),
-            Node::List(items) => {
+            ExprNode::Literal(value) => value.into(),
+            ExprNode::Path(index) => return self.path(*index),
+            ExprNode::List(items) => {
                 let items = items.iter().map(|item| self.operand(item));
                 Operand::List(items.collect::<Result<_, _>>()?)
             }
-            Node::Lower(inner) => match self.operand(inner)? {
+            ExprNode::Lower(inner) => match self.operand(inner)? {
                 Operand::Text(text) => {
                     self.spend_text(text.len())?;
                     Operand::Text(Cow::Owned(text.to_lowercase()))
@@ -100,34 +100,34 @@ impl<'a> Evaluation<'a> {
         })
     }
 
-    fn truth(&mut self, node: &'a Node) -> Result<bool, EvalError> {
+    fn truth(&mut self, node: &'a ExprNode) -> Result<bool, EvalError> {
         self.spend(1)?;
         match node {
-            Node::Any(nodes) => find(nodes, |node| self.truth(node)),
-            Node::All(nodes) => Ok(!find(nodes, |node| Ok(!self.truth(node)?))?),
-            Node::Not(inner) => Ok(!self.truth(inner)?),
-            Node::Compare(comparison, sides) => {
+            ExprNode::Any(nodes) => find(nodes, |node| self.truth(node)),
+            ExprNode::All(nodes) => Ok(!find(nodes, |node| Ok(!self.truth(node)?))?),
+            ExprNode::Not(inner) => Ok(!self.truth(inner)?),
+            ExprNode::Compare(comparison, sides) => {
                 let [left, right] = self.both(sides)?;
                 self.compare(*comparison, &left, &right)
             }
-            Node::In(sides) => {
+            ExprNode::In(sides) => {
                 let [answer, list] = self.both(sides)?;
                 self.is_in(&answer, &list)
             }
-            Node::Contains(sides) => {
+            ExprNode::Contains(sides) => {
                 let [whole, part] = self.both(sides)?;
                 self.contains(&whole, &part)
             }
-            Node::StartsWith(sides) => {
+            ExprNode::StartsWith(sides) => {
                 let [whole, part] = self.both(sides)?;
                 self.starts_with(&whole, &part)
             }
-            Node::Matches(text, search) => {
+            ExprNode::Matches(text, search) => {
                 let text = self.operand(text)?;
                 self.matches(&text, search)
             }
-            Node::Exists(index) => Ok(!matches!(self.path(*index)?, Operand::Null)),
-            Node::Literal(_) | Node::Path(_) | Node::List(_) | Node::Lower(_) => {
+            ExprNode::Exists(index) => Ok(!matches!(self.path(*index)?, Operand::Null)),
+            ExprNode::Literal(_) | ExprNode::Path(_) | ExprNode::List(_) | ExprNode::Lower(_) => {
                 Ok(match self.operand(node)? {
                     Operand::Null => false,
                     Operand::Bool(flag) => flag,
@@ -139,7 +139,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    fn both(&mut self, sides: &'a [Node; 2]) -> Result<[Operand<'a>; 2], EvalError> {
+    fn both(&mut self, sides: &'a [ExprNode; 2]) -> Result<[Operand<'a>; 2], EvalError> {
         Ok([self.operand(&sides[0])?, self.operand(&sides[1])?])
     }
 

@@ -1,7 +1,7 @@
 //! The five functions an expression may call.
 
 use super::effort::effort;
-use super::{Node, Search};
+use super::{ExprNode, Search};
 use crate::path::Path;
 use crate::pattern::Pattern;
 use crate::span::Fault;
@@ -34,9 +34,9 @@ pub(super) fn check_name(path: &Path, range: Range<usize>) -> Result<(), Fault> 
 /// The call, at `range`, of the function `name`, which [`check_name`] let pass.
 pub(super) fn call(
     name: &str,
-    arguments: Vec<(Node, Range<usize>)>,
+    arguments: Vec<(ExprNode, Range<usize>)>,
     range: Range<usize>,
-) -> Result<Node, Fault> {
+) -> Result<ExprNode, Fault> {
     let takes = FUNCTIONS.iter().find(|(function, _)| *function == name);
     let takes = takes.map_or(0, |(_, takes)| *takes);
     if arguments.len() != takes {
@@ -50,11 +50,11 @@ pub(super) fn call(
     let mut argument = || arguments.next().expect("the arguments were counted");
     let (first, first_range) = argument();
     if name == "lower" {
-        return Ok(Node::Lower(Box::new(first)));
+        return Ok(ExprNode::Lower(Box::new(first)));
     }
     if name == "exists" {
         return match first {
-            Node::Path(index) => Ok(Node::Exists(index)),
+            ExprNode::Path(index) => Ok(ExprNode::Exists(index)),
             _ => Err(Fault::new(first_range, "`exists` takes a path")
                 .with_hint("for example `exists(init.outputs.report)`")),
         };
@@ -65,20 +65,20 @@ pub(super) fn call(
     }
     let pair = Box::new([first, second]);
     Ok(match name {
-        "contains" => Node::Contains(pair),
-        _ => Node::StartsWith(pair),
+        "contains" => ExprNode::Contains(pair),
+        _ => ExprNode::StartsWith(pair),
     })
 }
 
-fn matches(text: Node, pattern: Node, range: Range<usize>) -> Result<Node, Fault> {
-    let Node::Literal(Value::String(source)) = pattern else {
+fn matches(text: ExprNode, pattern: ExprNode, range: Range<usize>) -> Result<ExprNode, Fault> {
+    let ExprNode::Literal(Value::String(source)) = pattern else {
         return Err(Fault::new(range, "the pattern of `matches` must be a string literal")
             .with_hint("patterns are checked before the run starts"));
     };
     match Pattern::new(&source) {
         Ok(pattern) => {
             let search = Search { effort: effort(pattern.as_str()), pattern };
-            Ok(Node::Matches(Box::new(text), Box::new(search)))
+            Ok(ExprNode::Matches(Box::new(text), Box::new(search)))
         }
         Err(fault) => Err(Fault { span: crate::span::Span::new(range.start, range.end), ..fault }),
     }

@@ -1,7 +1,7 @@
 //! Tokens to a tree, by precedence climbing.
 
 use super::lexer::{Lexeme, Token, lex};
-use super::{Comparison, Node, functions};
+use super::{Comparison, ExprNode, functions};
 use crate::limits::EXPRESSION_DEPTH_MAX;
 use crate::path::{Path, Reference};
 use crate::span::{Fault, Span};
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::ops::Range;
 
 /// The tree of `source` and its paths, in the order they are written.
-pub(super) fn parse(source: &str) -> Result<(Node, Vec<Reference>), Fault> {
+pub(super) fn parse(source: &str) -> Result<(ExprNode, Vec<Reference>), Fault> {
     let mut parser =
         Parser { source, lexemes: lex(source)?, at: 0, depth: 0, references: Vec::new() };
     if *parser.peek() == Token::End {
@@ -70,7 +70,7 @@ impl Parser<'_> {
         result
     }
 
-    fn any(&mut self) -> Result<Node, Fault> {
+    fn any(&mut self) -> Result<ExprNode, Fault> {
         let first = self.all()?;
         if *self.peek() != Token::Or {
             return Ok(first);
@@ -79,10 +79,10 @@ impl Parser<'_> {
         while self.accept(&Token::Or).is_some() {
             nodes.push(self.all()?);
         }
-        Ok(Node::Any(nodes))
+        Ok(ExprNode::Any(nodes))
     }
 
-    fn all(&mut self) -> Result<Node, Fault> {
+    fn all(&mut self) -> Result<ExprNode, Fault> {
         let first = self.negated()?;
         if *self.peek() != Token::And {
             return Ok(first);
@@ -91,18 +91,18 @@ impl Parser<'_> {
         while self.accept(&Token::And).is_some() {
             nodes.push(self.negated()?);
         }
-        Ok(Node::All(nodes))
+        Ok(ExprNode::All(nodes))
     }
 
-    fn negated(&mut self) -> Result<Node, Fault> {
+    fn negated(&mut self) -> Result<ExprNode, Fault> {
         if self.accept(&Token::Not).is_some() {
             let inner = self.nested(Parser::negated)?;
-            return Ok(Node::Not(Box::new(inner)));
+            return Ok(ExprNode::Not(Box::new(inner)));
         }
         self.comparison()
     }
 
-    fn comparison(&mut self) -> Result<Node, Fault> {
+    fn comparison(&mut self) -> Result<ExprNode, Fault> {
         let left = self.operand()?;
         let Some(operator) = self.operator()? else {
             return Ok(left);
@@ -110,12 +110,12 @@ impl Parser<'_> {
         let right_range = self.range();
         let right = self.operand()?;
         let node = match operator {
-            Operator::Compare(comparison) => Node::Compare(comparison, Box::new([left, right])),
+            Operator::Compare(comparison) => ExprNode::Compare(comparison, Box::new([left, right])),
             Operator::In | Operator::NotIn => {
                 check_list(&right, right_range)?;
-                let node = Node::In(Box::new([left, right]));
+                let node = ExprNode::In(Box::new([left, right]));
                 match operator {
-                    Operator::NotIn => Node::Not(Box::new(node)),
+                    Operator::NotIn => ExprNode::Not(Box::new(node)),
                     _ => node,
                 }
             }
@@ -150,7 +150,7 @@ impl Parser<'_> {
         }))
     }
 
-    fn operand(&mut self) -> Result<Node, Fault> {
+    fn operand(&mut self) -> Result<ExprNode, Fault> {
         let range = self.range();
         match self.peek() {
             Token::Path(..) => return self.path_or_call(),
@@ -168,7 +168,7 @@ impl Parser<'_> {
             Token::Text(_) | Token::Number(_) | Token::True | Token::False | Token::Null => {}
             _ => return Err(self.unexpected("a value")),
         }
-        Ok(Node::Literal(match self.next() {
+        Ok(ExprNode::Literal(match self.next() {
             Token::Text(text) => text.into(),
             Token::Number(number) => Value::Number(number),
             Token::True => true.into(),
@@ -177,7 +177,7 @@ impl Parser<'_> {
         }))
     }
 
-    fn path_or_call(&mut self) -> Result<Node, Fault> {
+    fn path_or_call(&mut self) -> Result<ExprNode, Fault> {
         let whole = self.range();
         let Token::Path(path, range) = self.next() else {
             return Err(self.unexpected("a path"));
@@ -193,9 +193,9 @@ impl Parser<'_> {
         functions::call(path.as_str(), arguments, call)
     }
 
-    fn reference(&mut self, path: Path, range: Range<usize>) -> Node {
+    fn reference(&mut self, path: Path, range: Range<usize>) -> ExprNode {
         self.references.push(Reference { path, span: Span::new(range.start, range.end) });
-        Node::Path(self.references.len() - 1)
+        ExprNode::Path(self.references.len() - 1)
     }
 
     /// Expressions between commas, up to `close`; a comma may end them.
@@ -203,7 +203,7 @@ impl Parser<'_> {
         &mut self,
         close: &Token,
         open: &Range<usize>,
-    ) -> Result<Vec<(Node, Range<usize>)>, Fault> {
+    ) -> Result<Vec<(ExprNode, Range<usize>)>, Fault> {
         let mut items = Vec::new();
         loop {
             if self.accept(close).is_some() {
@@ -263,22 +263,22 @@ enum Operator {
 }
 
 /// A list of literals is a literal itself: evaluation then borrows it.
-fn list(items: Vec<(Node, Range<usize>)>) -> Node {
-    let constant = items.iter().all(|(item, _)| matches!(item, Node::Literal(_)));
+fn list(items: Vec<(ExprNode, Range<usize>)>) -> ExprNode {
+    let constant = items.iter().all(|(item, _)| matches!(item, ExprNode::Literal(_)));
     if !constant {
-        return Node::List(items.into_iter().map(|(item, _)| item).collect());
+        return ExprNode::List(items.into_iter().map(|(item, _)| item).collect());
     }
     let values = items.into_iter().filter_map(|(item, _)| match item {
-        Node::Literal(value) => Some(value),
+        ExprNode::Literal(value) => Some(value),
         _ => None,
     });
-    Node::Literal(Value::Array(values.collect()))
+    ExprNode::Literal(Value::Array(values.collect()))
 }
 
-fn check_list(right: &Node, range: Range<usize>) -> Result<(), Fault> {
+fn check_list(right: &ExprNode, range: Range<usize>) -> Result<(), Fault> {
     match right {
-        Node::Literal(Value::Array(_)) => Ok(()),
-        Node::Literal(other) => Err(Fault::new(
+        ExprNode::Literal(Value::Array(_)) => Ok(()),
+        ExprNode::Literal(other) => Err(Fault::new(
             range,
             format!("`in` needs a list on its right, found {}", crate::value::type_name(other)),
         )

@@ -15,7 +15,7 @@
 //! INVARIANT: coercing twice changes nothing more, and every change of type is
 //! recorded. An integer written 5.0 becomes 5; that is spelling, not coercion.
 
-use super::place::{Part, Place};
+use super::path::{OutputPath, PathSegment};
 use super::schema::{FieldSchema, FieldType, whole};
 use crate::limits::DOCUMENT_DEPTH_MAX;
 use crate::value::{numeric, text, type_name};
@@ -43,21 +43,21 @@ pub fn coerce(
     schema: &IndexMap<String, FieldSchema>,
     mut outputs: Map<String, Value>,
 ) -> (Map<String, Value>, Vec<Coercion>) {
-    let mut walk = Walk { place: Place::default(), made: Vec::new() };
+    let mut walk = Coercer { place: OutputPath::default(), made: Vec::new() };
     walk.fields(schema, &mut outputs);
     (outputs, walk.made)
 }
 
-struct Walk<'a> {
-    place: Place<'a>,
+struct Coercer<'a> {
+    place: OutputPath<'a>,
     made: Vec<Coercion>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> Coercer<'a> {
     fn fields(&mut self, schema: &'a IndexMap<String, FieldSchema>, map: &mut Map<String, Value>) {
         for (name, field) in schema {
             if let Some(value) = map.get_mut(name) {
-                self.place.enter(Part::Name(name));
+                self.place.enter(PathSegment::Name(name));
                 self.value(field, value);
                 self.place.leave();
             }
@@ -72,7 +72,7 @@ impl<'a> Walk<'a> {
             Value::Array(items) => {
                 let Some(schema) = &schema.items else { return };
                 for (index, item) in items.iter_mut().enumerate() {
-                    self.place.enter(Part::Index(index));
+                    self.place.enter(PathSegment::Index(index));
                     self.value(schema, item);
                     self.place.leave();
                 }

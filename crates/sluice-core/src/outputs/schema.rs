@@ -12,7 +12,7 @@ pub mod json;
 mod written;
 
 use super::validate;
-use crate::bounds::{Bounds, Holds, Spelling};
+use crate::bounds::{Holds, Spelling, ValueBounds};
 use crate::choice::choices;
 use crate::pattern::Pattern;
 use crate::value::Membership;
@@ -122,8 +122,8 @@ impl FieldSchema {
         FieldSchema { kind: Some(kind), ..FieldSchema::default() }
     }
 
-    pub(crate) fn bounds(&self) -> Bounds<'_> {
-        Bounds {
+    pub(crate) fn bounds(&self) -> ValueBounds<'_> {
+        ValueBounds {
             min: self.minimum.as_ref(),
             max: self.maximum.as_ref(),
             min_length: self.min_length,

@@ -1,6 +1,6 @@
 //! Outputs against their schema: every violation, each with its place.
 
-use super::place::{Part, Place};
+use super::path::{OutputPath, PathSegment};
 use super::schema::{FieldSchema, FieldType};
 use crate::value::{Membership, member, type_name};
 use crate::violation::{Reason, Violation, Violations, a, excerpt, listed};
@@ -16,27 +16,27 @@ pub fn validate(
     outputs: &mut Map<String, Value>,
     membership: Membership,
 ) -> Vec<Violation> {
-    let mut walk = Walk::new(membership);
+    let mut walk = Validator::new(membership);
     walk.fields(schema, None, outputs);
     walk.found.into_vec()
 }
 
 /// The same for one value; the value itself has the empty place.
 pub fn value(schema: &FieldSchema, value: &mut Value, membership: Membership) -> Vec<Violation> {
-    let mut walk = Walk::new(membership);
+    let mut walk = Validator::new(membership);
     walk.value(schema, value);
     walk.found.into_vec()
 }
 
-struct Walk<'a> {
+struct Validator<'a> {
     membership: Membership,
-    place: Place<'a>,
+    place: OutputPath<'a>,
     found: Violations,
 }
 
-impl<'a> Walk<'a> {
-    fn new(membership: Membership) -> Walk<'a> {
-        Walk { membership, place: Place::default(), found: Violations::default() }
+impl<'a> Validator<'a> {
+    fn new(membership: Membership) -> Validator<'a> {
+        Validator { membership, place: OutputPath::default(), found: Violations::default() }
     }
 
     /// `listed`: JSON Schema's list of required names, where the object has one.
@@ -51,7 +51,7 @@ impl<'a> Walk<'a> {
                 return;
             }
             let required = listed.map_or(field.required, |names| names.contains(name));
-            self.place.enter(Part::Name(name));
+            self.place.enter(PathSegment::Name(name));
             match map.get_mut(name).filter(|value| !value.is_null()) {
                 Some(value) => self.value(field, value),
                 None if required => self.add(Reason::MissingRequired, "is required"),
@@ -62,7 +62,7 @@ impl<'a> Walk<'a> {
         let undeclared = |name: &&String| !schema.contains_key(*name);
         for name in listed.into_iter().flatten().filter(undeclared) {
             if map.get(name).is_none_or(Value::is_null) {
-                self.place.enter(Part::Name(name));
+                self.place.enter(PathSegment::Name(name));
                 self.add(Reason::MissingRequired, "is required");
                 self.place.leave();
             }
@@ -108,7 +108,7 @@ impl<'a> Walk<'a> {
             if self.found.is_full() {
                 return;
             }
-            self.place.enter(Part::Index(index));
+            self.place.enter(PathSegment::Index(index));
             self.value(schema, item);
             self.place.leave();
         }

@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 impl Plan {
     /// Reads the JSON that a plan serialises to, canonical or not.
     pub fn from_json(text: &str) -> Result<Plan, PlanError> {
-        let written: Written =
+        let written: PlanJson =
             serde_json::from_str(text).map_err(|error| PlanError(error.to_string()))?;
         Plan::try_from(written)
     }
@@ -31,7 +31,7 @@ impl Plan {
 /// The fields of a plan that are written.
 #[derive(Deserialize)]
 #[serde(expecting = "a plan")]
-pub(super) struct Written {
+pub(super) struct PlanJson {
     family: Family,
     name: String,
     version: Option<u64>,
@@ -54,10 +54,10 @@ pub(super) struct Written {
     steps: Vec<Step>,
 }
 
-impl TryFrom<Written> for Plan {
+impl TryFrom<PlanJson> for Plan {
     type Error = PlanError;
 
-    fn try_from(written: Written) -> Result<Plan, PlanError> {
+    fn try_from(written: PlanJson) -> Result<Plan, PlanError> {
         Ok(Plan {
             graph: graph(&written.steps)?,
             family: written.family,

@@ -27,7 +27,7 @@ const MONTHS: [&str; 12] =
 const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
 /// What a field may hold.
-struct Kind {
+struct CronField {
     what: &'static str,
     least: u32,
     most: u32,
@@ -35,12 +35,12 @@ struct Kind {
     names: &'static [&'static str],
 }
 
-const KINDS: [Kind; 5] = [
-    Kind { what: "minute", least: 0, most: 59, names: &[] },
-    Kind { what: "hour", least: 0, most: 23, names: &[] },
-    Kind { what: "day of the month", least: 1, most: 31, names: &[] },
-    Kind { what: "month", least: 1, most: 12, names: &MONTHS },
-    Kind { what: "day of the week", least: 0, most: 7, names: &WEEKDAYS },
+const KINDS: [CronField; 5] = [
+    CronField { what: "minute", least: 0, most: 59, names: &[] },
+    CronField { what: "hour", least: 0, most: 23, names: &[] },
+    CronField { what: "day of the month", least: 1, most: 31, names: &[] },
+    CronField { what: "month", least: 1, most: 12, names: &MONTHS },
+    CronField { what: "day of the week", least: 0, most: 7, names: &WEEKDAYS },
 ];
 
 impl Cron {
@@ -121,7 +121,7 @@ fn fields(text: &str) -> Vec<(usize, &str)> {
     found
 }
 
-impl Kind {
+impl CronField {
     /// The numbers of a field, as bits.
     fn read(&self, field: &str, start: usize) -> Result<u64, Fault> {
         let mut set = 0;

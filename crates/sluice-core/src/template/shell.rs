@@ -12,11 +12,11 @@
 mod code;
 mod context;
 
-use super::{Part, Reason, Template, Unresolved, refuse, text_at};
+use super::{Reason, Template, TemplatePart, Unresolved, refuse, text_at};
 use crate::path::Path;
 use crate::scope::Scope;
 use crate::span::Fault;
-use context::{Context, Place};
+use context::{Context, ReferenceQuoting};
 
 /// A command for `sh -c`, and the variables it reads.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -59,18 +59,18 @@ impl Template {
         let mut faults = Vec::new();
         for part in &self.parts {
             let reference = match part {
-                Part::Text(text) => {
+                TemplatePart::Text(text) => {
                     context.read(text);
                     command.script.push_str(text);
                     continue;
                 }
-                Part::Reference(reference) => reference,
+                TemplatePart::Reference(reference) => reference,
             };
             let name = command.variable(&reference.path);
             match context.reference() {
-                Place::Plain => command.script.push_str(&format!("\"${name}\"")),
-                Place::Quoted => command.script.push_str(&format!("${{{name}}}")),
-                Place::Refused(why) => {
+                ReferenceQuoting::Plain => command.script.push_str(&format!("\"${name}\"")),
+                ReferenceQuoting::Quoted => command.script.push_str(&format!("${{{name}}}")),
+                ReferenceQuoting::Refused(why) => {
                     let message = format!("`${{{}}}` cannot stand {}", reference.path, why.place);
                     let fault = Fault::new(reference.span.range(), message);
                     faults.push(fault.with_hint(why.hint));
@@ -90,8 +90,8 @@ impl Template {
         let (mut script, mut references) = (String::new(), Vec::new());
         for part in &self.parts {
             match part {
-                Part::Text(text) => script.push_str(&text.replace(code::MARK, " ")),
-                Part::Reference(reference) => {
+                TemplatePart::Text(text) => script.push_str(&text.replace(code::MARK, " ")),
+                TemplatePart::Reference(reference) => {
                     script.push(code::MARK);
                     references.push((reference.path.to_string(), reference.span));
                 }

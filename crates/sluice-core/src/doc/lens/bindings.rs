@@ -5,7 +5,7 @@ use super::written::{EdgeDoc, NodeDoc, VersionDoc};
 use crate::code::Code;
 use crate::diagnostic::Problem;
 use crate::doc::leaf::Table;
-use crate::doc::read::{Part, Reader};
+use crate::doc::read::{DocumentReader, PathPart};
 use crate::label::label;
 use crate::merge::{Strategy, choose};
 use crate::template::lens::{Certainty, LensTemplate};
@@ -14,7 +14,7 @@ use crate::visible::shorten;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Every required label is bound, and merged sources can be told apart.
-pub(super) fn check(lens: &Lens<'_>, cx: &mut Reader<'_, '_>) {
+pub(super) fn check(lens: &Lens<'_>, cx: &mut DocumentReader<'_, '_>) {
     let bound = bound(lens);
     let needs = Needs::of(lens);
     let roots = root_labels(lens, &needs, &bound);
@@ -35,7 +35,7 @@ pub(super) fn check(lens: &Lens<'_>, cx: &mut Reader<'_, '_>) {
                     "wire an edge to it, set it in `param_overrides` or declare it under `args`",
                 ),
             };
-            cx.deeper(&[Part::Key("nodes"), Part::Index(at)], |cx| cx.add(problem));
+            cx.deeper(&[PathPart::Key("nodes"), PathPart::Index(at)], |cx| cx.add(problem));
         }
     }
     check_merges(lens, cx);
@@ -161,7 +161,7 @@ impl LabelNeeds {
 type Group<'d> = Vec<(usize, &'d EdgeDoc, Wire)>;
 
 /// Two sources of one merged object need two labels.
-fn check_merges(lens: &Lens<'_>, cx: &mut Reader<'_, '_>) {
+fn check_merges(lens: &Lens<'_>, cx: &mut DocumentReader<'_, '_>) {
     let mut groups: BTreeMap<(u32, String), Group<'_>> = BTreeMap::new();
     for (index, edge, wire) in lens.wired() {
         if let Some(written) = &edge.target_param_label {
@@ -183,7 +183,7 @@ fn check_merges(lens: &Lens<'_>, cx: &mut Reader<'_, '_>) {
                 let problem =
                     Problem::new(Code::DuplicateMergeLabel, lens.edge_span(edge), message)
                         .with_hint("the later one replaces the earlier");
-                cx.deeper(&[Part::Key("edges"), Part::Index(index)], |cx| cx.add(problem));
+                cx.deeper(&[PathPart::Key("edges"), PathPart::Index(index)], |cx| cx.add(problem));
             }
         }
     }

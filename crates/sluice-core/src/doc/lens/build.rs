@@ -4,7 +4,7 @@ use super::pin::Applied;
 use super::written::{ConditionDoc, ConditionType, EdgeDoc, LensDocument, NodeDoc, VersionDoc};
 use crate::contract::InputContract;
 use crate::contract::field::ContractField;
-use crate::doc::leaf::Whole;
+use crate::doc::leaf::WholeNumber;
 use crate::doc::team::{self, TeamField};
 use crate::doc::{names, shared};
 use crate::edge::test::Test;
@@ -40,7 +40,7 @@ pub(super) fn plan(document: &LensDocument, versions: &[Applied<'_>], graph: Gra
         default_model: document.default_model.clone(),
         max_cost: document.budget.as_ref().and_then(|budget| budget.max_cost_cents),
         timeout_ms: document.timeout.map(|timeout| timeout.0),
-        max_parallel: document.max_parallel.map_or(MAX_PARALLEL_DEFAULT, Whole::small),
+        max_parallel: document.max_parallel.map_or(MAX_PARALLEL_DEFAULT, WholeNumber::small),
         scheduling: document.scheduling.unwrap_or(Scheduling::Eager),
         recovery: document.recovery.clone().map(Recovery::from),
         outputs: outputs.into_map(|output| output.value),

@@ -6,7 +6,7 @@ use super::{bindings, work};
 use crate::code::Code;
 use crate::diagnostic::Problem;
 use crate::doc::leaf::Table;
-use crate::doc::read::{Part, Reader};
+use crate::doc::read::{DocumentReader, PathPart};
 use crate::doc::registry::Registry;
 use crate::doc::{names, shared};
 use crate::expr::Expr;
@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) fn check<'d>(
     document: &'d LensDocument,
     registry: &'d Registry,
-    cx: &mut Reader<'_, '_>,
+    cx: &mut DocumentReader<'_, '_>,
 ) -> Option<(Graph, Vec<Applied<'d>>)> {
     let nodes = document.nodes();
     let edges = document.edges();
@@ -45,7 +45,7 @@ pub(super) fn check<'d>(
     match Graph::new(&names, &pairs) {
         Ok(graph) => Some((graph, versions)),
         Err(cycles) => {
-            let path = |at: usize| (Part::Key("nodes"), Part::Index(at));
+            let path = |at: usize| (PathPart::Key("nodes"), PathPart::Index(at));
             shared::report_cycles(&cycles, &ids, path, cx);
             None
         }
@@ -67,11 +67,14 @@ pub(super) struct Wire {
     pub(super) target: u32,
 }
 
-fn check_nodes<'d>(nodes: &'d [NodeDoc], cx: &mut Reader<'_, '_>) -> BTreeMap<&'d str, u32> {
+fn check_nodes<'d>(
+    nodes: &'d [NodeDoc],
+    cx: &mut DocumentReader<'_, '_>,
+) -> BTreeMap<&'d str, u32> {
     let mut positions = BTreeMap::new();
     for (index, (node, at)) in nodes.iter().zip(0u32..).enumerate() {
         let Some(id) = &node.id else { continue };
-        cx.deeper(&[Part::Key("nodes"), Part::Index(index), Part::Key("id")], |cx| {
+        cx.deeper(&[PathPart::Key("nodes"), PathPart::Index(index), PathPart::Key("id")], |cx| {
             names::lens_id(&id.value, id.span, cx);
             if positions.contains_key(id.value.as_str()) {
                 let message = format!("a node called `{}` exists already", shorten(&id.value));
@@ -80,11 +83,11 @@ fn check_nodes<'d>(nodes: &'d [NodeDoc], cx: &mut Reader<'_, '_>) -> BTreeMap<&'
         });
         positions.entry(id.value.as_str()).or_insert(at);
         if let Some(config) = &node.config {
-            let parts = [Part::Key("nodes"), Part::Index(index), Part::Key("config")];
+            let parts = [PathPart::Key("nodes"), PathPart::Index(index), PathPart::Key("config")];
             cx.deeper(&parts, |cx| {
                 shared::check_retry(config.on_failure.as_ref(), config.retry.as_ref(), cx);
                 let overrides = config.param_overrides.iter().flat_map(|table| &table.0);
-                cx.within(Part::Key("param_overrides"), |cx| {
+                cx.within(PathPart::Key("param_overrides"), |cx| {
                     unique_labels(overrides.map(|(name, _)| name), cx);
                 });
             });
@@ -97,7 +100,7 @@ fn check_nodes<'d>(nodes: &'d [NodeDoc], cx: &mut Reader<'_, '_>) -> BTreeMap<&'
 /// their order, and the plan's hash does not.
 pub(super) fn unique_labels<'a>(
     names: impl Iterator<Item = &'a Spanned<String>>,
-    cx: &mut Reader<'_, '_>,
+    cx: &mut DocumentReader<'_, '_>,
 ) {
     let mut seen: BTreeMap<String, &str> = BTreeMap::new();
     for name in names {
@@ -114,18 +117,18 @@ pub(super) fn unique_labels<'a>(
 fn check_edges(
     edges: &[EdgeDoc],
     positions: &BTreeMap<&str, u32>,
-    cx: &mut Reader<'_, '_>,
+    cx: &mut DocumentReader<'_, '_>,
 ) -> Vec<Option<Wire>> {
     let mut seen = BTreeSet::new();
     let mut wires = Vec::with_capacity(edges.len());
     for (index, edge) in edges.iter().enumerate() {
-        cx.deeper(&[Part::Key("edges"), Part::Index(index)], |cx| {
+        cx.deeper(&[PathPart::Key("edges"), PathPart::Index(index)], |cx| {
             if let Some(id) = &edge.id {
-                cx.within(Part::Key("id"), |cx| names::edge_id(&id.value, id.span, cx));
+                cx.within(PathPart::Key("id"), |cx| names::edge_id(&id.value, id.span, cx));
                 if !seen.insert(id.value.as_str()) {
                     let message = format!("an edge called `{}` exists already", shorten(&id.value));
                     let problem = Problem::new(Code::DuplicateEdgeId, id.span, message);
-                    cx.within(Part::Key("id"), |cx| cx.add(problem));
+                    cx.within(PathPart::Key("id"), |cx| cx.add(problem));
                 }
             }
             let source = edge.source_node_id.as_ref();
@@ -150,7 +153,7 @@ fn end(
     key: &'static str,
     code: Code,
     positions: &BTreeMap<&str, u32>,
-    cx: &mut Reader<'_, '_>,
+    cx: &mut DocumentReader<'_, '_>,
 ) -> Option<u32> {
     let written = written?;
     let found = positions.get(written.value.as_str()).copied();
@@ -158,7 +161,7 @@ fn end(
         let message = format!("there is no node `{}`", shorten(&written.value));
         let problem = Problem::new(code, written.span, message)
             .with_suggestion(cx.suggest(&written.value, positions.keys().copied()));
-        cx.within(Part::Key(key), |cx| cx.add(problem));
+        cx.within(PathPart::Key(key), |cx| cx.add(problem));
     }
     found
 }
@@ -189,18 +192,21 @@ impl<'d> Lens<'d> {
 
     /// Conditions have what their type needs; expressions read what exists, and
     /// the target waits for every node they name.
-    fn check_conditions(&self, pairs: &mut Vec<(u32, u32)>, cx: &mut Reader<'_, '_>) {
+    fn check_conditions(&self, pairs: &mut Vec<(u32, u32)>, cx: &mut DocumentReader<'_, '_>) {
         for (index, edge) in self.edges.iter().enumerate() {
             let Some(condition) = &edge.condition else { continue };
             let Some(kind) = &condition.value.kind else { continue };
             let target = self.wires[index].map(|wire| wire.target);
-            cx.deeper(&[Part::Key("edges"), Part::Index(index), Part::Key("condition")], |cx| {
-                check_condition(kind, &condition.value, cx);
-                let expr = condition.value.expr.iter().flat_map(|expr| &expr.value.0);
-                for reference in expr.flat_map(Expr::references) {
-                    self.check_reference(&reference.path, target, condition.span, pairs, cx);
-                }
-            });
+            cx.deeper(
+                &[PathPart::Key("edges"), PathPart::Index(index), PathPart::Key("condition")],
+                |cx| {
+                    check_condition(kind, &condition.value, cx);
+                    let expr = condition.value.expr.iter().flat_map(|expr| &expr.value.0);
+                    for reference in expr.flat_map(Expr::references) {
+                        self.check_reference(&reference.path, target, condition.span, pairs, cx);
+                    }
+                },
+            );
         }
     }
 
@@ -211,7 +217,7 @@ impl<'d> Lens<'d> {
         target: Option<u32>,
         span: Span,
         pairs: &mut Vec<(u32, u32)>,
-        cx: &mut Reader<'_, '_>,
+        cx: &mut DocumentReader<'_, '_>,
     ) {
         // What the edge carries comes before a node that is called `value`.
         if path.head() == "value" && !path.has_sigil() {
@@ -241,7 +247,7 @@ impl<'d> Lens<'d> {
     }
 
     /// Routers route, validators say what failure means.
-    fn check_kinds(&self, cx: &mut Reader<'_, '_>) {
+    fn check_kinds(&self, cx: &mut DocumentReader<'_, '_>) {
         let mut outgoing: Vec<Vec<(usize, &EdgeDoc)>> = vec![Vec::new(); self.nodes.len()];
         // An edge whose target is misspelt is a route all the same.
         for (index, edge) in self.edges.iter().enumerate() {
@@ -265,7 +271,7 @@ impl<'d> Lens<'d> {
         at: usize,
         node: &NodeDoc,
         routes: &[(usize, &EdgeDoc)],
-        cx: &mut Reader<'_, '_>,
+        cx: &mut DocumentReader<'_, '_>,
     ) {
         if routes.len() < 2 {
             let message = format!(
@@ -274,7 +280,7 @@ impl<'d> Lens<'d> {
                 routes.len(),
             );
             let problem = Problem::new(Code::RoutingInsufficientEdges, span(node), message);
-            cx.deeper(&[Part::Key("nodes"), Part::Index(at)], |cx| cx.add(problem));
+            cx.deeper(&[PathPart::Key("nodes"), PathPart::Index(at)], |cx| cx.add(problem));
         }
         let mut values = BTreeSet::new();
         for (index, edge) in routes {
@@ -305,12 +311,12 @@ impl<'d> Lens<'d> {
                 Some(_) => continue,
             };
             let problem = Problem::new(code, self.edge_span(edge), message);
-            cx.deeper(&[Part::Key("edges"), Part::Index(*index)], |cx| cx.add(problem));
+            cx.deeper(&[PathPart::Key("edges"), PathPart::Index(*index)], |cx| cx.add(problem));
         }
     }
 
     /// The run's own outputs read nodes and root inputs.
-    fn check_outputs(&self, cx: &mut Reader<'_, '_>) {
+    fn check_outputs(&self, cx: &mut DocumentReader<'_, '_>) {
         for (name, output) in self.document.outputs.iter().flat_map(|outputs| &outputs.0) {
             for reference in output.value.references() {
                 let path = &reference.path;
@@ -337,7 +343,11 @@ pub(super) fn given_name(path: &Path) -> &str {
 
 /// A condition has what its type needs. A `value` that a test of the value alone
 /// does not look at may stand there; an expression has nothing beside it.
-fn check_condition(kind: &Spanned<ConditionType>, written: &ConditionDoc, cx: &mut Reader<'_, '_>) {
+fn check_condition(
+    kind: &Spanned<ConditionType>,
+    written: &ConditionDoc,
+    cx: &mut DocumentReader<'_, '_>,
+) {
     use ConditionType::{Contains, Equals, Expression, Present, Truthy};
     let needs = match kind.value {
         Equals | Contains => Some("value"),
@@ -366,7 +376,7 @@ fn check_validator(
     at: usize,
     node: &NodeDoc,
     outgoing: &[(usize, &EdgeDoc)],
-    cx: &mut Reader<'_, '_>,
+    cx: &mut DocumentReader<'_, '_>,
 ) {
     let policy = node.config.as_ref().is_some_and(|config| config.on_failure.is_some());
     if policy || outgoing.iter().any(|(_, edge)| edge.condition.is_some()) {
@@ -375,5 +385,5 @@ fn check_validator(
     let message = format!("validation node `{}` says nothing of failure", id(node));
     let problem = Problem::new(Code::ValidationMissingPolicy, span(node), message)
         .with_hint("set `config.on_failure`, or put a condition on an edge that leaves it");
-    cx.deeper(&[Part::Key("nodes"), Part::Index(at)], |cx| cx.add(problem));
+    cx.deeper(&[PathPart::Key("nodes"), PathPart::Index(at)], |cx| cx.add(problem));
 }

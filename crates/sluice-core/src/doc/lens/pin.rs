@@ -4,7 +4,7 @@ use super::written::{LensDoc, LensDocument, NodeDoc, VersionDoc};
 use crate::code::Code;
 use crate::diagnostic::Problem;
 use crate::doc::leaf::Table;
-use crate::doc::read::{Part, Reader};
+use crate::doc::read::{DocumentReader, PathPart};
 use crate::doc::registry::Registry;
 use crate::limits::COPIED_BYTES_MAX;
 use crate::span::Spanned;
@@ -21,7 +21,7 @@ pub(super) type Applied<'d> = Option<(&'d str, &'d VersionDoc)>;
 pub(super) fn pin_all<'d>(
     document: &'d LensDocument,
     registry: &'d Registry,
-    cx: &mut Reader<'_, '_>,
+    cx: &mut DocumentReader<'_, '_>,
 ) -> Option<Vec<Applied<'d>>> {
     let inline = document.lenses.iter().flat_map(|lenses| &lenses.0);
     let inline = inline.map(|(id, lens)| (id.value.as_str(), lens)).collect();
@@ -29,7 +29,7 @@ pub(super) fn pin_all<'d>(
     let mut applied = Vec::new();
     let mut bytes = 0;
     for (at, node) in document.nodes().iter().enumerate() {
-        cx.deeper(&[Part::Key("nodes"), Part::Index(at)], |cx| {
+        cx.deeper(&[PathPart::Key("nodes"), PathPart::Index(at)], |cx| {
             let found = pinner.pin(node, cx);
             bytes += found.map_or(0, |version| version.bytes);
             applied.push(found.map(|version| (version.name, version.doc)));
@@ -51,7 +51,7 @@ pub(super) fn pin_all<'d>(
 
 /// A version as nodes ask for it.
 #[derive(Clone, Copy)]
-struct Version<'d> {
+struct PinnedVersion<'d> {
     name: &'d str,
     doc: &'d VersionDoc,
     /// What a copy of it weighs in the plan.
@@ -60,8 +60,8 @@ struct Version<'d> {
 
 /// The versions of one lens.
 struct Versions<'d> {
-    by_name: BTreeMap<&'d str, Version<'d>>,
-    head: Option<Version<'d>>,
+    by_name: BTreeMap<&'d str, PinnedVersion<'d>>,
+    head: Option<PinnedVersion<'d>>,
 }
 
 /// Lenses by id. Thousands of nodes may share one, so each is looked at once.
@@ -74,7 +74,11 @@ struct Pinner<'d> {
 
 impl<'d> Pinner<'d> {
     /// Finds the version a node applies: its own, or the lens's head.
-    fn pin(&mut self, node: &'d NodeDoc, cx: &mut Reader<'_, '_>) -> Option<Version<'d>> {
+    fn pin(
+        &mut self,
+        node: &'d NodeDoc,
+        cx: &mut DocumentReader<'_, '_>,
+    ) -> Option<PinnedVersion<'d>> {
         let wanted = node.lens()?;
         let elsewhere = || self.registry.lenses.as_ref()?.get(&wanted.value);
         let Some(lens) = self.inline.get(wanted.value.as_str()).copied().or_else(elsewhere) else {
@@ -93,7 +97,7 @@ impl<'d> Pinner<'d> {
         found
     }
 
-    fn report_lens(&self, wanted: &Spanned<String>, cx: &mut Reader<'_, '_>) {
+    fn report_lens(&self, wanted: &Spanned<String>, cx: &mut DocumentReader<'_, '_>) {
         let shown = shorten(&wanted.value);
         let inline = self.document.lenses.iter().flat_map(Table::names);
         // A lens that could not be read has been reported.
@@ -112,7 +116,7 @@ impl<'d> Pinner<'d> {
                     .with_suggestion(cx.suggest(&wanted.value, inline))
             }
         };
-        cx.within(Part::Key("lens_id"), |cx| cx.add(problem));
+        cx.within(PathPart::Key("lens_id"), |cx| cx.add(problem));
     }
 }
 
@@ -120,7 +124,7 @@ fn report_version(
     node: &NodeDoc,
     lens: &Spanned<String>,
     table: &Table<VersionDoc>,
-    cx: &mut Reader<'_, '_>,
+    cx: &mut DocumentReader<'_, '_>,
 ) {
     let lens_id = shorten(&lens.value);
     let Some(version) = &node.version_id else {
@@ -129,7 +133,7 @@ fn report_version(
         }
         let message = format!("lens `{lens_id}` has no versions");
         let problem = Problem::new(Code::UnknownLens, lens.span, message);
-        cx.within(Part::Key("lens_id"), |cx| cx.add(problem));
+        cx.within(PathPart::Key("lens_id"), |cx| cx.add(problem));
         return;
     };
     let name = &version.value.0;
@@ -139,15 +143,19 @@ fn report_version(
     let message = format!("lens `{lens_id}` has no version `{}`", shorten(name));
     let problem = Problem::new(Code::UnknownLens, version.span, message)
         .with_suggestion(cx.suggest(name, table.names()));
-    cx.within(Part::Key("version_id"), |cx| cx.add(problem));
+    cx.within(PathPart::Key("version_id"), |cx| cx.add(problem));
 }
 
 impl<'d> Versions<'d> {
     fn of(table: &'d Table<VersionDoc>) -> Versions<'d> {
         let versions = || {
-            table.0.iter().map(|(name, doc)| Version { name: &name.value, doc, bytes: bytes(doc) })
+            table.0.iter().map(|(name, doc)| PinnedVersion {
+                name: &name.value,
+                doc,
+                bytes: bytes(doc),
+            })
         };
-        let by_name: BTreeMap<&str, Version<'d>> =
+        let by_name: BTreeMap<&str, PinnedVersion<'d>> =
             versions().map(|version| (version.name, version)).collect();
         let head = newest_version(table.names()).and_then(|id| by_name.get(id).copied());
         Versions { by_name, head }

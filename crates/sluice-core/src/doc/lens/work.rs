@@ -5,7 +5,7 @@ use super::check::{Lens, given_name, id, span};
 use super::written::NodeDoc;
 use crate::code::Code;
 use crate::diagnostic::Problem;
-use crate::doc::read::{Part, Reader};
+use crate::doc::read::{DocumentReader, PathPart};
 use crate::doc::registry::Registry;
 use crate::doc::{names, shared};
 use crate::span::{Span, Spanned};
@@ -22,14 +22,14 @@ pub(super) fn check(
     lens: &Lens<'_>,
     registry: &Registry,
     pairs: &mut Vec<(u32, u32)>,
-    cx: &mut Reader<'_, '_>,
+    cx: &mut DocumentReader<'_, '_>,
 ) {
     let bound = bindings::bound(lens);
     for ((at, node), bound) in (0u32..).zip(lens.nodes).zip(&bound) {
-        cx.deeper(&[Part::Key("nodes"), Part::Index(at as usize)], |cx| {
+        cx.deeper(&[PathPart::Key("nodes"), PathPart::Index(at as usize)], |cx| {
             check_exclusions(node, cx);
             if let Some(reference) = node.workflow() {
-                cx.deeper(&[Part::Key("config"), Part::Key("workflow_ref")], |cx| {
+                cx.deeper(&[PathPart::Key("config"), PathPart::Key("workflow_ref")], |cx| {
                     shared::check_workflow_ref(reference, registry, cx);
                 });
             }
@@ -39,7 +39,7 @@ pub(super) fn check(
             let approved = node.approval().and_then(|asked| asked.summary.as_ref());
             for (key, summary) in [("human_input", asked), ("approval", approved)] {
                 let Some(summary) = summary else { continue };
-                let parts = [Part::Key("config"), Part::Key(key), Part::Key("summary")];
+                let parts = [PathPart::Key("config"), PathPart::Key(key), PathPart::Key("summary")];
                 cx.deeper(&parts, |cx| check_summary(lens, at, summary, bound, pairs, cx));
             }
         });
@@ -47,7 +47,7 @@ pub(super) fn check(
 }
 
 /// A node does one thing, and says nothing of what it does not do.
-fn check_exclusions(node: &NodeDoc, cx: &mut Reader<'_, '_>) {
+fn check_exclusions(node: &NodeDoc, cx: &mut DocumentReader<'_, '_>) {
     // What has no id could not be read, or is told of for that.
     if node.id.is_some() && !node.does_something() {
         let message = format!("node `{}` does nothing: `lens_id` is missing", shorten(id(node)));
@@ -55,7 +55,7 @@ fn check_exclusions(node: &NodeDoc, cx: &mut Reader<'_, '_>) {
         cx.add(Problem::new(Code::MissingField, span(node), message).with_hint(hint));
     }
     let mut clash = |key: &'static str, span: Span, message: &str| {
-        cx.deeper(&[Part::Key("config"), Part::Key(key)], |cx| {
+        cx.deeper(&[PathPart::Key("config"), PathPart::Key(key)], |cx| {
             cx.add(Problem::new(Code::ConflictingFields, span, message));
         });
     };
@@ -89,30 +89,33 @@ fn check_exclusions(node: &NodeDoc, cx: &mut Reader<'_, '_>) {
     if let (Some(version), None) = (&node.version_id, &node.lens_id) {
         let message = "`version_id` is of a lens; there is no `lens_id`";
         let problem = Problem::new(Code::ConflictingFields, version.span, message);
-        cx.within(Part::Key("version_id"), |cx| cx.add(problem));
+        cx.within(PathPart::Key("version_id"), |cx| cx.add(problem));
     }
 }
 
 /// References of steps are plain text in the arguments of a node.
-fn check_args(node: &NodeDoc, cx: &mut Reader<'_, '_>) {
+fn check_args(node: &NodeDoc, cx: &mut DocumentReader<'_, '_>) {
     let args = node.config.as_ref().and_then(|config| config.args.as_ref());
     for (name, tree) in args.iter().flat_map(|args| &args.value.0) {
         if tree.templates().iter().any(|template| template.source().contains("${")) {
             let message = "`${…}` is plain text here: the arguments of a node read its labels";
             let problem = Problem::new(Code::UnknownVariable, name.span, message)
                 .with_hint("wire the value to a label of the node, and write `[[label]]`");
-            let parts =
-                [Part::Key("config"), Part::Key("args"), Part::Name(name.value.as_str().into())];
+            let parts = [
+                PathPart::Key("config"),
+                PathPart::Key("args"),
+                PathPart::Name(name.value.as_str().into()),
+            ];
             cx.deeper(&parts, |cx| cx.add(problem));
         }
     }
 }
 
 /// The values that a person is asked for have names of their own.
-fn check_schema(node: &NodeDoc, cx: &mut Reader<'_, '_>) {
+fn check_schema(node: &NodeDoc, cx: &mut DocumentReader<'_, '_>) {
     let Some(asked) = node.human_input() else { return };
     let Some(schema) = &asked.value.schema else { return };
-    let parts = [Part::Key("config"), Part::Key("human_input"), Part::Key("schema")];
+    let parts = [PathPart::Key("config"), PathPart::Key("human_input"), PathPart::Key("schema")];
     cx.deeper(&parts, |cx| {
         if schema.names().next().is_none() {
             let message = "there are no values to ask for";
@@ -120,7 +123,7 @@ fn check_schema(node: &NodeDoc, cx: &mut Reader<'_, '_>) {
             cx.add(problem.with_hint("use `approval` to ask for consent alone"));
         }
         for (name, _) in &schema.0 {
-            cx.within(Part::Name(name.value.as_str().into()), |cx| {
+            cx.within(PathPart::Name(name.value.as_str().into()), |cx| {
                 names::field(&name.value, name.span, cx);
                 if OF_ANSWERS.contains(&name.value.as_str()) {
                     let message = format!("`{}` is part of every answer already", name.value);
@@ -138,7 +141,7 @@ fn check_summary(
     summary: &Spanned<Template>,
     bound: &BTreeSet<String>,
     pairs: &mut Vec<(u32, u32)>,
-    cx: &mut Reader<'_, '_>,
+    cx: &mut DocumentReader<'_, '_>,
 ) {
     for reference in summary.value.references() {
         let path = &reference.path;

@@ -5,9 +5,9 @@ use crate::contract::field::{ContractField, ContractType};
 use crate::contract::{InputContract, OutputContract};
 use crate::diagnostic::Problem;
 use crate::doc::fields::{ArgDoc, Length, SchemaDoc};
-use crate::doc::leaf::{Millis, Table, Whole, Word};
+use crate::doc::leaf::{Millis, NameOrNumber, Table, WholeNumber};
 use crate::doc::lobsterx::written::{ApprovalDoc, ApprovalMap, MaxParallel, Version};
-use crate::doc::read::{Part, Read, Reader, camel_case, document};
+use crate::doc::read::{DocumentReader, PathPart, Read, camel_case, document};
 use crate::doc::schema::Defs;
 use crate::doc::shared::{BudgetDoc, RecoveryDoc, RetryDoc};
 use crate::doc::team::TeamField;
@@ -40,9 +40,9 @@ document! {
         /// Lenses by id; others are looked up in the registry.
         optional "lenses" lenses: Table<LensDoc>,
         /// The nodes, at least one.
-        required "nodes" nodes: Rows<NodeDoc>,
+        required "nodes" nodes: PositionedList<NodeDoc>,
         /// The edges; their order is the order of merging.
-        optional "edges" edges: Rows<EdgeDoc>,
+        optional "edges" edges: PositionedList<EdgeDoc>,
         /// When a ready node may start: `eager` (default) or `waves`.
         optional "scheduling" scheduling: Scheduling,
         /// The model of nodes that name none.
@@ -75,13 +75,13 @@ impl LensDocument {
 /// A list whose items keep their places: one that could not be read has been
 /// reported, and an empty one stands for it.
 #[derive(Debug, Clone)]
-pub(crate) struct Rows<T>(Vec<T>);
+pub(crate) struct PositionedList<T>(Vec<T>);
 
-impl<T: Read + Default> Read for Rows<T> {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Rows<T>> {
+impl<T: Read + Default> Read for PositionedList<T> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<PositionedList<T>> {
         let items = cx.list(node)?.iter().enumerate();
-        let read = |(index, item)| cx.within(Part::Index(index), |cx| T::read(item, cx));
-        Some(Rows(items.map(read).map(Option::unwrap_or_default).collect()))
+        let read = |(index, item)| cx.within(PathPart::Index(index), |cx| T::read(item, cx));
+        Some(PositionedList(items.map(read).map(Option::unwrap_or_default).collect()))
     }
 
     fn schema(defs: &mut Defs) -> Value {
@@ -130,7 +130,7 @@ document! {
 pub(crate) struct InputContractDoc(pub(crate) InputContract);
 
 impl Read for InputContractDoc {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<InputContractDoc> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<InputContractDoc> {
         let map = InputContractMap::read(node, cx)?;
         let contract = InputContract {
             kind: map.kind,
@@ -149,7 +149,7 @@ impl Read for InputContractDoc {
 
 /// Reports what a contract says that cannot be meant, at the part that says it,
 /// however that is spelt.
-fn report<'n>(found: Vec<Contradiction>, node: &'n Node<'n>, cx: &mut Reader<'n, '_>) {
+fn report<'n>(found: Vec<Contradiction>, node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) {
     for contradiction in found {
         let mut at = node;
         let mut path = cx.path();
@@ -186,7 +186,7 @@ document! {
 pub(crate) struct OutputContractDoc(pub(crate) OutputContract);
 
 impl Read for OutputContractDoc {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<OutputContractDoc> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<OutputContractDoc> {
         let map = OutputContractMap::read(node, cx)?;
         let contract = OutputContract {
             kind: map.kind,
@@ -231,7 +231,7 @@ document! {
 pub(crate) struct ContractFieldDoc(pub(crate) ContractField);
 
 impl Read for ContractFieldDoc {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<ContractFieldDoc> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<ContractFieldDoc> {
         let map = ContractFieldMap::read(node, cx)?;
         Some(ContractFieldDoc(ContractField {
             kind: map.kind.unwrap_or(ContractType::Any),
@@ -252,7 +252,7 @@ impl Read for ContractFieldDoc {
 }
 
 impl Read for LensTemplate {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<LensTemplate> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<LensTemplate> {
         match LensTemplate::parse(cx.text(node)?) {
             Ok(template) => Some(template),
             Err(faults) => {
@@ -280,8 +280,8 @@ impl Read for LensTemplate {
 pub(crate) struct VersionId(pub(crate) String);
 
 impl Read for VersionId {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<VersionId> {
-        let word = Word::read(node, cx)?;
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<VersionId> {
+        let word = NameOrNumber::read(node, cx)?;
         // Behind an alias stands no number but the alias.
         let written = cx.written(node.span).filter(|text| !text.starts_with('*'));
         match (&node.kind, written) {
@@ -291,7 +291,7 @@ impl Read for VersionId {
     }
 
     fn schema(defs: &mut Defs) -> Value {
-        Word::schema(defs)
+        NameOrNumber::schema(defs)
     }
 }
 
@@ -319,7 +319,7 @@ document! {
         /// The model to use.
         optional "model_id" model_id: String,
         /// Time for one attempt, from dispatch (60000).
-        optional "timeout_ms" timeout_ms: Whole<1, DURATION_MS_MAX>,
+        optional "timeout_ms" timeout_ms: WholeNumber<1, DURATION_MS_MAX>,
         /// When and how often an attempt is repeated.
         optional "retry" retry: Spanned<RetryDoc>,
         /// What a failed parent does: `skip` (default), `propagate` or `substitute_default`.
@@ -459,7 +459,7 @@ crate::choice::choices! {
 pub(crate) struct Tried<T>(pub(crate) Option<T>);
 
 impl<T: Read> Read for Tried<T> {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Tried<T>> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<Tried<T>> {
         Some(Tried(T::read(node, cx)))
     }
 

@@ -1,11 +1,11 @@
 //! Warnings about what is allowed but seldom meant.
 
-use super::known::Known;
-use super::step::{Draft, located};
+use super::declared_names::DeclaredNames;
+use super::step::{StepDraft, located};
 use super::written::Document;
 use crate::code::Code;
 use crate::diagnostic::Problem;
-use crate::doc::read::{Part, Reader};
+use crate::doc::read::{DocumentReader, PathPart};
 use crate::doc::team::TeamField;
 use crate::expr::Denial;
 use crate::path::{Reference, Segment};
@@ -15,7 +15,11 @@ use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 /// Warns of declared roles that no step uses.
-pub(super) fn unused_roles<'n>(document: &Document, drafts: &[Draft<'n>], cx: &mut Reader<'n, '_>) {
+pub(super) fn unused_roles<'n>(
+    document: &Document,
+    drafts: &[StepDraft<'n>],
+    cx: &mut DocumentReader<'n, '_>,
+) {
     // Which roles a team has that is not known, nobody can say.
     if document.team.as_ref().is_some_and(|team| team.team().is_none()) {
         return;
@@ -29,15 +33,19 @@ pub(super) fn unused_roles<'n>(document: &Document, drafts: &[Draft<'n>], cx: &m
         if !used.contains(role.value.as_str()) {
             let message = format!("no step uses the role `{}`", role.value);
             let problem = Problem::new(Code::UnusedRole, role.span, message);
-            cx.within(Part::Key("roles"), |cx| cx.add(problem));
+            cx.within(PathPart::Key("roles"), |cx| cx.add(problem));
         }
     }
 }
 
 /// Warns of steps that say nothing of failure though everything after them ends
 /// in something that cannot be repeated.
-pub(super) fn unprotected_steps<'n>(drafts: &[Draft<'n>], graph: &Graph, cx: &mut Reader<'n, '_>) {
-    let has_effect = |draft: &Draft<'_>| draft.doc.idempotent == Some(false);
+pub(super) fn unprotected_steps<'n>(
+    drafts: &[StepDraft<'n>],
+    graph: &Graph,
+    cx: &mut DocumentReader<'n, '_>,
+) {
+    let has_effect = |draft: &StepDraft<'_>| draft.doc.idempotent == Some(false);
     if !drafts.iter().any(has_effect) {
         return;
     }
@@ -59,7 +67,9 @@ pub(super) fn unprotected_steps<'n>(drafts: &[Draft<'n>], graph: &Graph, cx: &mu
                 );
                 let problem = Problem::new(Code::UnprotectedStep, draft.span(), message)
                     .with_hint("set `on_failure` or `retry`");
-                cx.deeper(&[Part::Key("steps"), Part::Index(draft.index)], |cx| cx.add(problem));
+                cx.deeper(&[PathPart::Key("steps"), PathPart::Index(draft.index)], |cx| {
+                    cx.add(problem)
+                });
             }
             above = dominators[on];
         }
@@ -70,10 +80,10 @@ pub(super) fn unprotected_steps<'n>(drafts: &[Draft<'n>], graph: &Graph, cx: &mu
 /// rejection fails its step, and what depends on that alone fails or is skipped
 /// before its condition is looked at.
 pub(super) fn rejected_branches<'n>(
-    drafts: &[Draft<'n>],
-    known: &Known<'_>,
+    drafts: &[StepDraft<'n>],
+    known: &DeclaredNames<'_>,
     graph: &Graph,
-    cx: &mut Reader<'n, '_>,
+    cx: &mut DocumentReader<'n, '_>,
 ) {
     let dominators = OnceCell::new();
     for (at, draft) in drafts.iter().enumerate() {
@@ -89,14 +99,19 @@ pub(super) fn rejected_branches<'n>(
             let node = draft.field("condition");
             let span = located(node, condition.span, reference.span, cx);
             let problem = Problem::new(Code::UnreachableRejection, span, message).with_hint(hint);
-            let parts = [Part::Key("steps"), Part::Index(draft.index), Part::Key("condition")];
+            let parts =
+                [PathPart::Key("steps"), PathPart::Index(draft.index), PathPart::Key("condition")];
             cx.deeper(&parts, |cx| cx.add(problem));
         }
     }
 }
 
 /// The step whose approval a path reads: `id.approved`.
-fn asker(reference: &Reference, drafts: &[Draft<'_>], known: &Known<'_>) -> Option<usize> {
+fn asker(
+    reference: &Reference,
+    drafts: &[StepDraft<'_>],
+    known: &DeclaredNames<'_>,
+) -> Option<usize> {
     let path = &reference.path;
     let at = *known.steps.get(path.head())? as usize;
     let rest = match path.rest() {
@@ -110,8 +125,8 @@ fn asker(reference: &Reference, drafts: &[Draft<'_>], known: &Known<'_>) -> Opti
 /// Why a step does not run when the approval of `asker` is rejected, and what
 /// would let it; nothing if it runs. `skipped` says whether it is skipped with `asker`.
 fn unreached(
-    draft: &Draft<'_>,
-    asker: &Draft<'_>,
+    draft: &StepDraft<'_>,
+    asker: &StepDraft<'_>,
     denial: Denial,
     skipped: impl FnOnce() -> bool,
 ) -> Option<(String, String)> {

@@ -1,8 +1,8 @@
 //! The planned form of a step that was found right.
 
-use super::step::Draft;
+use super::step::StepDraft;
 use super::written::{ApprovalMap, ForEachMap, ItemsDoc, StepDoc};
-use crate::doc::leaf::Whole;
+use crate::doc::leaf::WholeNumber;
 use crate::doc::{shared, team};
 use crate::limits::{MAX_ITEMS_DEFAULT, STEP_TIMEOUT_MS_DEFAULT};
 use crate::outputs::schema::FieldSchema;
@@ -13,7 +13,7 @@ use crate::plan::step::{Approval, ForEach, Input, Items, Step, Work, WorkflowWor
 use crate::span::Spanned;
 use indexmap::IndexMap;
 
-impl Draft<'_> {
+impl StepDraft<'_> {
     /// The planned step. Only for drafts without errors.
     pub(super) fn into_step(self, shared: Option<&Team>) -> Step {
         let asks = self.asks();
@@ -67,7 +67,7 @@ impl Draft<'_> {
             moderation: doc.moderation.unwrap_or(Moderation::Off),
             on_parent_failure: doc.on_parent_failure.unwrap_or(OnParentFailure::Propagate),
             merge: doc.merge,
-            reask: doc.repair.and_then(|repair| repair.reask).map_or(0, Whole::small),
+            reask: doc.repair.and_then(|repair| repair.reask).map_or(0, WholeNumber::small),
             cwd: doc.cwd.map(|cwd| cwd.value),
             env: doc.env.unwrap_or_default().into_map(|value| value.0),
             memory: doc.memory,
@@ -101,7 +101,7 @@ impl From<ApprovalMap> for Approval {
     fn from(map: ApprovalMap) -> Approval {
         Approval {
             approvers: map.approvers.unwrap_or_default(),
-            quorum: map.quorum.map_or(1, Whole::small),
+            quorum: map.quorum.map_or(1, WholeNumber::small),
             not_initiator: map.not_initiator.unwrap_or(false),
             expires_in_ms: map.expires_in.map(|time| time.0),
             summary: map.summary.map(|summary| summary.value),
@@ -120,7 +120,7 @@ fn for_each(doc: &mut StepDoc, path: Option<Path>) -> Option<Box<ForEach>> {
             (Some(ItemsDoc::List(items)), _) => Items::List(items),
             (_, path) => Items::From(path.expect("a step without errors has its items")),
         },
-        max_parallel: max_parallel.map(Whole::small),
-        max_items: max_items.map_or(MAX_ITEMS_DEFAULT, Whole::small),
+        max_parallel: max_parallel.map(WholeNumber::small),
+        max_items: max_items.map_or(MAX_ITEMS_DEFAULT, WholeNumber::small),
     }))
 }

@@ -1,14 +1,14 @@
 //! What the steps say of each other: references, names, order.
 
 use super::advice;
-use super::known::Known;
-use super::step::{Draft, located};
+use super::declared_names::DeclaredNames;
+use super::step::{StepDraft, located};
 use super::unexpanded;
 use super::written::{Document, ItemsDoc};
 use crate::code::Code;
 use crate::diagnostic::Problem;
 use crate::doc::leaf::Table;
-use crate::doc::read::{Part, Reader};
+use crate::doc::read::{DocumentReader, PathPart};
 use crate::doc::registry::Registry;
 use crate::doc::{names, shared};
 use crate::node::{Kind, Node};
@@ -23,16 +23,16 @@ use std::collections::BTreeSet;
 pub(super) fn check<'n>(
     root: &'n Node<'n>,
     document: &Document,
-    drafts: &[Draft<'n>],
+    drafts: &[StepDraft<'n>],
     registry: &Registry,
-    cx: &mut Reader<'n, '_>,
+    cx: &mut DocumentReader<'n, '_>,
 ) -> Option<Graph> {
-    let known = Known::new(document, drafts);
+    let known = DeclaredNames::new(document, drafts);
     report_duplicates(drafts, &known, cx);
     let mut edges = Vec::new();
     for (at, draft) in (0u32..).zip(drafts) {
-        cx.deeper(&[Part::Key("steps"), Part::Index(draft.index)], |cx| {
-            let mut check = Check { at, draft, drafts, known: &known, edges: &mut edges, cx };
+        cx.deeper(&[PathPart::Key("steps"), PathPart::Index(draft.index)], |cx| {
+            let mut check = StepCheck { at, draft, drafts, known: &known, edges: &mut edges, cx };
             check.references();
             check.unexpanded();
             check.names(registry);
@@ -49,14 +49,18 @@ pub(super) fn check<'n>(
             Some(graph)
         }
         Err(cycles) => {
-            let path = |at: usize| (Part::Key("steps"), Part::Index(drafts[at].index));
+            let path = |at: usize| (PathPart::Key("steps"), PathPart::Index(drafts[at].index));
             shared::report_cycles(&cycles, &ids, path, cx);
             None
         }
     }
 }
 
-fn report_duplicates<'n>(drafts: &[Draft<'n>], known: &Known<'_>, cx: &mut Reader<'n, '_>) {
+fn report_duplicates<'n>(
+    drafts: &[StepDraft<'n>],
+    known: &DeclaredNames<'_>,
+    cx: &mut DocumentReader<'n, '_>,
+) {
     for (at, draft) in (0u32..).zip(drafts) {
         let (Some(id), Some(first)) = (&draft.doc.id, known.steps.get(draft.id())) else {
             continue;
@@ -64,9 +68,9 @@ fn report_duplicates<'n>(drafts: &[Draft<'n>], known: &Known<'_>, cx: &mut Reade
         if *first != at {
             let message = format!("a step called `{}` exists already", id.value);
             let problem = Problem::new(Code::DuplicateStepId, id.span, message);
-            cx.within(Part::Key("steps"), |cx| {
-                cx.within(Part::Index(draft.index), |cx| {
-                    cx.within(Part::Key("id"), |cx| cx.add(problem));
+            cx.within(PathPart::Key("steps"), |cx| {
+                cx.within(PathPart::Index(draft.index), |cx| {
+                    cx.within(PathPart::Key("id"), |cx| cx.add(problem));
                 });
             });
         }
@@ -75,23 +79,23 @@ fn report_duplicates<'n>(drafts: &[Draft<'n>], known: &Known<'_>, cx: &mut Reade
 
 /// Where a path is read, which decides what names it may use.
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum PathUse {
     Condition,
     Criterion,
     Template,
 }
 
-struct Check<'a, 'n, 'p> {
+struct StepCheck<'a, 'n, 'p> {
     at: u32,
-    draft: &'a Draft<'n>,
-    drafts: &'a [Draft<'n>],
-    known: &'a Known<'a>,
+    draft: &'a StepDraft<'n>,
+    drafts: &'a [StepDraft<'n>],
+    known: &'a DeclaredNames<'a>,
     /// Pairs `(step, dependency)` found so far.
     edges: &'a mut Vec<(u32, u32)>,
-    cx: &'a mut Reader<'n, 'p>,
+    cx: &'a mut DocumentReader<'n, 'p>,
 }
 
-impl<'n> Check<'_, 'n, '_> {
+impl<'n> StepCheck<'_, 'n, '_> {
     /// Every place where the step names another.
     fn references(&mut self) {
         let (draft, doc) = (self.draft, &self.draft.doc);
@@ -101,15 +105,15 @@ impl<'n> Check<'_, 'n, '_> {
                 continue;
             }
             let index = self.index_of("depends_on", id.span, index);
-            self.at(&[Part::Key("depends_on"), Part::Index(index)], |check| {
+            self.at(&[PathPart::Key("depends_on"), PathPart::Index(index)], |check| {
                 check.step(&id.value, id.span);
             });
         }
         if let (Some(path), Some(written)) = (&draft.stdin, &doc.stdin) {
-            self.at(&[Part::Key("stdin")], |check| check.step(path.head(), written.span));
+            self.at(&[PathPart::Key("stdin")], |check| check.step(path.head(), written.span));
         }
         for (name, input) in doc.inputs.iter().flat_map(|inputs| &inputs.0) {
-            let parts = [Part::Key("inputs"), Part::Name(name.value.as_str().into())];
+            let parts = [PathPart::Key("inputs"), PathPart::Name(name.value.as_str().into())];
             for source in input.0.from.iter().flat_map(|from| &from.0) {
                 self.at(&parts, |check| check.source(&name.value, source));
             }
@@ -117,31 +121,37 @@ impl<'n> Check<'_, 'n, '_> {
         if let (Some(path), Some(written)) = (&draft.items, &doc.for_each)
             && let Some(ItemsDoc::From(items)) = &written.value.0.items
         {
-            self.at(&[Part::Key("for_each")], |check| check.items(path, items.span));
+            self.at(&[PathPart::Key("for_each")], |check| check.items(path, items.span));
         }
         if let Some(condition) = &doc.condition {
             let references = condition.value.references();
-            self.paths(&[Part::Key("condition")], Place::Condition, condition.span, references);
+            self.paths(
+                &[PathPart::Key("condition")],
+                PathUse::Condition,
+                condition.span,
+                references,
+            );
         }
         for (index, criterion) in doc.success_criteria.iter().flatten().enumerate() {
             let index = self.index_of("success_criteria", criterion.span, index);
-            let parts = [Part::Key("success_criteria"), Part::Index(index)];
+            let parts = [PathPart::Key("success_criteria"), PathPart::Index(index)];
             let references = criterion.value.references();
-            self.paths(&parts, Place::Criterion, criterion.span, references);
+            self.paths(&parts, PathUse::Criterion, criterion.span, references);
         }
         if let Some(command) = &doc.command {
             let references = command.value.references();
-            self.paths(&[Part::Key("command")], Place::Template, command.span, references);
+            self.paths(&[PathPart::Key("command")], PathUse::Template, command.span, references);
         }
         let summary = doc.approval.as_ref().and_then(|approval| approval.0.summary.as_ref());
         if let Some(summary) = summary {
-            let parts = [Part::Key("approval"), Part::Key("summary")];
-            self.paths(&parts, Place::Template, summary.span, summary.value.references());
+            let parts = [PathPart::Key("approval"), PathPart::Key("summary")];
+            self.paths(&parts, PathUse::Template, summary.span, summary.value.references());
         }
         if let Some(args) = &doc.args {
             let node = draft.field("args");
             for (name, tree) in &args.value.0 {
-                let mut parts = vec![Part::Key("args"), Part::Name(name.value.as_str().into())];
+                let mut parts =
+                    vec![PathPart::Key("args"), PathPart::Name(name.value.as_str().into())];
                 let node = node.and_then(|node| node.get(&name.value));
                 self.tree(&mut parts, tree, args.span, node);
             }
@@ -151,7 +161,7 @@ impl<'n> Check<'_, 'n, '_> {
     /// Every template of an argument, each at its own place.
     fn tree(
         &mut self,
-        parts: &mut Vec<Part<'n>>,
+        parts: &mut Vec<PathPart<'n>>,
         tree: &TemplateTree,
         whole: Span,
         node: Option<&Node<'n>>,
@@ -160,19 +170,19 @@ impl<'n> Check<'_, 'n, '_> {
         match tree {
             TemplateTree::Template(template) => self.at(parts, |check| {
                 for reference in template.references() {
-                    check.path(reference, Place::Template, whole, node);
+                    check.path(reference, PathUse::Template, whole, node);
                 }
             }),
             TemplateTree::List(trees) => {
                 for (index, tree) in trees.iter().enumerate() {
-                    parts.push(Part::Index(index));
+                    parts.push(PathPart::Index(index));
                     self.tree(parts, tree, whole, node.and_then(|node| node.item(index)));
                     parts.pop();
                 }
             }
             TemplateTree::Map(trees) => {
                 for (key, tree) in trees {
-                    parts.push(Part::Name(key.as_str().into()));
+                    parts.push(PathPart::Name(key.as_str().into()));
                     self.tree(parts, tree, whole, node.and_then(|node| node.get(key)));
                     parts.pop();
                 }
@@ -190,10 +200,10 @@ impl<'n> Check<'_, 'n, '_> {
     }
 
     /// Runs `check` with these parts added to the path.
-    fn at(&mut self, parts: &[Part<'n>], check: impl FnOnce(&mut Check<'_, 'n, '_>)) {
-        let Check { at, draft, drafts, known, edges, cx } = self;
+    fn at(&mut self, parts: &[PathPart<'n>], check: impl FnOnce(&mut StepCheck<'_, 'n, '_>)) {
+        let StepCheck { at, draft, drafts, known, edges, cx } = self;
         let at = *at;
-        cx.deeper(parts, |cx| check(&mut Check { at, draft, drafts, known, edges, cx }));
+        cx.deeper(parts, |cx| check(&mut StepCheck { at, draft, drafts, known, edges, cx }));
     }
 
     /// A step that must exist; the step at hand waits for it.
@@ -251,8 +261,8 @@ impl<'n> Check<'_, 'n, '_> {
     /// The paths of an expression or template.
     fn paths<'e>(
         &mut self,
-        parts: &[Part<'n>],
-        place: Place,
+        parts: &[PathPart<'n>],
+        place: PathUse,
         whole: Span,
         references: impl Iterator<Item = &'e Reference>,
     ) {
@@ -261,9 +271,9 @@ impl<'n> Check<'_, 'n, '_> {
             return;
         }
         let node = parts.iter().fold(None, |node: Option<&Node<'n>>, part| match part {
-            Part::Key(key) => node.map_or_else(|| self.draft.field(key), |node| node.get(key)),
-            Part::Name(key) => node?.get(key),
-            Part::Index(index) => node?.item(*index),
+            PathPart::Key(key) => node.map_or_else(|| self.draft.field(key), |node| node.get(key)),
+            PathPart::Name(key) => node?.get(key),
+            PathPart::Index(index) => node?.item(*index),
         });
         self.at(parts, |check| {
             for reference in references {
@@ -272,27 +282,33 @@ impl<'n> Check<'_, 'n, '_> {
         });
     }
 
-    fn path(&mut self, reference: &Reference, place: Place, whole: Span, node: Option<&Node<'_>>) {
+    fn path(
+        &mut self,
+        reference: &Reference,
+        place: PathUse,
+        whole: Span,
+        node: Option<&Node<'_>>,
+    ) {
         let path = &reference.path;
         let head = path.head();
         let local = self.draft.doc.inputs.iter().any(|inputs| inputs.names().any(|n| n == head));
         let for_each = self.draft.doc.for_each.is_some();
         let own = head == self.draft.id();
         match head {
-            "outputs" if place == Place::Criterion => {
+            "outputs" if place == PathUse::Criterion => {
                 self.declared(self.at, path.rest().first(), reference.span, whole, node);
             }
             "item" | "index" if for_each => {}
-            _ if local && place == Place::Template => {}
+            _ if local && place == PathUse::Template => {}
             "args" => {
                 let span = located(node, whole, reference.span, self.cx);
                 let code = match place {
-                    Place::Template => Code::UnknownVariable,
-                    Place::Condition | Place::Criterion => Code::UnknownIdentifier,
+                    PathUse::Template => Code::UnknownVariable,
+                    PathUse::Condition | PathUse::Criterion => Code::UnknownIdentifier,
                 };
                 self.argument(path, span, code);
             }
-            _ if own && place == Place::Criterion => {
+            _ if own && place == PathUse::Criterion => {
                 self.declared(self.at, output_of(path), reference.span, whole, node);
             }
             _ => match self.known.steps.get(head).copied() {
@@ -311,7 +327,7 @@ impl<'n> Check<'_, 'n, '_> {
 
     /// A name that nothing defines: an expression would never mean what it says,
     /// a template fails the step when it comes to it.
-    fn unknown(&mut self, path: &Path, place: Place, span: Span, local: bool) {
+    fn unknown(&mut self, path: &Path, place: PathUse, span: Span, local: bool) {
         if self.known.is_open() {
             return;
         }
@@ -324,8 +340,8 @@ impl<'n> Check<'_, 'n, '_> {
             _ => self.known.suggestion(head, self.cx).map(|name| format!("did you mean `{name}`?")),
         };
         let (code, message) = match place {
-            Place::Template => (Code::UnknownVariable, format!("nothing sets `{shown}`")),
-            Place::Condition | Place::Criterion => {
+            PathUse::Template => (Code::UnknownVariable, format!("nothing sets `{shown}`")),
+            PathUse::Condition | PathUse::Criterion => {
                 (Code::UnknownIdentifier, format!("`{shown}` is no step, variable or argument"))
             }
         };
@@ -372,7 +388,7 @@ impl<'n> Check<'_, 'n, '_> {
             let span = located(node, command.span, part, self.cx);
             let problem = Problem::new(Code::UnexpandedReference, span, message)
                 .with_hint(format!("write `{}`", one.reference));
-            self.at(&[Part::Key("command")], |check| check.cx.add(problem));
+            self.at(&[PathPart::Key("command")], |check| check.cx.add(problem));
         }
     }
 
@@ -390,12 +406,12 @@ impl<'n> Check<'_, 'n, '_> {
         let inputs = doc.inputs.iter().flat_map(|inputs| &inputs.0);
         for (key, name) in outputs.chain(inputs.map(|(name, _)| ("inputs", name))) {
             if !names::is_field(&name.value) {
-                let parts = [Part::Key(key), Part::Name(name.value.as_str().into())];
+                let parts = [PathPart::Key(key), PathPart::Name(name.value.as_str().into())];
                 self.at(&parts, |check| names::field(&name.value, name.span, check.cx));
             }
         }
         if let Some(reference) = &doc.workflow_ref {
-            self.at(&[Part::Key("workflow_ref")], |check| {
+            self.at(&[PathPart::Key("workflow_ref")], |check| {
                 shared::check_workflow_ref(reference, registry, check.cx);
             });
         }
@@ -418,12 +434,17 @@ impl<'n> Check<'_, 'n, '_> {
             Some(likely) => problem.with_suggestion(Some(likely)),
             None => problem.with_hint(format!("declare it under `{what}s`")),
         };
-        self.at(&[Part::Key(what)], |check| check.cx.add(problem));
+        self.at(&[PathPart::Key(what)], |check| check.cx.add(problem));
     }
 }
 
 /// An output that a step does not have, with what was probably meant.
-fn undeclared(step: &Draft<'_>, field: &str, span: Span, cx: &Reader<'_, '_>) -> Problem {
+fn undeclared(
+    step: &StepDraft<'_>,
+    field: &str,
+    span: Span,
+    cx: &DocumentReader<'_, '_>,
+) -> Problem {
     let problem = unanswered(step, field, span, cx);
     let (id, outputs) = (step.id(), &step.doc.outputs);
     if step.doc.for_each.is_some() {
@@ -439,7 +460,12 @@ fn undeclared(step: &Draft<'_>, field: &str, span: Span, cx: &Reader<'_, '_>) ->
 }
 
 /// An output that a step's answer does not have.
-fn unanswered(step: &Draft<'_>, field: &str, span: Span, cx: &Reader<'_, '_>) -> Problem {
+fn unanswered(
+    step: &StepDraft<'_>,
+    field: &str,
+    span: Span,
+    cx: &DocumentReader<'_, '_>,
+) -> Problem {
     let shown = crate::visible::shorten(field);
     let message = format!("step `{}` declares no output `{shown}`", step.id());
     let likely = cx.suggest(field, step.doc.outputs.iter().flat_map(Table::names));
@@ -458,9 +484,9 @@ fn output_of(path: &Path) -> Option<&Segment> {
 fn check_outputs<'n>(
     root: &'n Node<'n>,
     document: &Document,
-    drafts: &[Draft<'_>],
-    known: &Known<'_>,
-    cx: &mut Reader<'n, '_>,
+    drafts: &[StepDraft<'_>],
+    known: &DeclaredNames<'_>,
+    cx: &mut DocumentReader<'n, '_>,
 ) {
     let nodes = root.get("outputs");
     for (name, output) in document.outputs.iter().flat_map(|outputs| &outputs.0) {
@@ -497,7 +523,7 @@ fn check_outputs<'n>(
                     unknown(message, known.suggestion(head, cx))
                 }
             };
-            let parts = [Part::Key("outputs"), Part::Name(name.value.as_str().into())];
+            let parts = [PathPart::Key("outputs"), PathPart::Name(name.value.as_str().into())];
             cx.deeper(&parts, |cx| cx.add(problem));
         }
     }

@@ -4,7 +4,7 @@ use super::written::StepDoc;
 use crate::code::Code;
 use crate::diagnostic::{Problem, Problems};
 use crate::doc::leaf::Millis;
-use crate::doc::read::{Part, Read, Reader, Spelling};
+use crate::doc::read::{DocumentReader, PathPart, Read, Spelling};
 use crate::doc::registry::Registry;
 use crate::money::Money;
 use crate::node::{Entry, Node};
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 /// What became of a step's `library_step`.
 #[derive(Default)]
-pub(super) struct Taken<'n> {
+pub(super) struct LibraryFields<'n> {
     /// The library's fields, whether the step overrides them or not.
     pub(super) fields: &'n [Entry<'n>],
     /// The name, when no library was at hand.
@@ -27,22 +27,22 @@ pub(super) fn take_over<'n>(
     doc: &mut StepDoc,
     own: &'n [Entry<'n>],
     registry: &'n Registry,
-    cx: &mut Reader<'n, '_>,
-) -> Taken<'n> {
-    let Some(name) = doc.library_step.clone() else { return Taken::default() };
+    cx: &mut DocumentReader<'n, '_>,
+) -> LibraryFields<'n> {
+    let Some(name) = doc.library_step.clone() else { return LibraryFields::default() };
     let Some(library) = &registry.library else {
         let message =
             format!("library step `{}` cannot be checked: no library is at hand", name.value);
         let problem = Problem::new(Code::UnresolvedReference, name.span, message);
-        cx.within(Part::Key("library_step"), |cx| cx.add(problem));
-        return Taken { fields: &[], unresolved: Some(name.value) };
+        cx.within(PathPart::Key("library_step"), |cx| cx.add(problem));
+        return LibraryFields { fields: &[], unresolved: Some(name.value) };
     };
     let Some(step) = library.get(&name.value) else {
         let message = format!("the library has no step `{}`", name.value);
         let problem = Problem::new(Code::UnknownLibraryStep, name.span, message)
             .with_suggestion(cx.suggest(&name.value, library.keys().map(String::as_str)));
-        cx.within(Part::Key("library_step"), |cx| cx.add(problem));
-        return Taken { fields: &[], unresolved: Some(name.value) };
+        cx.within(PathPart::Key("library_step"), |cx| cx.add(problem));
+        return LibraryFields { fields: &[], unresolved: Some(name.value) };
     };
     for entry in &step.fields {
         let set = own.iter().find(|own| own.key == entry.key && !own.value.is_null());
@@ -52,7 +52,7 @@ pub(super) fn take_over<'n>(
                     let message = format!("library step `{}` locks `{}`", name.value, entry.key);
                     let problem = Problem::new(Code::LockedField, own.value.span, message)
                         .with_hint("leave it out, or set it to something stricter");
-                    cx.within(Part::Key(&own.key), |cx| cx.add(problem));
+                    cx.within(PathPart::Key(&own.key), |cx| cx.add(problem));
                 }
             }
             Some(_) => {}
@@ -63,7 +63,7 @@ pub(super) fn take_over<'n>(
             }),
         }
     }
-    Taken { fields: &step.fields, unresolved: None }
+    LibraryFields { fields: &step.fields, unresolved: None }
 }
 
 /// Whether a step's own value of a locked field is as strict as the library's.
@@ -107,13 +107,13 @@ fn lower<T: Read>(locked: &Node<'_>, own: &Node<'_>, measure: impl Fn(T) -> u64)
 /// Reads a value whose problems are reported where it is read for good.
 fn quietly<T: Read>(node: &Node<'_>) -> Option<T> {
     let mut problems = Problems::default();
-    T::read(node, &mut Reader::new("", Spelling::Strict, &mut problems))
+    T::read(node, &mut DocumentReader::new("", Spelling::Strict, &mut problems))
 }
 
 /// Whether a field's value can be read at all; if not, that is reported already.
 fn readable(entry: &Entry<'_>) -> bool {
     let mut problems = Problems::default();
-    let mut cx = Reader::new("", Spelling::Strict, &mut problems);
+    let mut cx = DocumentReader::new("", Spelling::Strict, &mut problems);
     StepDoc::default().read_entry(entry, &mut cx);
     !problems.has_errors()
 }

@@ -5,8 +5,8 @@ use super::written::{ForEachDoc, ForEachMap, ItemsDoc, StepDoc};
 use super::{NO_DEFAULTS, library};
 use crate::code::Code;
 use crate::diagnostic::Problem;
-use crate::doc::leaf::{Table, Whole};
-use crate::doc::read::{Part, Reader};
+use crate::doc::leaf::{Table, WholeNumber};
+use crate::doc::read::{DocumentReader, PathPart};
 use crate::doc::registry::Registry;
 use crate::doc::{names, shared};
 use crate::limits::MAX_ITEMS_DEFAULT;
@@ -16,7 +16,7 @@ use crate::span::{Span, Spanned};
 use std::collections::BTreeSet;
 
 /// A step as written, with what its checks need.
-pub(super) struct Draft<'n> {
+pub(super) struct StepDraft<'n> {
     pub(super) index: usize,
     pub(super) node: &'n Node<'n>,
     /// What the library and the defaults say, whether the step takes it over or not.
@@ -31,7 +31,7 @@ pub(super) struct Draft<'n> {
     pub(super) unresolved: Option<String>,
 }
 
-impl<'n> Draft<'n> {
+impl<'n> StepDraft<'n> {
     /// The value of a field where this document writes it: in the step, else in
     /// the defaults.
     pub(super) fn field(&self, key: &str) -> Option<&'n Node<'n>> {
@@ -68,8 +68,8 @@ pub(super) fn read<'n>(
     node: &'n Node<'n>,
     defaults: &'n [Entry<'n>],
     registry: &'n Registry,
-    cx: &mut Reader<'n, '_>,
-) -> Option<Draft<'n>> {
+    cx: &mut DocumentReader<'n, '_>,
+) -> Option<StepDraft<'n>> {
     let own = cx.map(node)?;
     let mut doc = Box::<StepDoc>::default();
     for entry in own {
@@ -85,7 +85,7 @@ pub(super) fn read<'n>(
         }
     }
     drop_idle_bounds(&mut doc, own, library.fields);
-    let mut draft = Draft {
+    let mut draft = StepDraft {
         index,
         node,
         library: library.fields,
@@ -118,9 +118,9 @@ pub(super) fn sets(entries: &[Entry<'_>], key: &str) -> bool {
 }
 
 /// What can be said of a step without looking at the others.
-fn check_fields<'n>(draft: &mut Draft<'n>, cx: &mut Reader<'n, '_>) {
+fn check_fields<'n>(draft: &mut StepDraft<'n>, cx: &mut DocumentReader<'n, '_>) {
     if let Some(id) = &draft.doc.id {
-        cx.within(Part::Key("id"), |cx| names::step_id(&id.value, id.span, cx));
+        cx.within(PathPart::Key("id"), |cx| names::step_id(&id.value, id.span, cx));
     }
     check_command(draft, cx);
     check_exclusions(draft, cx);
@@ -129,11 +129,11 @@ fn check_fields<'n>(draft: &mut Draft<'n>, cx: &mut Reader<'n, '_>) {
         .doc
         .stdin
         .as_ref()
-        .and_then(|stdin| cx.within(Part::Key("stdin"), |cx| stdin_path(stdin, cx)));
+        .and_then(|stdin| cx.within(PathPart::Key("stdin"), |cx| stdin_path(stdin, cx)));
     if let Some(Spanned { value, .. }) = &draft.doc.for_each
         && let Some(ItemsDoc::From(written)) = &value.0.items
     {
-        draft.items = cx.within(Part::Key("for_each"), |cx| items_path(written, cx));
+        draft.items = cx.within(PathPart::Key("for_each"), |cx| items_path(written, cx));
     }
     check_item_count(draft, cx);
     if draft.doc.inputs.is_none() {
@@ -146,27 +146,27 @@ fn check_fields<'n>(draft: &mut Draft<'n>, cx: &mut Reader<'n, '_>) {
             let problem = Problem::new(Code::InputAlsoOutput, name.span, message).with_hint(
                 "an agent that repeats what it was given may change it; leave it out of `outputs` to pass it through",
             );
-            let parts = [Part::Key("inputs"), Part::Name(name.value.as_str().into())];
+            let parts = [PathPart::Key("inputs"), PathPart::Name(name.value.as_str().into())];
             cx.deeper(&parts, |cx| cx.add(problem));
         }
     }
 }
 
 /// A list written out is not longer than the step allows.
-fn check_item_count<'n>(draft: &Draft<'n>, cx: &mut Reader<'n, '_>) {
+fn check_item_count<'n>(draft: &StepDraft<'n>, cx: &mut DocumentReader<'n, '_>) {
     let Some(Spanned { value: ForEachDoc(map), span }) = &draft.doc.for_each else { return };
     let Some(ItemsDoc::List(items)) = &map.items else { return };
     let max = draft.doc.max_items.map(|max| max.value).or(map.max_items);
-    let max = max.map_or(MAX_ITEMS_DEFAULT, Whole::small);
+    let max = max.map_or(MAX_ITEMS_DEFAULT, WholeNumber::small);
     if items.len() > max as usize {
         let message = format!("there are {} items; `max_items` is {max}", items.len());
         let problem = Problem::new(Code::BadValue, *span, message);
-        cx.within(Part::Key("for_each"), |cx| cx.add(problem));
+        cx.within(PathPart::Key("for_each"), |cx| cx.add(problem));
     }
 }
 
 /// A command wherever one is needed, and safe for the shell where one runs it.
-fn check_command<'n>(draft: &Draft<'n>, cx: &mut Reader<'n, '_>) {
+fn check_command<'n>(draft: &StepDraft<'n>, cx: &mut DocumentReader<'n, '_>) {
     let doc = &draft.doc;
     let needed = !draft.asks() && doc.workflow_ref.is_none() && draft.unresolved.is_none();
     // A command of blanks is none. One that could not be read has been reported,
@@ -194,7 +194,7 @@ fn check_command<'n>(draft: &Draft<'n>, cx: &mut Reader<'n, '_>) {
         Err(faults) => (Code::UnsafeReference, faults),
         Ok(_) => (Code::DataAsCode, command.value.shell_code()),
     };
-    cx.within(Part::Key("command"), |cx| {
+    cx.within(PathPart::Key("command"), |cx| {
         for fault in faults {
             let span = located(draft.field("command"), command.span, fault.span, cx);
             cx.add(Problem::from_fault(code, span, fault));
@@ -208,7 +208,7 @@ pub(super) fn located(
     node: Option<&Node<'_>>,
     whole: Span,
     part: Span,
-    cx: &Reader<'_, '_>,
+    cx: &DocumentReader<'_, '_>,
 ) -> Span {
     match node {
         Some(node) if node.span == whole => node.locate(cx.source, part),
@@ -217,11 +217,11 @@ pub(super) fn located(
 }
 
 /// Fields that exclude each other, or that mean nothing without another.
-fn check_exclusions<'n>(draft: &Draft<'n>, cx: &mut Reader<'n, '_>) {
+fn check_exclusions<'n>(draft: &StepDraft<'n>, cx: &mut DocumentReader<'n, '_>) {
     let doc = &draft.doc;
     shared::check_retry(doc.on_failure.as_ref(), doc.retry.as_ref(), cx);
     let mut clash = |span: Span, key: &'static str, message: String| {
-        cx.within(Part::Key(key), |cx| {
+        cx.within(PathPart::Key(key), |cx| {
             cx.add(Problem::new(Code::ConflictingFields, span, message));
         });
     };
@@ -259,14 +259,14 @@ fn check_exclusions<'n>(draft: &Draft<'n>, cx: &mut Reader<'n, '_>) {
 }
 
 /// Working directory and variables of shell steps.
-fn check_places<'n>(draft: &Draft<'n>, cx: &mut Reader<'n, '_>) {
+fn check_places<'n>(draft: &StepDraft<'n>, cx: &mut DocumentReader<'n, '_>) {
     if let Some(cwd) = &draft.doc.cwd {
         let climbs = cwd.value.split('/').any(|part| part == "..");
         if climbs || cwd.value.starts_with('/') || cwd.value.contains('\0') {
             let message = "the working directory must lie inside the run's workspace";
             let problem = Problem::new(Code::BadValue, cwd.span, message)
                 .with_hint("use a relative path without `..`");
-            cx.within(Part::Key("cwd"), |cx| cx.add(problem));
+            cx.within(PathPart::Key("cwd"), |cx| cx.add(problem));
         }
     }
     for (name, value) in draft.doc.env.iter().flat_map(|env| &env.0) {
@@ -283,13 +283,13 @@ fn check_places<'n>(draft: &Draft<'n>, cx: &mut Reader<'n, '_>) {
             continue;
         };
         let problem = Problem::new(Code::BadValue, name.span, message);
-        let parts = [Part::Key("env"), Part::Name(name.value.as_str().into())];
+        let parts = [PathPart::Key("env"), PathPart::Name(name.value.as_str().into())];
         cx.deeper(&parts, |cx| cx.add(problem));
     }
 }
 
 /// `$id.stdout`, `$id.json`, `$id.outputs.path` or `$id.approved`.
-fn stdin_path(written: &Spanned<String>, cx: &mut Reader<'_, '_>) -> Option<Path> {
+fn stdin_path(written: &Spanned<String>, cx: &mut DocumentReader<'_, '_>) -> Option<Path> {
     let path = Path::parse(&written.value).ok().filter(|path| {
         use crate::path::Segment::Key;
         path.has_sigil()
@@ -310,7 +310,7 @@ fn stdin_path(written: &Spanned<String>, cx: &mut Reader<'_, '_>) -> Option<Path
 }
 
 /// A path, with or without `$` or `${…}`.
-fn items_path(written: &Spanned<String>, cx: &mut Reader<'_, '_>) -> Option<Path> {
+fn items_path(written: &Spanned<String>, cx: &mut DocumentReader<'_, '_>) -> Option<Path> {
     let text = written.value.trim();
     let inner = text.strip_prefix("${").and_then(|text| text.strip_suffix('}')).unwrap_or(text);
     match Path::parse(inner.trim()) {

@@ -4,8 +4,8 @@
 //! and `$id.stdout` is how expressions and `stdin` do; in a command they stay as
 //! they are, and a shell makes nothing of them.
 
-use super::known::Known;
-use super::step::Draft;
+use super::declared_names::DeclaredNames;
+use super::step::StepDraft;
 use crate::doc::leaf::Table;
 use crate::path::{Path, Segment};
 use std::ops::Range;
@@ -23,7 +23,11 @@ pub(super) struct Unexpanded {
 }
 
 /// Every such piece of a command.
-pub(super) fn find(command: &str, draft: &Draft<'_>, known: &Known<'_>) -> Vec<Unexpanded> {
+pub(super) fn find(
+    command: &str,
+    draft: &StepDraft<'_>,
+    known: &DeclaredNames<'_>,
+) -> Vec<Unexpanded> {
     let mut found = braces(command, draft, known);
     found.extend(sigils(command, draft, known));
     found.sort_by_key(|one| one.range.start);
@@ -31,7 +35,7 @@ pub(super) fn find(command: &str, draft: &Draft<'_>, known: &Known<'_>) -> Vec<U
 }
 
 /// `{{ path }}`, where the path begins with a name that is known here.
-fn braces(command: &str, draft: &Draft<'_>, known: &Known<'_>) -> Vec<Unexpanded> {
+fn braces(command: &str, draft: &StepDraft<'_>, known: &DeclaredNames<'_>) -> Vec<Unexpanded> {
     let mut found = Vec::new();
     let mut from = 0;
     while let Some(open) = command[from..].find("{{").map(|at| from + at) {
@@ -49,7 +53,7 @@ fn braces(command: &str, draft: &Draft<'_>, known: &Known<'_>) -> Vec<Unexpanded
     found
 }
 
-fn is_known(head: &str, draft: &Draft<'_>, known: &Known<'_>) -> bool {
+fn is_known(head: &str, draft: &StepDraft<'_>, known: &DeclaredNames<'_>) -> bool {
     OTHERS.contains(&head)
         || known.steps.contains_key(head)
         || known.args.contains(head)
@@ -58,7 +62,7 @@ fn is_known(head: &str, draft: &Draft<'_>, known: &Known<'_>) -> bool {
 }
 
 /// The path as it is written here: `steps.a.x` is `a.x`, `inputs.x` an argument.
-fn meant(text: &str, path: &Path, known: &Known<'_>) -> String {
+fn meant(text: &str, path: &Path, known: &DeclaredNames<'_>) -> String {
     let below = text.split_once('.').map_or("", |(_, below)| below);
     let first = match path.rest().first() {
         Some(Segment::Key(key)) => key.as_str(),
@@ -72,7 +76,7 @@ fn meant(text: &str, path: &Path, known: &Known<'_>) -> String {
 }
 
 /// `$item`, `$args.x` and `$id.stdout`.
-fn sigils(command: &str, draft: &Draft<'_>, known: &Known<'_>) -> Vec<Unexpanded> {
+fn sigils(command: &str, draft: &StepDraft<'_>, known: &DeclaredNames<'_>) -> Vec<Unexpanded> {
     let mut found = Vec::new();
     for (at, _) in command.match_indices('$') {
         let quoted = command[..at].ends_with(['$', '\\']);
@@ -98,7 +102,7 @@ fn sigils(command: &str, draft: &Draft<'_>, known: &Known<'_>) -> Vec<Unexpanded
 }
 
 /// Whether the command or its environment sets a shell variable of that name.
-fn is_set(command: &str, name: &str, draft: &Draft<'_>) -> bool {
+fn is_set(command: &str, name: &str, draft: &StepDraft<'_>) -> bool {
     let by_itself = |(at, _): (usize, &str)| {
         let before = command[..at].trim_end_matches(' ');
         let starts = !command[..at].ends_with(|c: char| c.is_alphanumeric() || "_$-.".contains(c));

@@ -4,8 +4,8 @@ use crate::args::ArgDecl;
 use crate::code::Code;
 use crate::diagnostic::Problem;
 use crate::doc::fields::{ArgDoc, SchemaDoc, report};
-use crate::doc::leaf::{Later, Millis, Table, Whole};
-use crate::doc::read::{Read, Reader, document};
+use crate::doc::leaf::{Later, Millis, Table, WholeNumber};
+use crate::doc::read::{DocumentReader, Read, document};
 use crate::doc::schema::Defs;
 use crate::doc::shared::{BudgetDoc, RecoveryDoc, RetryDoc, RoleDoc};
 use crate::doc::team::TeamField;
@@ -23,10 +23,10 @@ use serde_json::{Value, json};
 /// Largest version number and token count: whole numbers that every JSON reader keeps exact.
 const EXACT_MAX: u64 = (1 << 53) - 1;
 
-pub(crate) type MaxParallel = Whole<1, { MAX_PARALLEL_MAX as u64 }>;
-pub(crate) type MaxItems = Whole<1, { MAX_ITEMS_MAX as u64 }>;
-pub(crate) type Version = Whole<0, EXACT_MAX>;
-pub(crate) type Tokens = Whole<1, EXACT_MAX>;
+pub(crate) type MaxParallel = WholeNumber<1, { MAX_PARALLEL_MAX as u64 }>;
+pub(crate) type MaxItems = WholeNumber<1, { MAX_ITEMS_MAX as u64 }>;
+pub(crate) type VersionNumber = WholeNumber<0, EXACT_MAX>;
+pub(crate) type Tokens = WholeNumber<1, EXACT_MAX>;
 
 document! {
     /// A workflow: steps that agents, tools and people do, and how they depend on each other.
@@ -34,7 +34,7 @@ document! {
         /// The workflow's name, in kebab-case.
         required "name" name: Spanned<String>,
         /// The author's version of it.
-        optional "version" version: Version,
+        optional "version" version: VersionNumber,
         /// For people.
         optional "description" description: String,
         /// What a run may be given.
@@ -145,7 +145,7 @@ document! {
 pub(crate) struct Defaults;
 
 impl Read for Defaults {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Defaults> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<Defaults> {
         cx.map(node).map(|_| Defaults)
     }
 
@@ -169,7 +169,7 @@ document! {
     /// Asks again when the answer does not fit.
     pub(crate) struct RepairDoc {
         /// How often, with the violations in the message.
-        required "reask" reask: Whole<0, { REASK_MAX as u64 }>,
+        required "reask" reask: WholeNumber<0, { REASK_MAX as u64 }>,
     }
 }
 
@@ -181,7 +181,7 @@ document! {
         /// Users or roles who may decide.
         optional "approvers" approvers: Vec<String>,
         /// How many must agree (1).
-        optional "quorum" quorum: Whole<1, 100>,
+        optional "quorum" quorum: WholeNumber<1, 100>,
         /// The one who started the run may not decide.
         optional "not_initiator" not_initiator: bool,
         /// How long the question stays open.
@@ -198,7 +198,7 @@ document! {
 pub(crate) struct ApprovalDoc(pub(crate) ApprovalMap);
 
 impl Read for ApprovalDoc {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<ApprovalDoc> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<ApprovalDoc> {
         match &node.kind {
             Kind::Text(word) if word == "required" => Some(ApprovalDoc(ApprovalMap::default())),
             Kind::Map(_) => ApprovalMap::read(node, cx).map(ApprovalDoc),
@@ -237,7 +237,7 @@ document! {
 }
 
 impl Read for PhaseDoc {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<PhaseDoc> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<PhaseDoc> {
         let (id, name) = match &node.kind {
             Kind::Map(_) => {
                 let map = PhaseMap::read(node, cx)?;
@@ -271,7 +271,7 @@ document! {
 pub(crate) struct InputDoc(pub(crate) InputMap);
 
 impl Read for InputDoc {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<InputDoc> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<InputDoc> {
         match &node.kind {
             Kind::Map(_) => {
                 let map = InputMap::read(node, cx)?;
@@ -297,7 +297,7 @@ impl Read for InputDoc {
 pub(crate) struct Sources(pub(crate) Vec<Spanned<String>>);
 
 impl Read for Sources {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Sources> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<Sources> {
         match &node.kind {
             Kind::List(items) if items.is_empty() => {
                 let message = "an input needs at least one source";
@@ -334,7 +334,7 @@ document! {
 pub(crate) struct ForEachDoc(pub(crate) ForEachMap);
 
 impl Read for ForEachDoc {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<ForEachDoc> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<ForEachDoc> {
         match &node.kind {
             Kind::Map(_) => ForEachMap::read(node, cx).map(ForEachDoc),
             _ => {
@@ -357,7 +357,7 @@ pub(crate) enum ItemsDoc {
 }
 
 impl Read for ItemsDoc {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<ItemsDoc> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<ItemsDoc> {
         match &node.kind {
             Kind::Text(text) => {
                 Some(ItemsDoc::From(Spanned::new(text.clone().into_owned(), cx.place(node.span))))
@@ -380,7 +380,7 @@ impl Read for ItemsDoc {
 pub(crate) struct EnvDoc(pub(crate) String);
 
 impl Read for EnvDoc {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<EnvDoc> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<EnvDoc> {
         match &node.kind {
             Kind::Text(text) => Some(EnvDoc(text.clone().into_owned())),
             Kind::Number(_) | Kind::Bool(_) => {

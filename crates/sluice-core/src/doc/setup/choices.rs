@@ -4,7 +4,7 @@ use crate::choice::Choice;
 use crate::code::Code;
 use crate::contract::url::is_url;
 use crate::diagnostic::Problem;
-use crate::doc::read::{Read, Reader};
+use crate::doc::read::{DocumentReader, Read};
 use crate::doc::schema::Defs;
 use crate::node::Node;
 use serde_json::Value;
@@ -104,13 +104,13 @@ impl Choice for ExecutionTarget {
 
 /// An address that a gateway can be reached at.
 #[derive(Debug, Clone)]
-pub(crate) struct Address;
+pub(crate) struct GatewayUrl;
 
-impl Read for Address {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Address> {
+impl Read for GatewayUrl {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<GatewayUrl> {
         let text = cx.text(node)?;
         if is_url(text) {
-            return Some(Address);
+            return Some(GatewayUrl);
         }
         let message = format!("`{}` is no address", crate::visible::shorten(text));
         let problem = Problem::new(Code::BadValue, node.span, message);

@@ -3,8 +3,8 @@
 use crate::choice::Choice;
 use crate::code::Code;
 use crate::diagnostic::Problem;
-use crate::doc::leaf::{Table, Whole};
-use crate::doc::read::{Read, Reader, document};
+use crate::doc::leaf::{Table, WholeNumber};
+use crate::doc::read::{DocumentReader, Read, document};
 use crate::doc::schema::Defs;
 use crate::limits::{
     INSTRUCTION_BYTES_MAX, MEMORY_BYTES_MAX, MEMORY_NOTES_MAX, MEMORY_OUTPUTS_MAX, NOTE_BYTES_MAX,
@@ -31,7 +31,7 @@ impl Choice for MemoryUse {
 pub(crate) struct Prose<const MAX: usize>;
 
 impl<const MAX: usize> Read for Prose<MAX> {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Prose<MAX>> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<Prose<MAX>> {
         let text = cx.text(node)?;
         if text.len() > MAX {
             let message = format!("the text is {} bytes; the limit is {MAX}", text.len());
@@ -66,7 +66,7 @@ document! {
         /// What an agent answered last, in whatever run.
         optional "last_outputs" last_outputs: LastOutputsDoc,
         /// Most bytes of all of it together (16384); what is longer is cut.
-        optional "max_bytes" max_bytes: Whole<1, { MEMORY_BYTES_MAX as u64 }>,
+        optional "max_bytes" max_bytes: WholeNumber<1, { MEMORY_BYTES_MAX as u64 }>,
     }
 }
 
@@ -76,7 +76,7 @@ document! {
         /// Which agent.
         required "agent" agent: String,
         /// How many answers at most, newest first.
-        required "count" count: Whole<1, { MEMORY_OUTPUTS_MAX as u64 }>,
+        required "count" count: WholeNumber<1, { MEMORY_OUTPUTS_MAX as u64 }>,
     }
 }
 
@@ -85,7 +85,7 @@ document! {
 pub(crate) struct Memory;
 
 impl Read for Memory {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Memory> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<Memory> {
         let map = MemoryDoc::read(node, cx)?;
         let notes = map.notes.as_ref().map_or(0, Vec::len);
         if notes == 0 && map.last_outputs.is_none() {

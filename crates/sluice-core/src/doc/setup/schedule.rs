@@ -3,7 +3,7 @@
 use crate::code::Code;
 use crate::diagnostic::Problem;
 use crate::doc::leaf::Table;
-use crate::doc::read::{Part, Read, Reader, document};
+use crate::doc::read::{DocumentReader, PathPart, Read, document};
 use crate::doc::schema::Defs;
 use crate::node::Node;
 use crate::schedule::Timing;
@@ -41,7 +41,7 @@ document! {
 pub(crate) struct ScheduleRow;
 
 impl Read for ScheduleRow {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<ScheduleRow> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<ScheduleRow> {
         let doc = ScheduleDoc::read(node, cx)?;
         let schedule = Schedule {
             workflow: String::new(),
@@ -72,7 +72,7 @@ impl Read for ScheduleRow {
                 None => problem,
             };
             match written {
-                Some(_) => cx.within(Part::Key(field), |cx| cx.add(problem)),
+                Some(_) => cx.within(PathPart::Key(field), |cx| cx.add(problem)),
                 None => cx.add(problem),
             }
         }

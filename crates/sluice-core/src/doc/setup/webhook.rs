@@ -4,7 +4,7 @@ use crate::code::Code;
 use crate::contract::url::is_url;
 use crate::diagnostic::Problem;
 use crate::doc::leaf::Table;
-use crate::doc::read::{Read, Reader, document};
+use crate::doc::read::{DocumentReader, Read, document};
 use crate::doc::schema::Defs;
 use crate::event_names::NAMES;
 use crate::limits::WEBHOOK_EVENTS_MAX;
@@ -51,7 +51,7 @@ document! {
 pub(crate) struct Target;
 
 impl Read for Target {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Target> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<Target> {
         let text = cx.text(node)?;
         let authority = text.split_once("://").map_or("", |(_, rest)| rest);
         let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
@@ -84,7 +84,7 @@ impl Read for Target {
 pub(crate) struct Events;
 
 impl Read for Events {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Events> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<Events> {
         let names = Vec::<EventName>::read(node, cx)?;
         if node.item(0).is_none() || names.len() > WEBHOOK_EVENTS_MAX {
             let message = format!("1 to {WEBHOOK_EVENTS_MAX} events are named, or `*`");
@@ -103,7 +103,7 @@ impl Read for Events {
 pub(crate) struct EventName;
 
 impl Read for EventName {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<EventName> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<EventName> {
         let text = cx.text(node)?;
         if text == Webhook::ALL || NAMES.contains(&text) {
             return Some(EventName);
@@ -128,7 +128,7 @@ impl Read for EventName {
 pub(crate) struct Reference;
 
 impl Read for Reference {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Reference> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<Reference> {
         if let Err(bad) = cx.text(node)?.parse::<SecretRef>() {
             let problem = Problem::new(Code::BadValue, node.span, bad.to_string());
             let hint = "the operator declares it under `[secrets.NAME]` in sluice.toml";
@@ -151,7 +151,7 @@ const REFERENCE: &str = r"^(secret:[A-Za-z0-9_-]{1,64}|env:[A-Za-z_][A-Za-z0-9_]
 pub(crate) struct BodyPath;
 
 impl Read for BodyPath {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<BodyPath> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<BodyPath> {
         let text = cx.text(node)?;
         if text == "$" {
             return Some(BodyPath);

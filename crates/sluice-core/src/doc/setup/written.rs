@@ -1,14 +1,14 @@
 //! What a setup may say.
 
-use super::choices::{Address, ExecutionTarget};
+use super::choices::{ExecutionTarget, GatewayUrl};
 use super::prompt::{InstructionDoc, Memory, NoteDoc};
 use super::schedule::ScheduleRow;
 use super::webhook::{HookDoc, Reference, WebhookDoc};
 use crate::code::Code;
 use crate::diagnostic::Problem;
-use crate::doc::leaf::{Table, Whole};
+use crate::doc::leaf::{Table, WholeNumber};
 use crate::doc::lens::written::LensDoc;
-use crate::doc::read::{Read, Reader, Spelling, document};
+use crate::doc::read::{DocumentReader, Read, Spelling, document};
 use crate::doc::schema::Defs;
 use crate::doc::team::TeamRow;
 use crate::id::RunId;
@@ -19,11 +19,11 @@ use serde_json::{Value, json};
 use sluice_govern::registry::{AgentStatus, Period, Phase, PolicySet, Posture, Scope, SessionMode};
 
 /// A trust level.
-type Level = Whole<1, 10>;
+type Level = WholeNumber<1, 10>;
 /// How many of something, at least one.
-type Count = Whole<1, 1_000_000>;
+type Count = WholeNumber<1, 1_000_000>;
 /// Seconds, up to a year.
-type Seconds = Whole<0, 31_622_400>;
+type Seconds = WholeNumber<0, 31_622_400>;
 
 document! {
     /// What rows the registry of a data directory has.
@@ -72,7 +72,7 @@ document! {
 pub(crate) struct Library;
 
 impl Read for Library {
-    fn read<'n>(_: &'n Node<'n>, _: &mut Reader<'n, '_>) -> Option<Library> {
+    fn read<'n>(_: &'n Node<'n>, _: &mut DocumentReader<'n, '_>) -> Option<Library> {
         Some(Library)
     }
 
@@ -130,7 +130,7 @@ document! {
         /// How many.
         required "limit" limit: Count,
         /// In how many seconds.
-        required "window_s" window_s: Whole<1, 31_622_400>,
+        required "window_s" window_s: WholeNumber<1, 31_622_400>,
     }
 }
 
@@ -156,9 +156,9 @@ document! {
         /// The environment it stands in (local).
         optional "environment" environment: String,
         /// Where it is; without it, in this process.
-        optional "url" url: Address,
+        optional "url" url: GatewayUrl,
         /// Where the API of its provider is, for one in this process.
-        optional "base_url" base_url: Address,
+        optional "base_url" base_url: GatewayUrl,
         /// Where the key is kept that its provider, or the bridge behind it, is shown:
         /// `secret:NAME`; `env:NAME` or `file:PATH` in the operator's own rows.
         optional "key" key: Reference,
@@ -171,7 +171,7 @@ document! {
         /// Agents below this trust level may not use it (1).
         optional "min_trust_level" min_trust_level: Level,
         /// Cheaper gateways have lower ranks (0).
-        optional "cost_rank" cost_rank: Whole<0, 1_000_000>,
+        optional "cost_rank" cost_rank: WholeNumber<0, 1_000_000>,
         /// Whether it is the organisation's default (false).
         optional "default" default: bool,
         /// Whether it is stopped for a while; left as it is unless written.
@@ -244,7 +244,7 @@ document! {
 pub(crate) struct Budget;
 
 impl Read for Budget {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Budget> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<Budget> {
         let map = BudgetRowDoc::read(node, cx)?;
         match (map.scope, &map.of) {
             (Some(Scope::Global), Some(of)) => {
@@ -278,7 +278,7 @@ document! {
         /// A million tokens read that the provider had kept, in cents; as any others without it.
         optional "cached_input_cents_per_mtok" cached_input_cents_per_mtok: Money,
         /// Longest answer, where neither step nor agent bounds it, in tokens.
-        optional "max_output_tokens" max_output_tokens: Whole<1, 100_000_000>,
+        optional "max_output_tokens" max_output_tokens: WholeNumber<1, 100_000_000>,
     }
 }
 
@@ -299,7 +299,7 @@ document! {
 pub(crate) struct Policy;
 
 impl Read for Policy {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Policy> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<Policy> {
         let map = PolicyDoc::read(node, cx)?;
         match (&map.file, &map.text) {
             (Some(file), Some(_)) => {
@@ -333,7 +333,7 @@ document! {
 pub(crate) struct LensOrFile;
 
 impl Read for LensOrFile {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<LensOrFile> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<LensOrFile> {
         if node.get("file").is_some() {
             LensFileDoc::read(node, cx)?;
             return Some(LensOrFile);

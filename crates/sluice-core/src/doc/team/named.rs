@@ -6,7 +6,7 @@
 use super::TeamDoc;
 use crate::code::Code;
 use crate::diagnostic::{Problem, Problems};
-use crate::doc::read::{Read, Reader};
+use crate::doc::read::{DocumentReader, Read};
 use crate::doc::registry::Registry;
 use crate::doc::schema::Defs;
 use crate::node::{Kind, Node};
@@ -25,7 +25,7 @@ pub(crate) enum TeamField {
 }
 
 impl Read for TeamField {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<TeamField> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<TeamField> {
         match &node.kind {
             Kind::Text(_) => Spanned::read(node, cx).map(TeamField::Named),
             Kind::Map(_) => TeamDoc::read(node, cx).map(TeamField::Written),
@@ -45,7 +45,7 @@ impl TeamField {
     /// Checks the team, or takes over the one that is named. One that is not
     /// known is an error, even where no teams are at hand: without its members
     /// the steps would go to others, and without the approvals it asks for.
-    pub(crate) fn settle(&mut self, registry: &Registry, cx: &mut Reader<'_, '_>) {
+    pub(crate) fn settle(&mut self, registry: &Registry, cx: &mut DocumentReader<'_, '_>) {
         let name = match self {
             TeamField::Written(team) => return team.check(cx),
             TeamField::Named(name) => name,
@@ -92,7 +92,7 @@ impl TeamField {
 pub(crate) struct TeamRow(pub(crate) TeamDoc);
 
 impl Read for TeamRow {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<TeamRow> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<TeamRow> {
         let team = TeamDoc::read(node, cx)?;
         team.check(cx);
         Some(TeamRow(team))

@@ -14,7 +14,7 @@ const FORMAT: &str = "sluice/packet/1";
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct PacketJson {
     format: String,
     run: String,
     events: Vec<Event>,
@@ -52,7 +52,7 @@ impl Packet {
     /// The packet as one line of canonical JSON.
     pub fn text(&self) -> String {
         let values = self.values.iter().map(|(hash, value)| (hash.to_string(), value.clone()));
-        canonical::to_string(&Written {
+        canonical::to_string(&PacketJson {
             format: FORMAT.to_owned(),
             run: self.run.to_string(),
             events: self.events.iter().map(written).collect(),
@@ -72,7 +72,7 @@ impl Packet {
         }
         let text = text.strip_suffix('\n').unwrap_or(text);
         let malformed = |what: &str| PacketError::Malformed(what.to_owned());
-        let written: Written = serde_json::from_str(text)
+        let written: PacketJson = serde_json::from_str(text)
             .map_err(|error| PacketError::Malformed(error.to_string()))?;
         if written.format != FORMAT {
             return Err(malformed("its format is another"));

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 /// Where a writer's chain has come to.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(super) struct WriterChain {
     /// The number and the hash of the last entry.
     last: (u64, Hash),
     /// Heads under seals that are not reached yet.
@@ -21,15 +21,15 @@ pub(super) struct Writer {
     broken: bool,
 }
 
-impl Default for Writer {
-    fn default() -> Writer {
-        Writer { last: (0, START), heads: VecDeque::new(), gap: None, broken: false }
+impl Default for WriterChain {
+    fn default() -> WriterChain {
+        WriterChain { last: (0, START), heads: VecDeque::new(), gap: None, broken: false }
     }
 }
 
 type Wrong = (u64, Trouble, String);
 
-impl Writer {
+impl WriterChain {
     /// What is wrong with an entry, if the writer's chain was good so far.
     fn add(&mut self, row: &Recorded, text: Option<&Value>) -> Option<Wrong> {
         if self.gap == Some(row.seq) {

@@ -19,20 +19,20 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) const FORGED: &str = "no process with the key of this store wrote it there";
 
 /// A kind and a name of a registry row.
-type Named = (String, String);
+type RowKey = (String, String);
 
 /// What the rows of a store have shown so far.
 #[derive(Debug, Default)]
-pub(super) struct Rows {
+pub(super) struct RowVerifier {
     /// How far the newest seal says everything is sealed, and its number.
     sealed: (u64, SealMark),
     /// Heads under seals, the newest of each.
     run_heads: BTreeMap<RunId, u64>,
     writer_heads: BTreeMap<NodeId, u64>,
     /// The versions of each registry row, as audit entries have them, not found yet.
-    recorded: BTreeMap<Named, Vec<Change>>,
+    recorded: BTreeMap<RowKey, Vec<RecordedChange>>,
     /// The versions of the row that is being read.
-    versions: Option<(Named, Vec<Version>)>,
+    versions: Option<(RowKey, Vec<StoredVersion>)>,
     /// The newest change of the registry.
     epoch: u64,
     /// The last place of each table that has places, and how many messages there are.
@@ -60,7 +60,7 @@ pub(super) struct Rows {
 
 /// A change of a registry row, as an audit entry has it.
 #[derive(Debug)]
-struct Change {
+struct RecordedChange {
     entry: Place,
     /// The digest of the row afterwards; none where the row was removed. Entries of an
     /// earlier version of Sluice have no digests.
@@ -68,7 +68,7 @@ struct Change {
 }
 
 #[derive(Debug)]
-struct Version {
+struct StoredVersion {
     epoch: u64,
     digest: Option<String>,
 }
@@ -81,7 +81,7 @@ struct Places {
     memos: u64,
 }
 
-impl Rows {
+impl RowVerifier {
     /// A run cannot be read: nothing that names it is held against it.
     pub(super) fn forget(&mut self, run: RunId) {
         self.starts.forget(run);
@@ -216,10 +216,10 @@ impl Verifier {
     }
 
     /// A head under a seal.
-    pub(super) fn note_head(&mut self, of: super::Whose, number: u64) {
+    pub(super) fn note_head(&mut self, of: super::LeafOwner, number: u64) {
         let newest = match of {
-            super::Whose::Run(run) => self.rows.run_heads.entry(run).or_default(),
-            super::Whose::Writer(writer) => self.rows.writer_heads.entry(writer).or_default(),
+            super::LeafOwner::Run(run) => self.rows.run_heads.entry(run).or_default(),
+            super::LeafOwner::Writer(writer) => self.rows.writer_heads.entry(writer).or_default(),
         };
         *newest = number.max(*newest);
     }
@@ -252,7 +252,7 @@ impl Verifier {
         }
         let after = after.map(|after| after.as_str().map(str::to_owned));
         let entry = Place::Entry(entry.writer, entry.seq);
-        self.rows.recorded.entry(named).or_default().push(Change { entry, after });
+        self.rows.recorded.entry(named).or_default().push(RecordedChange { entry, after });
     }
 
     fn version(&mut self, version: RowVersion) {
@@ -263,7 +263,7 @@ impl Verifier {
             let body: Option<Value> = serde_json::from_str(body).ok();
             body.map_or_else(|| "not JSON".to_owned(), |body| rows::digest(&body))
         };
-        let version = Version { epoch, digest: body.as_ref().map(digest) };
+        let version = StoredVersion { epoch, digest: body.as_ref().map(digest) };
         let named = (kind, name);
         match &mut self.rows.versions {
             Some((current, versions)) if *current == named => versions.push(version),

@@ -9,7 +9,7 @@ use serde_json::{Number, Value};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Written {
+pub(super) struct SchemaJson {
     #[serde(rename = "type")]
     kind: Option<FieldType>,
     required: Option<Required>,
@@ -36,8 +36,8 @@ enum Required {
     Properties(Vec<String>),
 }
 
-impl From<Written> for FieldSchema {
-    fn from(written: Written) -> FieldSchema {
+impl From<SchemaJson> for FieldSchema {
+    fn from(written: SchemaJson) -> FieldSchema {
         let (required, required_properties) = match written.required {
             None => (!written.optional, None),
             Some(Required::Itself(required)) => (required, None),

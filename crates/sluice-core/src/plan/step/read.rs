@@ -13,7 +13,7 @@ use serde_json::Value;
 
 /// Items, under one of two keys.
 #[derive(serde::Deserialize)]
-pub(super) struct Written {
+pub(super) struct ItemsJson {
     from: Option<Path>,
     #[serde(default, deserialize_with = "list")]
     list: Option<Vec<Value>>,
@@ -23,10 +23,10 @@ fn list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Value>>
     wire::values(deserializer).map(Some)
 }
 
-impl TryFrom<Written> for Items {
+impl TryFrom<ItemsJson> for Items {
     type Error = &'static str;
 
-    fn try_from(written: Written) -> Result<Items, &'static str> {
+    fn try_from(written: ItemsJson) -> Result<Items, &'static str> {
         match (written.from, written.list) {
             (Some(path), None) => Ok(Items::From(path)),
             (None, Some(items)) => Ok(Items::List(items)),

@@ -9,7 +9,7 @@ mod words;
 
 use crate::span::{Fault, Span};
 pub(super) use words::MARK;
-use words::{Command, Word};
+use words::{Command, ShellWord};
 
 /// Programs that take code after an option: the names, and the last letters of the option.
 const INTERPRETERS: [(&[&str], &[&str]); 8] = [
@@ -41,9 +41,9 @@ pub(super) fn find(script: &str, references: &[(String, Span)]) -> Vec<Fault> {
     let mut tainted: Vec<(String, usize)> = Vec::new();
     let mut found: Vec<(usize, String)> = Vec::new();
     for command in &commands {
-        let holds = |word: &Word| word.reference(&tainted);
+        let holds = |word: &ShellWord| word.reference(&tainted);
         found.extend(judge(command, &holds));
-        let assigned = command.words.iter().map_while(Word::assignment);
+        let assigned = command.words.iter().map_while(ShellWord::assignment);
         let assigned: Vec<_> =
             assigned.filter_map(|(name, word)| Some((name, word.reference(&tainted)?))).collect();
         tainted.extend(assigned);
@@ -64,18 +64,19 @@ pub(super) fn find(script: &str, references: &[(String, Span)]) -> Vec<Fault> {
 }
 
 /// References of one command that become code, and where.
-fn judge(command: &Command, holds: &dyn Fn(&Word) -> Option<usize>) -> Vec<(usize, String)> {
+fn judge(command: &Command, holds: &dyn Fn(&ShellWord) -> Option<usize>) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let words = bare(&command.words);
     let Some((first, rest)) = words.split_first() else { return found };
     if let Some(at) = first.first_reference() {
         found.push((at, "as the name of a command".to_owned()));
     }
-    let args = |what: &str, words: &[Word]| {
+    let args = |what: &str, words: &[ShellWord]| {
         let held = words.iter().filter_map(holds);
         held.map(|at| (at, format!("by `{what}`"))).collect::<Vec<_>>()
     };
-    let operands: Vec<&Word> = rest.iter().filter(|word| !word.text.starts_with('-')).collect();
+    let operands: Vec<&ShellWord> =
+        rest.iter().filter(|word| !word.text.starts_with('-')).collect();
     match first.program() {
         "eval" | "let" => found.extend(args(first.program(), rest)),
         "trap" => found.extend(args("trap", &rest[..rest.len().min(1)])),
@@ -103,7 +104,10 @@ fn judge(command: &Command, holds: &dyn Fn(&Word) -> Option<usize>) -> Vec<(usiz
 }
 
 /// The word after the option that takes code, and the words after all options.
-fn code_of<'w>(args: &'w [Word], letters: &[&str]) -> (Option<&'w Word>, &'w [Word]) {
+fn code_of<'w>(
+    args: &'w [ShellWord],
+    letters: &[&str],
+) -> (Option<&'w ShellWord>, &'w [ShellWord]) {
     let mut rest = args;
     while let Some((option, after)) = rest.split_first() {
         if is_option(&option.text, letters) {
@@ -121,7 +125,7 @@ fn code_of<'w>(args: &'w [Word], letters: &[&str]) -> (Option<&'w Word>, &'w [Wo
 }
 
 /// The words from the one that names the command on.
-fn bare(words: &[Word]) -> &[Word] {
+fn bare(words: &[ShellWord]) -> &[ShellWord] {
     let mut rest = words;
     loop {
         let Some((first, after)) = rest.split_first() else { return rest };

@@ -15,18 +15,18 @@ use heredoc::Heredoc;
 
 /// How a reference must be written at one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ReferenceQuoting {
     /// It needs quotes of its own.
     Plain,
     /// It stands inside quotes already.
     Quoted,
     /// It would not be data.
-    Refused(Refusal),
+    Refused(QuotingRefusal),
 }
 
 /// Why a reference cannot stand at one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Refusal {
+pub(super) struct QuotingRefusal {
     /// Where it stands: `inside …`.
     pub(super) place: &'static str,
     /// What to do.
@@ -105,12 +105,12 @@ impl Context {
     }
 
     /// Reads a reference: says how to write it, and takes note of it.
-    pub(super) fn reference(&mut self) -> Place {
+    pub(super) fn reference(&mut self) -> ReferenceQuoting {
         let place = match self.refusal() {
-            Some(refusal) => Place::Refused(refusal),
+            Some(refusal) => ReferenceQuoting::Refused(refusal),
             None => match self.top() {
-                Frame::Plain(_) => Place::Plain,
-                _ => Place::Quoted,
+                Frame::Plain(_) => ReferenceQuoting::Plain,
+                _ => ReferenceQuoting::Quoted,
             },
         };
         self.escaped = false;
@@ -123,8 +123,8 @@ impl Context {
         place
     }
 
-    fn refusal(&self) -> Option<Refusal> {
-        let refusal = |place, hint| Some(Refusal { place, hint });
+    fn refusal(&self) -> Option<QuotingRefusal> {
+        let refusal = |place, hint| Some(QuotingRefusal { place, hint });
         let aside = "assign it to a variable first (`v=${…}`) and use that";
         // A variable would not help here: bash evaluates what it holds, too.
         let number = "compute with `expr`, which takes its arguments as data";
@@ -364,9 +364,9 @@ impl Context {
         };
         if byte == b'\n' {
             match heredoc.end_line() {
-                heredoc::Line::Text => {}
-                heredoc::Line::Mark => self.pop(),
-                heredoc::Line::Unclear => self.lost = true,
+                heredoc::HeredocLine::Text => {}
+                heredoc::HeredocLine::Mark => self.pop(),
+                heredoc::HeredocLine::Unclear => self.lost = true,
             }
             return 1;
         }

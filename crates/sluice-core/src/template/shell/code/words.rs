@@ -6,21 +6,21 @@ pub(in super::super) const MARK: char = '\u{1}';
 /// One simple command.
 #[derive(Debug, Default)]
 pub(super) struct Command {
-    pub(super) words: Vec<Word>,
+    pub(super) words: Vec<ShellWord>,
     /// A reference in a here-document that the command reads.
     pub(super) stdin: Option<usize>,
 }
 
 /// A word without its quotes.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Word {
+pub(super) struct ShellWord {
     /// Its text, with [`MARK`] for each reference.
     pub(super) text: String,
     /// The references in it, by their numbers.
     references: Vec<usize>,
 }
 
-impl Word {
+impl ShellWord {
     /// The first reference in it.
     pub(super) fn first_reference(&self) -> Option<usize> {
         self.references.first().copied()
@@ -48,7 +48,7 @@ impl Word {
     }
 
     /// The name that it assigns to, if it is `NAME=VALUE`.
-    pub(super) fn assignment(&self) -> Option<(String, &Word)> {
+    pub(super) fn assignment(&self) -> Option<(String, &ShellWord)> {
         let (name, _) = self.text.split_once('=')?;
         let fits = !name.is_empty() && name.chars().all(is_name);
         fits.then(|| (name.to_owned(), self))
@@ -72,13 +72,13 @@ pub(super) fn names(text: &str, name: &str) -> bool {
 /// Reads a script: its simple commands, and the texts of its arithmetic.
 pub(super) fn read(script: &str) -> (Vec<Command>, Vec<String>) {
     let text: Vec<char> = script.chars().collect();
-    let mut reader = Reader { text, ..Reader::default() };
+    let mut reader = ShellParser { text, ..ShellParser::default() };
     reader.commands(None);
     (reader.commands, reader.arithmetic)
 }
 
 #[derive(Default)]
-struct Reader {
+struct ShellParser {
     text: Vec<char>,
     at: usize,
     /// References read so far.
@@ -91,7 +91,7 @@ struct Reader {
 /// Deepest nesting that is followed.
 const DEPTH_MAX: usize = 32;
 
-impl Reader {
+impl ShellParser {
     fn next(&mut self) -> Option<char> {
         let next = self.text.get(self.at).copied()?;
         self.at += 1;
@@ -106,7 +106,7 @@ impl Reader {
     /// Reads commands up to a closing character, or to the end.
     fn commands(&mut self, close: Option<char>) {
         self.depth += 1;
-        let (mut command, mut word, mut begun) = (Command::default(), Word::default(), false);
+        let (mut command, mut word, mut begun) = (Command::default(), ShellWord::default(), false);
         let mut marks: Vec<String> = Vec::new();
         while self.depth <= DEPTH_MAX {
             let next = self.next();
@@ -154,7 +154,7 @@ impl Reader {
     }
 
     /// A part of a word.
-    fn part(&mut self, c: char, word: &mut Word) {
+    fn part(&mut self, c: char, word: &mut ShellWord) {
         match c {
             '\'' => {
                 while let Some(c) = self.next().filter(|c| *c != '\'') {
@@ -170,7 +170,7 @@ impl Reader {
         }
     }
 
-    fn expansion(&mut self, c: char, word: &mut Word) {
+    fn expansion(&mut self, c: char, word: &mut ShellWord) {
         match c {
             '\\' => {
                 if let Some(c) = self.next().filter(|c| *c != '\n') {
@@ -199,7 +199,7 @@ impl Reader {
         }
     }
 
-    fn push(&mut self, c: char, word: &mut Word) {
+    fn push(&mut self, c: char, word: &mut ShellWord) {
         if c == MARK {
             word.references.push(self.references);
             self.references += 1;
@@ -219,7 +219,7 @@ impl Reader {
         while self.text.get(self.at).is_some_and(|c| matches!(c, ' ' | '\t' | '&' | '>' | '<')) {
             self.at += 1;
         }
-        let mut file = Word::default();
+        let mut file = ShellWord::default();
         let ends = |c: &char| matches!(c, ' ' | '\t' | '\n' | ';' | '&' | '|' | ')' | '<' | '>');
         while let Some(c) = self.text.get(self.at).copied().filter(|c| !ends(c)) {
             self.at += 1;

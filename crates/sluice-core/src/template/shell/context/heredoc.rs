@@ -16,7 +16,7 @@ pub(super) struct Heredoc {
 
 /// What a line that has just ended is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum HeredocLine {
     Text,
     Mark,
     /// The mark for some shells and text for others.
@@ -76,7 +76,7 @@ impl Heredoc {
     }
 
     /// Ends the line and says what it was.
-    pub(super) fn end_line(&mut self) -> Line {
+    pub(super) fn end_line(&mut self) -> HeredocLine {
         let line = std::mem::take(&mut self.line);
         let continued = std::mem::take(&mut self.continued);
         let start = match self.tabs {
@@ -84,9 +84,9 @@ impl Heredoc {
             false => 0,
         };
         match (line[start..] == self.mark, continued) {
-            (false, _) => Line::Text,
-            (true, false) => Line::Mark,
-            (true, true) => Line::Unclear,
+            (false, _) => HeredocLine::Text,
+            (true, false) => HeredocLine::Mark,
+            (true, true) => HeredocLine::Unclear,
         }
     }
 }

@@ -4,17 +4,17 @@ use std::fmt::Write;
 
 /// One step from a value to a value inside it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Part<'a> {
+pub(crate) enum PathSegment<'a> {
     Name(&'a str),
     Index(usize),
 }
 
 /// The way from the outputs to the value at hand; rendered only when needed.
 #[derive(Debug, Default)]
-pub(crate) struct Place<'a>(Vec<Part<'a>>);
+pub(crate) struct OutputPath<'a>(Vec<PathSegment<'a>>);
 
-impl<'a> Place<'a> {
-    pub(crate) fn enter(&mut self, part: Part<'a>) {
+impl<'a> OutputPath<'a> {
+    pub(crate) fn enter(&mut self, part: PathSegment<'a>) {
         self.0.push(part);
     }
 
@@ -32,12 +32,12 @@ impl<'a> Place<'a> {
         let mut text = String::new();
         for part in &self.0 {
             match part {
-                Part::Name(name) if text.is_empty() => text.push_str(name),
-                Part::Name(name) => {
+                PathSegment::Name(name) if text.is_empty() => text.push_str(name),
+                PathSegment::Name(name) => {
                     text.push('.');
                     text.push_str(name);
                 }
-                Part::Index(index) => {
+                PathSegment::Index(index) => {
                     write!(text, "[{index}]").expect("writing to a string cannot fail");
                 }
             }

@@ -1,14 +1,14 @@
 //! Every name a document declares.
 
-use super::step::Draft;
+use super::step::StepDraft;
 use super::written::Document;
 use crate::doc::leaf::Table;
-use crate::doc::read::Reader;
+use crate::doc::read::DocumentReader;
 use crate::path::Path;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Every name that means something in the document.
-pub(super) struct Known<'a> {
+pub(super) struct DeclaredNames<'a> {
     pub(super) steps: BTreeMap<&'a str, u32>,
     /// Declared outputs of all steps: each sets the variable of its name.
     pub(super) variables: BTreeSet<&'a str>,
@@ -21,8 +21,8 @@ pub(super) struct Known<'a> {
     open: bool,
 }
 
-impl<'a> Known<'a> {
-    pub(super) fn new(document: &'a Document, drafts: &'a [Draft<'_>]) -> Known<'a> {
+impl<'a> DeclaredNames<'a> {
+    pub(super) fn new(document: &'a Document, drafts: &'a [StepDraft<'_>]) -> DeclaredNames<'a> {
         let outputs = drafts.iter().flat_map(|draft| &draft.doc.outputs);
         let mut steps = BTreeMap::new();
         for (draft, at) in drafts.iter().zip(0u32..) {
@@ -35,7 +35,7 @@ impl<'a> Known<'a> {
             let inputs = draft.doc.inputs.iter().flat_map(Table::names);
             outputs.chain(inputs).map(move |name| (at, name))
         });
-        Known {
+        DeclaredNames {
             steps,
             phases: document.phases.iter().flatten().map(|phase| phase.id.value.as_str()).collect(),
             roles: document.roles.iter().flat_map(Table::names).collect(),
@@ -55,7 +55,7 @@ impl<'a> Known<'a> {
     }
 
     /// The name that was probably meant.
-    pub(super) fn suggestion(&self, name: &str, cx: &Reader<'_, '_>) -> Option<&'a str> {
+    pub(super) fn suggestion(&self, name: &str, cx: &DocumentReader<'_, '_>) -> Option<&'a str> {
         let names = self.steps.keys().chain(&self.variables).chain(&self.args);
         cx.suggest(name, names.copied())
     }
@@ -66,7 +66,7 @@ impl<'a> Known<'a> {
     }
 
     /// Whether a step may have an output of that name, as others read it.
-    pub(super) fn may_have(&self, at: u32, step: &Draft<'_>, field: &str) -> bool {
+    pub(super) fn may_have(&self, at: u32, step: &StepDraft<'_>, field: &str) -> bool {
         let doc = &step.doc;
         if doc.for_each.is_none() {
             return self.may_answer(at, step, field);
@@ -82,7 +82,7 @@ impl<'a> Known<'a> {
     }
 
     /// Whether a step, or each of its instances, may answer an output of that name.
-    pub(super) fn may_answer(&self, at: u32, step: &Draft<'_>, field: &str) -> bool {
+    pub(super) fn may_answer(&self, at: u32, step: &StepDraft<'_>, field: &str) -> bool {
         let doc = &step.doc;
         // A child's outputs and an absent library's are not known here.
         if doc.workflow_ref.is_some() || step.unresolved.is_some() {
