@@ -3,18 +3,18 @@
 use crate::hex;
 use std::fmt;
 
-/// A SHA-256.
+/// A SHA-256 hash.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hash(pub [u8; 32]);
 
 impl Hash {
-    /// The hash of these bytes.
+    /// Hashes `bytes`.
     pub fn of(bytes: &[u8]) -> Hash {
         use sha2::Digest as _;
         Hash(sha2::Sha256::digest(bytes).into())
     }
 
-    /// Reads what `Display` writes.
+    /// Parses what `Display` writes.
     pub fn parse(text: &str) -> Option<Hash> {
         hex::parse(text).map(Hash)
     }

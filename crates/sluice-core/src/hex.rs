@@ -1,11 +1,11 @@
 //! Bytes as hexadecimal digits, in one spelling only.
 //!
-//! INVARIANT: what is read was written by this module, digit for digit. A
-//! second spelling of the same bytes would be a change that no hash shows.
+//! INVARIANT: there is one spelling for each byte, and `parse` accepts no other. A second
+//! spelling of the same bytes would be a change that no hash shows.
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// Appends the digits of some bytes.
+/// Appends the digits of `bytes`.
 pub fn push(out: &mut Vec<u8>, bytes: &[u8]) {
     out.reserve(bytes.len() * 2);
     for byte in bytes {
@@ -13,7 +13,7 @@ pub fn push(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// The digits of as many bytes as there is room for, without a text of their own.
+/// Writes the digits of `N` bytes into `room`, without an allocation.
 pub(crate) fn pairs<'r, const N: usize>(room: &'r mut [[u8; 2]; N], bytes: &[u8; N]) -> &'r str {
     for (two, byte) in room.iter_mut().zip(bytes) {
         *two = pair(*byte);
@@ -25,14 +25,14 @@ fn pair(byte: u8) -> [u8; 2] {
     [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]
 }
 
-/// The digits of some bytes.
+/// The digits of `bytes`.
 pub fn to_string(bytes: &[u8]) -> String {
     let mut out = Vec::with_capacity(bytes.len() * 2);
     push(&mut out, bytes);
     String::from_utf8(out).expect("digits are text")
 }
 
-/// Reads exactly so many bytes. Capital digits are not ours.
+/// Parses exactly `N` bytes. Upper-case digits are not accepted.
 pub fn parse<const N: usize>(text: &str) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();

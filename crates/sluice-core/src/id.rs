@@ -1,7 +1,6 @@
-//! The ids we make: typed, prefixed, sorted by time.
+//! Ids that Sluice creates: typed, prefixed, sorted by time.
 //!
-//! The bits are those of a UUID of version 7. Time and chance come in as
-//! arguments.
+//! The bits are those of a UUID version 7. Time and random bits come in as arguments.
 
 use crate::hex;
 use std::fmt;
@@ -20,12 +19,12 @@ macro_rules! ids {
         pub struct $name(pub u128);
 
         impl $name {
-            /// A new one.
+            /// Creates an id from the time and random bits.
             pub fn new(now_ms: u64, entropy: &mut dyn Entropy) -> $name {
                 $name(version_7(now_ms, entropy))
             }
 
-            /// Reads what `Display` writes.
+            /// Parses what `Display` writes.
             pub fn parse(text: &str) -> Option<$name> {
                 digits(text.strip_prefix(concat!($prefix, "_"))?).map($name)
             }
@@ -48,9 +47,9 @@ macro_rules! ids {
 }
 
 ids! {
-    /// A run.
+    /// The id of a run.
     RunId = "run";
-    /// A question to a person.
+    /// The id of an approval request.
     ApprovalId = "apr";
 }
 

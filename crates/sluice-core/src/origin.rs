@@ -1,48 +1,48 @@
-//! What is known of a value beside the value: where it came from, how old it
-//! is, whether it can be trusted. Labels flow along every edge.
+//! Labels of a value: where it came from, how old it is, whether it can be trusted. Labels flow
+//! along every edge.
 
 use crate::choice::choices;
 
 choices! {
-    /// Who made a value.
+    /// The kind of component that produced a value.
     pub enum SourceClass, "a source class" {
-        /// Whoever started the run.
+        /// The caller that started the run.
         Caller = "caller",
         /// An agent or a shell.
         Agent = "agent",
         /// A tool that an agent called.
         Tool = "tool",
-        /// A person who was asked.
+        /// A person who decided an approval.
         Human = "human",
     }
 }
 
-/// The labels of a value, or of several together.
+/// The labels of a value, or of several values together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Labels {
     /// A bit for each source class.
     classes: u8,
-    /// Something in it came from outside and was checked by nobody.
+    /// Part of the value came from outside, and no person has checked it.
     pub untrusted: bool,
-    /// Something in it must not leave the house.
+    /// Part of the value must not leave the organisation.
     pub private: bool,
-    /// When the oldest part of it was made; none if nothing is in it.
+    /// When the oldest part of the value was produced; `None` for an empty value.
     pub since_ms: Option<u64>,
 }
 
 impl Labels {
-    /// Of a value that was just made.
+    /// The labels of a new value.
     pub fn of(class: SourceClass, now_ms: u64) -> Labels {
         Labels { classes: bit(class), since_ms: Some(now_ms), ..Labels::default() }
     }
 
-    /// Of what tools answer: it comes from outside, and no person has checked it.
+    /// The labels of tool output: it comes from outside, and no person has checked it.
     pub fn of_tools() -> Labels {
         let tools: Labels = [SourceClass::Tool].into_iter().collect();
         Labels { untrusted: true, ..tools }
     }
 
-    /// Of two values together: the worst of both.
+    /// The labels of two values together: the stricter of both.
     #[must_use]
     pub fn with(self, other: Labels) -> Labels {
         let oldest = match (self.since_ms, other.since_ms) {
@@ -57,13 +57,13 @@ impl Labels {
         }
     }
 
-    /// The classes of everything in it.
+    /// The source classes of all parts.
     pub fn classes(self) -> impl Iterator<Item = SourceClass> {
         use crate::choice::Choice as _;
         SourceClass::WORDS.iter().map(|(_, class)| *class).filter(move |class| self.has(*class))
     }
 
-    /// Whether something in it came from there.
+    /// Whether a part came from this source class.
     pub fn has(self, class: SourceClass) -> bool {
         self.classes & bit(class) != 0
     }

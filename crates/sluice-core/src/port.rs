@@ -1,8 +1,7 @@
-//! What the core needs of the world, as traits.
+//! Ports: what the core needs from the world, as traits.
 //!
-//! The store, the adapters and the engine know each other only through these.
-//! Futures are boxed and of the standard library, so that the core depends on
-//! no runtime.
+//! The store, the adapters and the engine know each other only through these traits. Futures
+//! are boxed and of the standard library, so the core depends on no async runtime.
 
 pub mod adapter;
 pub mod authority;
@@ -22,10 +21,10 @@ pub use crate::id::Entropy;
 use std::future::Future;
 use std::pin::Pin;
 
-/// A future that a port answers with.
+/// The future that a port returns.
 pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What time it is.
+/// A clock.
 pub trait Clock: Send + Sync {
     /// Milliseconds since 1970, UTC.
     fn now_ms(&self) -> u64;

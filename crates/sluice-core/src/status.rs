@@ -1,27 +1,27 @@
-//! What a run and a step can be in, and which changes are allowed.
+//! The statuses of runs and steps, and why a step waits.
 
 use crate::choice::choices;
 
 choices! {
-    /// What a run is doing.
+    /// The status of a run.
     pub enum RunStatus, "a run status" {
-        /// Nothing yet.
+        /// The run has not started a step yet.
         Queued = "queued",
         /// Steps are ready or in flight.
         Running = "running",
-        /// An operator stopped it, or only people are left to wait for.
+        /// An operator paused the run, or it waits for approvals only.
         Paused = "paused",
-        /// Work in flight is being stopped.
+        /// Steps in flight are being stopped.
         Cancelling = "cancelling",
-        /// It failed, was taken up again, and has just succeeded.
+        /// The run failed, was resumed, and has just succeeded.
         Recovered = "recovered",
-        /// It ended well.
+        /// The run succeeded.
         Completed = "completed",
-        /// It ended badly.
+        /// The run failed.
         Failed = "failed",
-        /// It was stopped.
+        /// The run was cancelled.
         Cancelled = "cancelled",
-        /// Its time ran out.
+        /// The run reached its time limit.
         TimedOut = "timed_out",
     }
 }
@@ -52,39 +52,39 @@ pub(crate) const REASON_RETRY: &str = "retry";
 pub(crate) const REASON_RECOVERY: &str = "recovery";
 
 choices! {
-    /// What a step is doing.
+    /// The status of a step.
     pub enum StepStatus, "a step status" {
-        /// Nothing yet.
+        /// The run has not reached the step yet.
         Pending = "pending",
-        /// It waits for other steps.
+        /// The step waits for other steps.
         AwaitingDependency = "awaiting_dependency",
-        /// It is ready and waits for a place.
+        /// The step is ready and waits for capacity.
         Queued = "queued",
-        /// A person must decide.
+        /// The step waits for an approval.
         AwaitingApproval = "awaiting_approval",
-        /// It is dispatched.
+        /// The step is dispatched.
         Running = "running",
-        /// It is dispatched, and parts of its answer have come.
+        /// The step is dispatched, and partial output has arrived.
         Streaming = "streaming",
-        /// An attempt failed; the next one comes.
+        /// An attempt failed; a retry follows.
         Retrying = "retrying",
-        /// It is done.
+        /// The step succeeded.
         Completed = "completed",
-        /// It failed for good.
+        /// The step failed, without further retries.
         Failed = "failed",
-        /// It was not done.
+        /// The step was not executed.
         Skipped = "skipped",
-        /// It was stopped.
+        /// The step was cancelled.
         Cancelled = "cancelled",
-        /// Its last attempt took too long.
+        /// The last attempt of the step timed out.
         TimedOut = "timed_out",
-        /// It cannot be done until someone sees to it.
+        /// The step cannot run until a person acts.
         Blocked = "blocked",
     }
 }
 
 impl StepStatus {
-    /// Whether nothing more happens to the step by itself.
+    /// Whether the step changes no more by itself.
     pub const fn is_settled(self) -> bool {
         match self {
             StepStatus::Completed
@@ -103,7 +103,7 @@ impl StepStatus {
         }
     }
 
-    /// Whether a dispatch is out.
+    /// Whether a dispatch is in flight.
     pub const fn is_dispatched(self) -> bool {
         matches!(self, StepStatus::Running | StepStatus::Streaming)
     }
@@ -112,21 +112,21 @@ impl StepStatus {
 choices! {
     /// Why a step waits.
     pub enum Waiting, "a waiting reason" {
-        /// For other steps.
+        /// It waits for other steps.
         Dependency = "dependency",
         /// Its condition is false: the reason of a skip.
         ConditionFalse = "condition_false",
-        /// The provider asked to slow down.
+        /// The provider limits the rate of requests.
         RateLimit = "rate_limit",
-        /// An attempt failed.
+        /// An attempt failed, and the backoff has not passed.
         RetryBackoff = "retry_backoff",
-        /// A person must act.
+        /// It waits for an approval or another action of a person.
         HumanInput = "human_input",
-        /// The work goes on elsewhere.
+        /// A remote worker executes it; the result arrives by callback.
         ExternalCallback = "external_callback",
-        /// For a place.
+        /// It waits for capacity.
         Queued = "queued",
-        /// Governance says: not now.
+        /// A gate delays it.
         Gate = "gate",
     }
 }

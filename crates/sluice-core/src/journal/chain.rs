@@ -12,18 +12,17 @@ use crate::hash::Hash;
 use crate::id::RunId;
 use sha2::{Digest as _, Sha256};
 
-/// The hash before the first event that has one.
+/// The hash before the first hashed event.
 pub const START: Hash = Hash([0; 32]);
 
-/// How many bytes a hash has in a chain.
+/// The size of a hash in a chain.
 pub const HASH_BYTES: usize = 32;
 
-/// What makes a commitment unguessable.
+/// Random bytes that make a commitment unguessable.
 pub type Salt = [u8; 16];
 
-/// What is committed to: SHA-256 of the line `sluice/payload/1`, the salt, the
-/// payload as it stands in its frame, a newline, and `blobs` as it stands
-/// there, or nothing.
+/// The commitment to a payload: SHA-256 of the line `sluice/payload/1`, the salt, the payload
+/// as written in the frame, a newline, and `blobs` as written there (may be empty).
 pub fn commitment(salt: &Salt, payload: &[u8], blobs: &[u8]) -> Hash {
     let mut hash = Sha256::new();
     hash.update(b"sluice/payload/1\n");
@@ -34,8 +33,8 @@ pub fn commitment(salt: &Salt, payload: &[u8], blobs: &[u8]) -> Hash {
     Hash(hash.finalize().into())
 }
 
-/// The hash of what is left of an erased payload: SHA-256 of the line
-/// `sluice/residue/1` and the text. The entry about the erasure names it.
+/// The hash of the rest of an erased payload: SHA-256 of the line `sluice/residue/1` and the
+/// text. The audit entry about the erasure contains it.
 pub fn residue(payload: &[u8]) -> Hash {
     let mut hash = Sha256::new();
     hash.update(b"sluice/residue/1\n");
@@ -43,34 +42,34 @@ pub fn residue(payload: &[u8]) -> Hash {
     Hash(hash.finalize().into())
 }
 
-/// The end of a run's chain: where the next event is linked.
+/// The end of a run's hash chain, where the next event is linked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Link {
     /// The run.
     pub run: RunId,
     /// The id of the next event.
     pub next: u64,
-    /// The hash of the last event; [`START`] where none has one.
+    /// The hash of the last event; [`START`] if no event has one.
     pub tip: Hash,
 }
 
 /// Links events of one run to each other.
 pub struct Chain<'l> {
     link: &'l mut Link,
-    /// What every hash of this run begins with.
+    /// The prefix of every hash input of this run.
     head: String,
 }
 
 impl<'l> Chain<'l> {
-    /// Goes on from a link, which is moved along.
+    /// Continues from the end of a chain and moves it forward.
     pub fn new(link: &'l mut Link) -> Chain<'l> {
         let head = format!("sluice/event/1\n{}\n", link.run);
         Chain { link, head }
     }
 
-    /// The hash of the next event: SHA-256 of the line `sluice/event/1`, a line
-    /// each for the run, the event's id, its type and its time in milliseconds,
-    /// then the commitment and the hash before.
+    /// Adds the next event and returns its hash: SHA-256 of the line `sluice/event/1`, one
+    /// line each for the run, the event id, its type and its time in milliseconds, then the
+    /// commitment and the previous hash.
     pub fn add(&mut self, kind: &str, at_ms: u64, commitment: Hash) -> Hash {
         let mut hash = Sha256::new();
         hash.update(self.head.as_bytes());
@@ -87,12 +86,12 @@ impl<'l> Chain<'l> {
     }
 }
 
-/// The last hash of a frame's chain; none for a frame older than hashes.
+/// The last hash of a frame's chain; `None` for frames of versions without hashes.
 pub fn tip(chain: &[u8]) -> Option<Hash> {
     chain.last_chunk::<HASH_BYTES>().map(|bytes| Hash(*bytes))
 }
 
-/// A number and a newline.
+/// Hashes a number and a newline.
 fn line(hash: &mut Sha256, mut number: u64) {
     // Twenty digits and the newline: what the largest number takes.
     let mut text = *b"00000000000000000000\n";

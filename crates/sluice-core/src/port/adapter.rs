@@ -1,4 +1,4 @@
-//! Who does the work of a step: models, tools, shells, behind one trait.
+//! Adapters: models, tools and shells that execute steps, behind one trait.
 
 use super::Later;
 use crate::choice::choices;
@@ -11,212 +11,213 @@ use sluice_govern::decision::Constraints;
 use sluice_govern::registry::{Gateway, Price};
 use std::sync::Arc;
 
-/// Something that can do a step's work.
+/// An adapter that can execute steps.
 pub trait Adapter: Send + Sync {
-    /// What it speaks to: `mock`, `shell`, …
+    /// The provider that it calls: `mock`, `shell`, …
     fn provider(&self) -> &'static str;
 
-    /// What it can do.
+    /// The features that it supports.
     fn capabilities(&self) -> Capabilities;
 
-    /// Whether it could do work now.
+    /// Whether it can execute steps now.
     fn health(&self) -> Later<'_, Health>;
 
-    /// What a dispatch of a step costs at most, where the adapter itself knows.
+    /// The highest cost of one dispatch of a step, if the adapter knows it.
     fn quote(&self, step: &str) -> Quote {
         let _ = step;
         Quote::Priced
     }
 
-    /// Does the work. Dropping the future abandons it: whatever it started is stopped.
+    /// Executes a step. Dropping the future aborts the call and stops everything that it
+    /// started.
     fn execute<'a>(&'a self, request: &'a Request, call: &'a dyn Call) -> Later<'a, Execution>;
 
-    /// Asks whoever does a dispatch that was accepted elsewhere to stop: nobody
-    /// wants its result any more. What it cost may still come by callback.
+    /// Asks the worker of a dispatch that was accepted remotely to stop, because its result
+    /// is no longer needed. Its usage may still arrive by callback.
     fn recall<'a>(&'a self, dispatch: &'a Recall) -> Later<'a, ()> {
         let _ = dispatch;
         Box::pin(std::future::ready(()))
     }
 
-    /// Stops a process that an earlier life of this adapter started and that
-    /// may have outlived it. Completes when it is gone.
+    /// Stops a process that this adapter started before a restart and that may still run.
+    /// Completes when the process is gone.
     fn stop_survivor<'a>(&'a self, process: &'a Process) -> Later<'a, ()> {
         let _ = process;
         Box::pin(std::future::ready(()))
     }
 }
 
-/// Who speaks to gateways as their rows say.
+/// Creates adapters for gateways from their registry rows.
 pub trait Gateways: Send + Sync {
-    /// Whether this process has an adapter for a gateway with this row. Called for
-    /// every route, so it creates nothing.
+    /// Whether this process has an adapter for this gateway row. The router calls it for
+    /// every route, so it must create nothing.
     fn speaks_to(&self, row: &Gateway) -> bool;
 
     /// The adapter for this gateway; `None` if this process has none. Called for every
-    /// dispatch: an adapter is kept while the row stays as it is.
+    /// dispatch, so the adapter is cached until the row changes.
     fn adapter(&self, name: &str, row: &Gateway) -> Option<Arc<dyn Adapter>>;
 }
 
-/// A dispatch that is no longer wanted.
+/// A dispatch whose result is no longer needed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recall {
     /// The run.
     pub run: RunId,
     /// The step's id; `step[3]` for an instance.
     pub step: String,
-    /// Which dispatch of the step.
+    /// The number of the dispatch within the step.
     pub dispatch_no: u32,
 }
 
-/// What a dispatch costs at most, as far as an adapter can say.
+/// The highest cost of a dispatch, as far as an adapter knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quote {
-    /// It cannot cost anything.
+    /// The dispatch costs nothing.
     Free,
-    /// So much.
+    /// The dispatch costs at most this.
     AtMost(Money),
-    /// As the price table says.
+    /// The price table decides.
     Priced,
 }
 
-/// What an adapter can do.
+/// The features of an adapter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent features, named at every use")]
 pub struct Capabilities {
-    /// It gives partial answers.
+    /// It streams partial output.
     pub streaming: bool,
     /// It can offer tools to a model.
     pub tools: bool,
-    /// It can hold a model to a schema.
+    /// It can force a model's output to fit a schema.
     pub structured_output: bool,
-    /// A cancelled call really stops.
+    /// Cancelling a call really stops the work.
     pub cancel: bool,
 }
 
 choices! {
-    /// Whether work can be done.
+    /// Whether an adapter or a gateway can execute steps.
     pub enum Health, "a health" {
-        /// Yes.
+        /// It works normally.
         Healthy = "healthy",
-        /// Yes, but worse than usual.
+        /// It works, but worse than usual.
         Degraded = "degraded",
-        /// No.
+        /// It does not work.
         Offline = "offline",
     }
 }
 
 /// The engine's end of a call in flight.
 pub trait Call: Send + Sync {
-    /// Hands over something that came before the result. Completes when the
-    /// engine has taken it; for a process, when it is journalled.
+    /// Passes on something that arrives before the result. Completes when the engine has
+    /// received it; for a process, when it is journalled.
     fn emit(&self, emission: Emission) -> Later<'_, Result<(), Closed>>;
 
-    /// Asks whether a tool may be called, each time one is. Completes when the
-    /// answer is journalled; where a person must agree, when they have answered.
+    /// Requests permission for one call of a tool. Completes when the decision is
+    /// journalled; if an approval is required, when it is decided.
     fn tool(&self, wanted: ToolUse) -> Later<'_, Result<ToolVerdict, Closed>>;
 
-    /// Completes when the work is no longer wanted. The adapter then stops it
-    /// and answers `cancelled`; if it does not, it is dropped.
+    /// Completes when the call is cancelled. The adapter then stops the work and answers
+    /// `cancelled`; an adapter that does not is dropped.
     fn cancelled(&self) -> Later<'_, ()>;
 }
 
-/// Nobody listens any more: the call was abandoned.
+/// The engine has aborted the call and receives nothing more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the call was abandoned")]
 pub struct Closed;
 
-/// What comes before a result.
+/// What an adapter reports before the result.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Emission {
-    /// A piece of the answer.
+    /// A piece of the output's text.
     Text(String),
-    /// A picture or sound, by address.
+    /// A picture or sound, by URL.
     Media {
-        /// Where it is.
+        /// Its URL.
         url: String,
-        /// What it is.
+        /// Its media type.
         mime: String,
     },
-    /// A line for the log.
+    /// A log line.
     Log(String),
-    /// A tool that was allowed has answered.
+    /// An allowed tool call has ended.
     ToolEnded(ToolEnded),
-    /// A process was started and waits for this to be journalled before it
-    /// runs anything, so that it can be found after a crash.
+    /// A process was started. It executes nothing until this is journalled, so that it can
+    /// be found after a crash.
     Process(Process),
 }
 
-/// A call of a tool that a model wants made.
+/// A call of a tool that a model requests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolUse {
-    /// The model's name for this call, unique within the dispatch.
+    /// The model's id of this call, unique within the dispatch.
     pub id: String,
     /// The tool: `server.tool`.
     pub tool: String,
-    /// What it is to be called with.
+    /// The arguments of the call.
     pub input: Value,
 }
 
 /// Whether a tool may be called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolVerdict {
-    /// It may, this once.
+    /// The tool may be called once.
     Allowed,
-    /// It may not, and why. The model is told so.
+    /// The call is denied, with the reason, which the model receives.
     Denied(String),
 }
 
-/// What came of a call of a tool.
+/// The result of a tool call, without its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolEnded {
-    /// The call.
+    /// The model's id of the call.
     pub id: String,
     /// The tool.
     pub tool: String,
-    /// Whether it said that it failed, or did not answer.
+    /// Whether the tool reported an error or did not answer.
     pub failed: bool,
-    /// How long its answer was.
+    /// The length of the tool's answer.
     pub bytes: u64,
-    /// How long it took.
+    /// The duration of the call.
     pub duration_ms: u64,
 }
 
 /// A process group on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
-    /// Its id, which is that of its leader.
+    /// Its id, which is the process id of its leader.
     pub group: u32,
-    /// When its leader was started, in the machine's own count: tells it from
-    /// a later process of the same number. Empty where the system does not say.
+    /// The start time of its leader in the machine's own units: it tells this process from
+    /// a later one with the same id. Empty if the system does not report it.
     pub started: String,
 }
 
-/// Everything an adapter is told.
+/// Everything that an adapter receives for one dispatch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     /// The run.
     pub run: RunId,
     /// The step's id; `step[3]` for an instance.
     pub step: String,
-    /// The workflow.
+    /// The name of the workflow.
     pub workflow: String,
-    /// Where it is sent.
+    /// The gateway that the request is sent to.
     pub gateway: String,
-    /// Which attempt, from 1.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
-    /// Which dispatch of the step, from 1.
+    /// The number of the dispatch within the step, from 1.
     pub dispatch_no: u32,
-    /// The same when a crash makes us send again, new for a retry.
+    /// Stays the same if the request is sent again after a crash; new for a retry.
     pub idempotency_key: String,
-    /// An earlier conversation to go on with.
+    /// An earlier conversation to continue.
     pub session: Option<String>,
-    /// Who is to do it.
+    /// The agent that executes the step.
     pub agent: String,
-    /// Standing instructions.
+    /// The agent's system prompt.
     pub system_prompt: Option<String>,
     /// The instruction. For a shell: the script.
     pub message: String,
-    /// What is piped in.
+    /// The standard input, for a shell.
     pub stdin: Option<String>,
     /// Environment variables, for a shell.
     pub env: Vec<(String, String)>,
@@ -224,90 +225,91 @@ pub struct Request {
     pub cwd: Option<String>,
     /// The model to use.
     pub model: Option<String>,
-    /// Tools it may use.
+    /// Tools that the agent may use.
     pub tools: Vec<String>,
-    /// What the structured part of its answer must be: a JSON Schema.
+    /// The JSON Schema of the structured output.
     pub output_schema: Option<Value>,
-    /// What sort of answer is wanted.
+    /// The form of output that is wanted.
     pub output_strategy: OutputStrategy,
-    /// Longest answer.
+    /// The limit on output tokens.
     pub max_output_tokens: Option<u64>,
-    /// What a million tokens cost, as it was when money was reserved.
+    /// The price per million tokens at the time of the reservation.
     pub price: Option<Price>,
-    /// What was reserved for all of it: the work must not cost more.
+    /// The reservation for the whole call: the call must not cost more.
     pub ceiling: Option<Money>,
-    /// How long it may take.
+    /// The time limit.
     pub timeout_ms: u64,
-    /// What governance says it must keep to.
+    /// Constraints that governance sets.
     pub constraints: Constraints,
-    /// SHA-256 of what was allowed: this, and nothing else.
+    /// SHA-256 of the allowed action; the adapter may execute nothing else.
     pub action_digest: String,
-    /// The call's place in the run's trace, for whoever it is passed on to.
+    /// The parent span that remote components continue.
     pub trace: Option<TraceParent>,
 }
 
 choices! {
-    /// What sort of answer is wanted.
+    /// The form of output that is wanted.
     pub enum OutputStrategy, "an output strategy" {
         /// Text.
         Text = "text",
-        /// An object, of any shape.
+        /// A JSON object of any shape.
         Json = "json",
-        /// An object that fits the schema.
+        /// A JSON object that fits the schema.
         Structured = "structured",
     }
 }
 
-/// What became of a call.
+/// The state of a call when `execute` returns.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Execution {
-    /// It is over.
+    /// The call has ended.
     Done(Box<Answer>),
-    /// It goes on elsewhere; the result comes by callback.
+    /// A remote worker accepted the call; the result arrives by callback.
     Accepted,
 }
 
 /// The result of a call.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Answer {
-    /// Why it failed; none if it did not.
+    /// The error; `None` if the call succeeded.
     pub error: Option<CallError>,
-    /// The answer's text, as it came.
+    /// The text of the output, unchanged.
     pub text: Option<String>,
-    /// The structured part.
+    /// The structured output.
     pub outputs: Option<Map<String, Value>>,
-    /// What sort of output this is, for lens envelopes.
+    /// The kind of output, for lens output envelopes.
     pub kind: Option<String>,
-    /// What sort of artifact it is, for lens envelopes.
+    /// The kind of artifact, for lens output envelopes.
     pub artifact_kind: Option<String>,
-    /// Pictures, sound and other files, for lens envelopes.
+    /// Pictures, sound and other files, for lens output envelopes.
     pub media: Option<Value>,
-    /// What else is to be known of it, for lens envelopes.
+    /// More metadata, for lens output envelopes.
     pub metadata: Option<Map<String, Value>>,
-    /// What it cost.
+    /// Tokens and cost of the call.
     pub usage: Usage,
-    /// The conversation, to go on with later.
+    /// The id of the conversation, to continue it later.
     pub session: Option<String>,
-    /// What was said, oldest first, for whoever looks at the step: messages as
-    /// [`Message::value`] writes them. Bounded by the adapter.
+    /// The messages of the conversation, oldest first, as [`Message::value`] writes them.
+    /// People can read them in the step's details. The adapter bounds their number.
     pub conversation: Vec<Value>,
-    /// Files that came of it, as [`Artefact::value`] writes them. Bounded too.
+    /// Files that the call produced, as [`Artefact::value`] writes them. Bounded by the
+    /// adapter.
     pub artefacts: Vec<Value>,
 }
 
 /// A message of a conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message<'a> {
-    /// Who says it: `system`, `user`, `assistant`, `tool`.
+    /// The author: `system`, `user`, `assistant` or `tool`.
     pub role: &'a str,
-    /// What is said.
+    /// The text of the message.
     pub text: &'a str,
-    /// The tool that is called, or that answers: its name and the call.
+    /// The tool that is called or answers: its name and the id of the call.
     pub tool: Option<(&'a str, &'a str)>,
 }
 
 impl Message<'_> {
-    /// As it is kept.
+    /// The message as JSON.
     pub fn value(&self) -> Value {
         match self.tool {
             None => json!({"role": self.role, "text": self.text}),
@@ -318,28 +320,28 @@ impl Message<'_> {
     }
 }
 
-/// A file that came of a step.
+/// A file that a step produced.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Artefact<'a> {
-    /// What it is.
+    /// Its media type.
     pub mime: &'a str,
-    /// How many bytes it has.
+    /// Its size.
     pub bytes: u64,
-    /// Where it is, or what it is in base64; none if it was too large to keep.
+    /// The content; `None` if it was too large to keep.
     pub content: Option<Content<'a>>,
 }
 
-/// What an artefact is.
+/// The content of an artefact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content<'a> {
-    /// It is somewhere else.
+    /// A URL of the content.
     Url(&'a str),
-    /// It is this, in base64.
+    /// The content in base64.
     Base64(&'a str),
 }
 
 impl Artefact<'_> {
-    /// As it is kept.
+    /// The artefact as JSON.
     pub fn value(&self) -> Value {
         let mut kept = json!({"mime": self.mime, "bytes": self.bytes});
         match self.content {
@@ -352,15 +354,14 @@ impl Artefact<'_> {
 }
 
 impl Answer {
-    /// An answer that is only an error.
+    /// A result with only an error.
     pub fn failed(code: CallErrorCode, message: impl Into<String>) -> Answer {
         let error = CallError { code, message: message.into(), retry_after_ms: None };
         Answer { error: Some(error), ..Answer::default() }
     }
 
-    /// What was answered, as the journal keeps it of an attempt that failed; none if
-    /// nothing was. A text over [`ANSWER_BYTES_MAX`] is cut, and `text_bytes` says
-    /// how long it was.
+    /// The answer of a failed attempt as the journal keeps it; `None` if there was none. A
+    /// text over [`ANSWER_BYTES_MAX`] is cut, and `text_bytes` holds its original length.
     pub fn into_record(self) -> Option<Arc<Value>> {
         let mut record = Map::new();
         if let Some(mut text) = self.text.filter(|text| !text.is_empty()) {
@@ -388,60 +389,60 @@ impl Answer {
 /// Why a call failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallError {
-    /// The kind.
+    /// The kind of error.
     pub code: CallErrorCode,
-    /// For people: lower case, no full stop.
+    /// A message for people: lower case, no full stop.
     pub message: String,
-    /// How long the provider asks us to wait.
+    /// How long to wait before a retry, if the provider said so.
     pub retry_after_ms: Option<u64>,
 }
 
 choices! {
-    /// The kinds of failure of a call.
+    /// The kinds of errors of a call.
     pub enum CallErrorCode, "an error code" {
-        /// It took too long.
+        /// The call took too long.
         Timeout = "timeout",
         /// The provider failed.
         ProviderError = "provider_error",
-        /// The provider asked to slow down.
+        /// The provider limits the rate of requests.
         RateLimit = "rate_limit",
-        /// The provider did not accept who we are.
+        /// The provider rejected the credentials.
         Auth = "auth",
-        /// The provider did not accept what we asked.
+        /// The provider rejected the request as invalid.
         InvalidRequest = "invalid_request",
-        /// The provider would not answer that.
+        /// The provider's content filter rejected the request.
         ContentFilter = "content_filter",
-        /// The adapter broke, or its process was killed.
+        /// The adapter crashed, or its process was killed.
         AdapterCrash = "adapter_crash",
-        /// It was stopped because we asked.
+        /// The engine cancelled the call.
         Cancelled = "cancelled",
     }
 }
 
-/// What a call cost.
+/// Tokens and cost of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Usage {
     /// The model that answered.
     pub model: Option<String>,
-    /// Tokens read.
+    /// Input tokens.
     pub input_tokens: u64,
-    /// Tokens written.
+    /// Output tokens, without thinking.
     pub output_tokens: u64,
-    /// Tokens thought, beside those written.
+    /// Thinking tokens.
     pub thinking_tokens: u64,
-    /// Tokens read that the provider had kept: part of those read.
+    /// Input tokens that the provider had cached, included in the input tokens.
     pub cached_tokens: u64,
-    /// Money.
+    /// The cost.
     pub cost: Money,
-    /// Whether the money is still to be worked out, from the tokens and the
-    /// price that was pinned.
+    /// Whether the cost must still be computed from the tokens and the price of the
+    /// reservation.
     pub unpriced: bool,
-    /// Whether nobody knows yet what it cost: it was given up before it answered.
+    /// Whether the cost is unknown, because the call was aborted before it answered.
     pub unknown: bool,
 }
 
 impl Usage {
-    /// Of a call that was given up before it answered.
+    /// The usage of a call that was aborted before it answered.
     pub fn unknown() -> Usage {
         Usage { unknown: true, ..Usage::default() }
     }

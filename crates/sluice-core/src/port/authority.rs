@@ -1,9 +1,8 @@
-//! What a turn is told of governance: rows, rules and counters, as this process
-//! knows them.
+//! The view of governance that a turn decides with: registry rows, policies and counters, as
+//! this process knows them.
 //!
-//! What it says of counters may be a moment old. That is why every dispatch
-//! carries guards: the store looks again, in the transaction that marks the step
-//! running.
+//! Counters may be slightly out of date. Therefore every dispatch has guards: the store checks
+//! the counters again in the transaction that marks the step as running.
 
 #[cfg(test)]
 pub(crate) mod fake;
@@ -15,40 +14,41 @@ use sluice_govern::policy::Policies;
 use sluice_govern::registry::{Agent, Fabric, Gateway, Health, Posture};
 use std::sync::Arc;
 
-/// Rows, rules and counters.
+/// Registry rows, policies and counters.
 pub trait Authority: Send + Sync {
-    /// Everything that is set up.
+    /// All registry rows.
     fn fabric(&self) -> &Fabric;
 
-    /// The rules in force.
+    /// The active policies.
     fn policies(&self) -> &Policies;
 
-    /// An agent's row. Agents that every setup has are there without one.
+    /// The row of an agent. Built-in agents have one even if none is registered.
     fn agent(&self, name: &str) -> Option<&Agent>;
 
-    /// A gateway's row. The gateway of this process is there without one.
+    /// The row of a gateway. The gateway of this process has one even if none is
+    /// registered.
     fn gateway(&self, name: &str) -> Option<&Gateway>;
 
-    /// Whether a gateway can do work.
+    /// Whether a gateway can execute steps.
     fn health(&self, gateway: &str) -> Health;
 
-    /// Whether something at a gateway can do the work of an agent: its provider is
-    /// spoken to from here, or the agent is of this process.
+    /// Whether an agent's steps can be executed at a gateway: this process has an adapter
+    /// for its provider, or the agent is built in.
     fn serves(&self, agent: &str, gateway: &str) -> bool {
         let _ = (agent, gateway);
         true
     }
 
-    /// Whether a gateway is only there because every process has it, without a row.
+    /// Whether a gateway exists without a row because every process has it.
     fn is_implied(&self, gateway: &str) -> bool {
         let _ = gateway;
         false
     }
 
-    /// What a counter was when this process last heard of it.
+    /// The last known value of a counter.
     fn count(&self, counter: Name<'_>) -> i64;
 
-    /// What was in an account: all of its counters at once.
+    /// The last known values of all counters of an account.
     fn tally(&self, account: &str) -> Tally {
         Tally {
             held: self.count(Name::held(account)),
@@ -58,67 +58,66 @@ pub trait Authority: Send + Sync {
         }
     }
 
-    /// The sum of a counter over a window, as this process last heard of it.
+    /// The last known sum of a counter over a window.
     fn in_window(&self, counter: Name<'_>, window_ms: u64) -> i64;
 
-    /// What an agent answered last, newest first, as this process knows it.
+    /// The remembered outputs of an agent, newest first, as this process knows them.
     fn memos(&self, agent: &str) -> Arc<[Memo]> {
         let _ = agent;
         Arc::default()
     }
 
-    /// What whoever does the work itself says a dispatch costs at most.
+    /// The highest cost of a dispatch, as the adapter of the gateway quotes it.
     fn quote(&self, agent: &str, gateway: &str, step: &str) -> Quote;
 
-    /// The freedom that the gates judge a run by: its own. A run that only looks on
-    /// behalf of another is judged by the other's.
+    /// The posture that the gates apply to a run: its own. A dry run for another run uses
+    /// the posture of that run.
     fn judged_by(&self, posture: Posture) -> Posture {
         posture
     }
 
-    /// An answer that is given without asking the gates: a yardstick for what
-    /// asking them costs.
+    /// A decision that bypasses the gates, to measure what the gates cost.
     #[cfg(feature = "sabotage")]
     fn unasked(&self) -> Option<&Unasked> {
         None
     }
 
-    /// When people are reminded of a question, how urgent it is by then, and
-    /// when it expires: each in milliseconds after it was asked.
+    /// The times of reminders and of the expiry of an approval, in milliseconds after the
+    /// request.
     fn patience(&self) -> &Patience;
 }
 
 /// The counters of one account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
-    /// What is spent and reserved.
+    /// Spent and reserved money.
     pub held: i64,
-    /// What is spent.
+    /// Spent money.
     pub spent: i64,
-    /// Overruns booked.
+    /// Recorded overruns.
     pub over: i64,
-    /// Stands for the account and no other; 0 if no number does.
+    /// Process-wide id of the account; 0 means none.
     pub number: u64,
 }
 
-/// What is written down of a dispatch that nobody was asked about.
+/// What is journalled for a dispatch that bypasses the gates.
 #[cfg(feature = "sabotage")]
 #[derive(Debug, Clone, PartialEq)]
 pub enum Unasked {
-    /// This decision, whatever the step; everything else is as it would be.
+    /// This decision, whatever the step is; everything else is unchanged.
     Noted(Box<sluice_govern::decision::Decision>, super::decision_record::Record),
     /// Nothing.
     Silent,
 }
 
-/// How long people are given to answer.
+/// How long approvals and queued steps may wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Patience {
-    /// When they are reminded, and how urgent it is by then.
+    /// When approvers are reminded, and the urgency of each reminder.
     pub reminders: Vec<(u64, String)>,
-    /// When the question expires.
+    /// When an approval expires.
     pub expires_ms: u64,
-    /// How long a step waits at a gate that says: not now.
+    /// How long a step waits at a gate that delays it.
     pub queue_ms: u64,
 }
 

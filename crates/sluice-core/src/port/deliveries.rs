@@ -1,29 +1,28 @@
-//! What is sent to webhooks: how far each has come along the feed, and what
-//! became of each event that is for it.
+//! Deliveries to outbound webhooks: the feed position of each webhook, and the state of each
+//! event to send to it.
 //!
-//! A delivery is noted in the same transaction that moves the webhook's place
-//! along the feed, so that none is lost and none is noted twice, whoever crashes.
-//! It is then taken by whoever sends it, for a while, and what came of it is noted.
+//! The transaction that adds a delivery also advances the webhook's feed position, so a crash
+//! neither loses nor duplicates one. A sender then claims the delivery for a while and records
+//! the result.
 //!
-//! INVARIANT: a place moves only from where the writer saw it. Of two processes
-//! that go along the feed for one webhook, one is told that the other was first.
+//! INVARIANT: a position advances only from the value that the writer has seen. If two
+//! processes follow the feed for one webhook, the second one is told that its position is
+//! stale.
 
 use super::store::Answer;
 use crate::id::RunId;
 
-/// Deliveries of webhooks.
+/// Deliveries to outbound webhooks.
 pub trait Deliveries: Send + Sync {
-    /// How far a webhook has come, and what waits for it.
+    /// Reads the feed position and the queue of a webhook.
     fn delivering(&self, webhook: String) -> Answer<'_, Delivering>;
 
-    /// Moves a webhook's place from where it was seen, and notes deliveries that
-    /// lie between; says whether it was there. Those that are noted already stay
-    /// as they are.
+    /// Advances a webhook's position and adds the deliveries in between; returns whether
+    /// the stored position was `from`. Deliveries that exist already stay unchanged.
     fn deliver(&self, ahead: Ahead) -> Answer<'_, bool>;
 
-    /// Takes up to `limit` deliveries of a webhook that are due by a time, the
-    /// longest due first, and puts off when they are next due: nobody else takes
-    /// them until then.
+    /// Claims up to `limit` deliveries of a webhook that are due by a time, longest due
+    /// first, and postpones their due time so that no other sender claims them until then.
     fn take_due(
         &self,
         webhook: String,
@@ -32,11 +31,11 @@ pub trait Deliveries: Send + Sync {
         limit: usize,
     ) -> Answer<'_, Vec<Delivery>>;
 
-    /// Notes what became of deliveries that were sent. Of a webhook that has very
-    /// many that are over, the oldest go.
+    /// Records the results of deliveries. If a webhook has too many finished ones, the
+    /// oldest are deleted.
     fn delivered(&self, done: Vec<Delivery>) -> Answer<'_, ()>;
 
-    /// Deliveries of a webhook, the newest first: those before one, if it is given.
+    /// Lists deliveries of a webhook, newest first, before a number if it is set.
     fn deliveries(
         &self,
         webhook: String,
@@ -44,55 +43,55 @@ pub trait Deliveries: Send + Sync {
         limit: usize,
     ) -> Answer<'_, Vec<Delivery>>;
 
-    /// Forgets a webhook's place and its deliveries.
+    /// Deletes a webhook's position and deliveries.
     fn forget_deliveries(&self, webhook: String) -> Answer<'_, ()>;
 }
 
-/// How far a webhook has come.
+/// The state of a webhook's deliveries.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Delivering {
-    /// The place in the feed up to which deliveries are noted; none before it has one.
+    /// The feed position up to which deliveries were added; `None` before the first.
     pub place: Option<u64>,
-    /// How many are not over yet.
+    /// The number of unfinished deliveries.
     pub waiting: u64,
-    /// When the first of those is due.
+    /// When the first of them is due.
     pub due_ms: Option<u64>,
 }
 
-/// A webhook's next steps along the feed.
+/// An advance of a webhook's feed position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ahead {
     /// The webhook.
     pub webhook: String,
-    /// Where it was seen.
+    /// The position that the writer has seen.
     pub from: Option<u64>,
-    /// Where it is from now on.
+    /// The new position.
     pub to: u64,
-    /// Events that are for it, in their order. Their numbers are given by the store.
+    /// Events to deliver, in their order. The store numbers them.
     pub put: Vec<Delivery>,
 }
 
-/// One event for one webhook, and what became of it.
+/// One event for one webhook, and its state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery {
-    /// Its number among those of its webhook; greater for later ones.
+    /// Its number among the deliveries of the webhook; greater for later ones.
     pub number: u64,
     /// The webhook's name.
     pub webhook: String,
-    /// Whose event it is.
+    /// The run of the event.
     pub run: RunId,
     /// The event's id.
     pub event: u64,
     /// The event's name.
     pub kind: String,
-    /// How often it was sent.
+    /// The number of attempts.
     pub tries: u32,
-    /// The status that came back last.
+    /// The HTTP status of the last attempt.
     pub status: Option<u16>,
-    /// What went wrong last.
+    /// The error of the last attempt.
     pub error: Option<String>,
-    /// When this was noted.
+    /// When the delivery was added.
     pub at_ms: u64,
-    /// When it is sent next; none when it is over.
+    /// When it is sent next; `None` when it is finished.
     pub next_ms: Option<u64>,
 }

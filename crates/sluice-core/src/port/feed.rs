@@ -1,34 +1,33 @@
-//! Every journal at once, in the order in which frames became durable.
+//! The frames of all runs in one order: the order in which they became durable.
 //!
-//! Whoever follows all runs reads here: a place in this order is all it must
-//! remember to go on without a gap and without seeing anything twice.
+//! A reader of all runs keeps one position in this order. It is enough to continue without a
+//! gap and without reading anything twice.
 //!
-//! INVARIANT: a frame becomes readable at a place greater than every place that
-//! was readable before, so a reader that goes on from the last place it saw
-//! misses nothing.
+//! INVARIANT: a frame becomes readable at a position greater than every position that was
+//! readable before, so a reader that continues from its last position misses nothing.
 
 use super::store::{Answer, Frame};
 use crate::id::RunId;
 
-/// The frames of all runs, in one order.
+/// The feed of all frames.
 pub trait Feed: Send + Sync {
-    /// Frames after a place, with what stands beside them, in the order of
-    /// appends: about `bytes_max` of them, but at least one if there is one.
+    /// Reads frames after a position, with their stream deltas, in the order of appends:
+    /// about `bytes_max` bytes, but at least one frame if there is one.
     fn feed(&self, after: u64, bytes_max: usize) -> Answer<'_, Vec<Placed>>;
 
-    /// The place of the newest frame; 0 where there is none.
+    /// The position of the newest frame; 0 if there is none.
     fn feed_end(&self) -> Answer<'_, u64>;
 }
 
-/// A frame and its place among those of all runs.
+/// A frame and its position in the feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placed {
-    /// The place: greater for later appends, not always by one.
+    /// The position: greater for later appends, not always by one.
     pub place: u64,
-    /// Whose frame it is.
+    /// The run of the frame.
     pub run: RunId,
-    /// The frame, with what stands beside it.
+    /// The frame, with its stream deltas.
     pub frame: Frame,
-    /// Whether a process with the store's key wrote it. One that is not is not used.
+    /// Whether a process with the store's key wrote the frame. Other frames are not used.
     pub is_authentic: bool,
 }

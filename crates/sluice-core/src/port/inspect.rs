@@ -1,24 +1,24 @@
 //! Everything a store holds at one moment, row by row, for a verification.
 //!
-//! Journals are read run by run, as everything reads them. This is what lies
-//! around them: what decides something without being an event, and where rows
-//! are stored. A store reports what it holds and judges only what no other
-//! component can see: whether a row carries the MAC of the store's key, and
-//! whether its own structure is whole.
+//! Journals are read run by run through the other ports. Inspection returns the rest: rows that
+//! decide something without being events, and positions. A store reports what it holds and
+//! checks only what no other component can see: whether a row has the MAC of the store's key,
+//! and whether its own structure is intact.
 
 use super::ledger::{Recorded, SealMark, SealRow};
 use super::slots::Slot;
 use super::store::{Answer, Hash, NodeId};
 use crate::id::RunId;
 
-/// A store that shows everything it holds.
+/// A store that can list all of its rows.
 pub trait Inspect: Send + Sync {
-    /// Hands over every row of one moment, in the order of [`Stored`]. What cannot be
-    /// read is reported as [`Stored::Damaged`], and the rows after it follow.
+    /// Passes every row of one consistent snapshot to `each`, in the order of [`Stored`]. A
+    /// row that cannot be read is reported as [`Stored::Damaged`], and the rows after it
+    /// follow.
     fn inspect(&self, each: Each) -> Answer<'_, ()>;
 }
 
-/// Takes the rows, one after the other.
+/// Receives the rows, one after the other.
 pub type Each = Box<dyn FnMut(Stored) + Send>;
 
 /// A row of a store.
@@ -28,16 +28,16 @@ pub enum Stored {
     Seal {
         /// The seal.
         row: SealRow,
-        /// Its own hash, as it is stored next to it.
+        /// The stored hash of the seal.
         hash: Hash,
-        /// How far it has come.
+        /// How far the seals reach.
         upto: SealMark,
     },
-    /// An audit entry, in the order of places.
+    /// An audit entry, in the order of positions.
     Entry(Recorded),
     /// A version of a registry row, by kind, name and epoch.
     Version(RowVersion),
-    /// Where a writer's chain of entries is said to end.
+    /// The stored end of a writer's chain of entries.
     ChainEnd {
         /// The writer.
         writer: NodeId,
@@ -48,11 +48,11 @@ pub enum Stored {
     },
     /// A caller's idempotency key.
     Key {
-        /// What it is kept under.
+        /// The stored key.
         key: String,
-        /// The run it stands for.
+        /// The run that was started with the key.
         run: RunId,
-        /// Of what that run was started with.
+        /// Hash of the inputs of that start.
         fingerprint: Hash,
         /// Whether a process with the store's key wrote it.
         is_authentic: bool,
@@ -64,74 +64,75 @@ pub enum Stored {
         /// Whether a process with the store's key wrote it.
         is_authentic: bool,
     },
-    /// An output that an agent remembers, by agent and place.
+    /// A remembered output, by agent and position.
     Memo {
         /// The agent.
         agent: String,
-        /// Its place in the order of remembered outputs.
+        /// Its position in the order of remembered outputs.
         place: u64,
-        /// The run it is from.
+        /// The run it comes from.
         run: RunId,
-        /// When it was given.
+        /// When it was produced.
         at_ms: u64,
         /// Whether a process with the store's key wrote it.
         is_authentic: bool,
     },
     /// A message to a run.
     Message {
-        /// The addressee.
+        /// The receiving run.
         run: RunId,
-        /// The sender's name for it.
+        /// The deduplication key.
         key: String,
-        /// Its place in the order of messages.
+        /// Its position in the order of messages.
         id: u64,
         /// Whether it was read.
         is_read: bool,
-        /// Whether a process with the store's key posted it, or read it.
+        /// Whether a process with the store's key posted it, and read it if it was
+        /// read.
         is_authentic: bool,
     },
     /// A counter without a window.
     Count {
-        /// Its name.
+        /// The counter's name.
         name: String,
-        /// What it is.
+        /// The current value.
         count: i64,
     },
-    /// How many values a run took from another one.
+    /// The number of values that a run consumed from another run.
     Taking {
-        /// The run they are from.
+        /// The run that the values come from.
         source: RunId,
-        /// The run that took them.
+        /// The run that consumed them.
         taker: RunId,
-        /// How many.
+        /// The number of values.
         count: u64,
     },
-    /// A large value whose body does not have its hash. Others are not reported.
+    /// A blob whose body does not match its hash. Intact blobs are not reported.
     ForeignBlob(Hash),
-    /// A snapshot that is not authentic. Others are not reported.
+    /// A snapshot that is not authentic. Authentic ones are not reported.
     ForeignSnapshot(RunId),
-    /// Where a frame is, by place.
+    /// The position of a frame.
     Frame(FrameAt),
-    /// The last places that the store gave out, where it notes them.
+    /// The last positions that the store assigned, if it records them.
     Positions {
-        /// Of frames.
+        /// Last position of frames.
         frames: u64,
-        /// Of entries.
+        /// Last position of entries.
         entries: u64,
-        /// Of messages.
+        /// Last position of messages.
         messages: u64,
-        /// Of remembered outputs.
+        /// Last position of remembered outputs.
         memos: u64,
     },
-    /// A run as lists and claims see it, by id.
+    /// The list columns of a run, by id.
     Run(StoredRun),
-    /// A part of the store that is not whole, or cannot be read.
+    /// A part of the store that is damaged or cannot be read.
     Damaged {
         /// The table.
         table: &'static str,
-        /// The row, or the last one before it that could be read.
+        /// The row, or the last readable row before it.
         key: String,
-        /// What is wrong.
+        /// What is damaged.
         detail: String,
     },
 }
@@ -141,30 +142,30 @@ pub enum Stored {
 pub struct RowVersion {
     /// The kind of row.
     pub kind: String,
-    /// Its name.
+    /// The name of the row.
     pub name: String,
-    /// The change it came with.
+    /// The epoch of the change that wrote it.
     pub epoch: u64,
-    /// Its body, JSON; none where the change removed the row.
+    /// The body as JSON; `None` if the change removed the row.
     pub body: Option<String>,
     /// Whether a process with the store's key wrote it.
     pub is_authentic: bool,
 }
 
-/// Where a frame is.
+/// The position of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameAt {
-    /// Its place in the order of appends over all runs.
+    /// Its position in the order of appends over all runs.
     pub place: u64,
     /// The run.
     pub run: RunId,
     /// The id of its first event.
     pub first: u64,
-    /// How many events it holds.
+    /// The number of events in it.
     pub count: u32,
 }
 
-/// A run as lists and claims see it.
+/// The list columns of a run, which claims use as well.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredRun {
     /// Its id.
@@ -173,7 +174,7 @@ pub struct StoredRun {
     pub workflow: String,
     /// The workflow's version.
     pub workflow_version: Option<u64>,
-    /// Who started it; empty where it was not kept.
+    /// The principal that started it; empty if it was not stored.
     pub initiator: String,
     /// Its status.
     pub status: String,
@@ -183,7 +184,7 @@ pub struct StoredRun {
     pub ended_at_ms: Option<u64>,
     /// The run that started it.
     pub parent: Option<RunId>,
-    /// Of what it was started with, if a key came with it.
+    /// Hash of the inputs of the start, if the start had an idempotency key.
     pub fingerprint: Option<Hash>,
     /// Whether a node owns it.
     pub is_owned: bool,

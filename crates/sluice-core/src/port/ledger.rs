@@ -1,7 +1,7 @@
-//! What lies beside the journals: counters, the registry, the evidence.
+//! What a store keeps besides journals: counters, the registry and the evidence.
 //!
-//! The same store keeps it, in the same transactions. Like the journals it is
-//! kept, not understood: what rows and entries mean is decided elsewhere.
+//! The store commits them in the same transactions as journals. It does not interpret them:
+//! governance and evidence give rows and entries their meaning.
 
 use super::memo::Memo;
 use super::store::{Answer, Hash, NodeId};
@@ -9,160 +9,161 @@ use crate::id::RunId;
 use serde_json::Value;
 use sluice_govern::registry::Row;
 
-/// Counters, rows, entries and seals.
+/// Counters, registry rows, audit entries and seals.
 pub trait Ledger: Send + Sync {
-    /// What counters are now; zero for one that was never changed.
+    /// Reads counters; a counter that was never changed is 0.
     fn counts(&self, counters: Vec<Counter>) -> Answer<'_, Vec<i64>>;
 
-    /// Plain counters that are not zero and whose names lie between two, both left
-    /// out, by name. Only so many at once: the next page begins after the last.
+    /// Lists plain counters that are not 0, by name, between `after` and `before` (both
+    /// exclusive). Returns at most `limit`: the next page starts after the last name.
     fn counters(&self, after: String, before: String, limit: usize) -> Answer<'_, Vec<Count>>;
 
-    /// The rows there are, or were at an earlier epoch. By kind, then name.
+    /// Reads the registry as it is, or as it was at an earlier epoch, by kind, then name.
     fn registry(&self, at: Option<u64>) -> Answer<'_, Rows>;
 
-    /// Changes rows. All of it or nothing; each change is one epoch, and adds
-    /// one to the counter `registry`.
+    /// Changes rows, all or nothing. Each change starts an epoch and adds 1 to the counter
+    /// `registry`.
     fn change(&self, change: Change) -> Answer<'_, Changed>;
 
-    /// Adds entries to the audit, chained after the writer's last.
+    /// Appends audit entries to the writer's chain.
     fn record(&self, node: NodeId, entries: Vec<Entry>) -> Answer<'_, ()>;
 
-    /// Entries, in the order they were written: those after a place.
+    /// Reads audit entries after a position, in the order in which they were written.
     fn entries(&self, after: u64, limit: usize) -> Answer<'_, Vec<Recorded>>;
 
-    /// What no seal covers yet, up to about `limit` run heads.
+    /// Reads what no seal covers yet, up to about `limit` run heads.
     fn unsealed(&self, limit: usize) -> Answer<'_, Unsealed>;
 
-    /// Adds a seal after the newest.
+    /// Appends a seal after the newest one.
     fn seal(&self, seal: Sealing) -> Answer<'_, Sealed>;
 
-    /// Seals from number `from` on, oldest first.
+    /// Reads seals from number `from` on, oldest first.
     fn seals(&self, from: u64, limit: usize) -> Answer<'_, Vec<SealRow>>;
 
-    /// What agents answered: agent by agent as asked, the newest first. Only so
-    /// many of each are kept.
+    /// Reads the remembered outputs of agents, in the order of `agents`, newest first. A
+    /// store keeps a limited number for each agent.
     fn memos(&self, agents: Vec<String>) -> Answer<'_, Vec<Memo>>;
 
-    /// Puts bodies without some payloads in the place of frames of a run. The
-    /// hashes stay as they are. Snapshots, unused blobs and memos of the run go too.
+    /// Replaces frame bodies of a run by bodies without some payloads. The hashes stay. The
+    /// run's snapshots, unused blobs and remembered outputs are deleted.
     fn erase(&self, erasure: Erasure) -> Answer<'_, Erased>;
 }
 
 /// A counter to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counter {
-    /// Its name.
+    /// The counter's name.
     pub name: String,
-    /// For a sum over a window: how long that is.
+    /// Length of the window, for a sliding sum.
     pub window_ms: Option<u64>,
 }
 
 impl Counter {
-    /// A plain one.
+    /// A counter without a window.
     pub fn plain(name: impl Into<String>) -> Counter {
         Counter { name: name.into(), window_ms: None }
     }
 }
 
-/// What a counter is.
+/// A counter and its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Count {
-    /// Its name.
+    /// The counter's name.
     pub name: String,
-    /// What it is now.
+    /// The current value.
     pub count: i64,
 }
 
-/// The rows of the registry.
+/// The rows of the registry at one epoch.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Rows {
-    /// How many changes led to them.
+    /// The number of changes that led to these rows.
     pub epoch: u64,
     /// The rows.
     pub rows: Vec<Row>,
-    /// Kind and name of rows whose newest version is not authentic: no process with
-    /// the store's key wrote it. They are not among the rows.
+    /// Kind and name of rows whose newest version is not authentic: no process with the
+    /// store's key wrote it. They are not in `rows`.
     pub foreign: Vec<(String, String)>,
 }
 
-/// A change of rows.
+/// A change of registry rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// The epoch it was decided under; refused if another change came since.
+    /// The epoch on which the change is based. The store refuses it if another change came
+    /// since.
     pub expect: Option<u64>,
-    /// Rows that are written.
+    /// Rows to write.
     pub put: Vec<Row>,
-    /// Rows that go: kind and name.
+    /// Rows to remove: kind and name.
     pub remove: Vec<(sluice_govern::registry::Kind, String)>,
-    /// Who writes.
+    /// The writing node.
     pub node: NodeId,
-    /// What the audit says of it.
+    /// Audit entries about the change.
     pub entries: Vec<Entry>,
 }
 
-/// What became of a change.
+/// The result of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Changed {
-    /// It is durable.
+    /// The change is durable.
     Done {
-        /// The epoch that began with it.
+        /// The epoch that the change started.
         epoch: u64,
     },
     /// Another change came first. Nothing was written.
     Stale {
-        /// The epoch there is.
+        /// The current epoch.
         epoch: u64,
     },
 }
 
-/// Something for the audit.
+/// An audit entry.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// When.
+    /// Time of the event.
     pub at_ms: u64,
     /// `governance`, `execution`, `lifecycle`, `security`, `configuration`,
     /// `deploy` or `routing`.
     pub category: &'static str,
-    /// What happened: `agent_changed`, `safety_gate_rejected`, …
+    /// The fact: `agent_changed`, `safety_gate_rejected`, …
     pub what: String,
-    /// Who did it.
+    /// The principal or component that acted.
     pub actor: String,
-    /// What sort of thing it happened to.
+    /// The type of the resource that it concerns.
     pub resource_type: String,
-    /// Which one.
+    /// The id of that resource.
     pub resource_id: String,
-    /// The event it refers to, where it is a fact of a run.
+    /// The journalled event it refers to, if it is a fact about a run.
     pub event: Option<EventRef>,
-    /// Everything else.
+    /// More facts, as JSON.
     pub detail: Value,
 }
 
-/// A place in a journal.
+/// A reference to a journalled event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventRef {
     /// The run.
     pub run: RunId,
     /// The event's id.
     pub event: u64,
-    /// Its hash.
+    /// The event's hash.
     pub hash: Hash,
 }
 
-/// An entry as it stands in the audit.
+/// An audit entry as it is stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recorded {
-    /// Its place in the store's order.
+    /// Its position in the store's order.
     pub place: u64,
     /// The writer whose chain it is in.
     pub writer: NodeId,
     /// Its number in that chain, from 1.
     pub seq: u64,
-    /// What was written, exactly: canonical JSON.
+    /// The exact text: canonical JSON.
     pub text: String,
-    /// The hash of it and of the entry before.
+    /// The hash of the text and of the entry before.
     pub hash: Hash,
-    /// Whether a process with the store's key wrote it. One that is not is no fact.
+    /// Whether a process with the store's key wrote it. Other entries prove nothing.
     pub is_authentic: bool,
 }
 
@@ -175,77 +176,76 @@ pub struct Unsealed {
     pub heads: Vec<(RunId, u64, Hash)>,
     /// Writers whose chains grew since: writer, last number, its hash. By writer.
     pub writers: Vec<(NodeId, u64, Hash)>,
-    /// Where in the store's order the next seal goes on.
+    /// The position at which the next seal starts.
     pub upto: SealMark,
 }
 
-/// How far in the store's order a seal has come.
+/// How far in the store's order the seals reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SealMark {
-    /// Frames.
+    /// Position of the last sealed frame.
     pub frames: u64,
-    /// Entries.
+    /// Position of the last sealed entry.
     pub entries: u64,
 }
 
-/// A seal to be added.
+/// A new seal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sealing {
-    /// Its number, from 1. Refused unless it is the next.
+    /// Its number, from 1. Refused unless it is the next number.
     pub number: u64,
-    /// What it covers and who signed it: canonical JSON.
+    /// Canonical JSON: what the seal covers, and the signature.
     pub text: String,
-    /// Its leaves, encoded: what the root was made from.
+    /// The encoded leaves that the root was computed from.
     pub leaves: Vec<u8>,
     /// The hash of the text.
     pub hash: Hash,
-    /// Where the next one goes on.
+    /// The position at which the next seal starts.
     pub upto: SealMark,
 }
 
-/// What became of a seal.
+/// The result of adding a seal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sealed {
-    /// It is durable.
+    /// The seal is durable.
     Done,
     /// Another process sealed first. Nothing was written.
     Stale,
 }
 
-/// A seal as it is kept.
+/// A seal as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SealRow {
-    /// Its number.
+    /// The seal's number, from 1.
     pub number: u64,
-    /// What it covers and who signed it.
+    /// Canonical JSON: what the seal covers, and the signature.
     pub text: String,
-    /// Its leaves, encoded.
+    /// The encoded leaves.
     pub leaves: Vec<u8>,
 }
 
-/// Payloads to be erased.
+/// Payloads to erase.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Erasure {
-    /// Of which run.
+    /// The run whose payloads are erased.
     pub run: RunId,
-    /// Frames by their first event, with what is left of them.
+    /// The remaining bodies of frames, by first event.
     pub bodies: Vec<(u64, Vec<u8>)>,
-    /// What is left beside frames that have something there, by their first event.
+    /// The remaining stream deltas of frames that have any, by first event.
     pub besides: Vec<(u64, Vec<u8>)>,
-    /// Blobs that go, unless another run refers to them by the same hash: the
-    /// caller knows.
+    /// Blobs to delete. The caller has checked that no other run refers to them.
     pub blobs: Vec<Hash>,
-    /// Who writes.
+    /// The writing node.
     pub node: NodeId,
-    /// What the audit says of it.
+    /// Audit entries about the erasure.
     pub entries: Vec<Entry>,
 }
 
-/// What became of an erasure.
+/// The result of an erasure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Erased {
-    /// It is durable.
+    /// The erasure is durable.
     Done,
-    /// There is no such run, or no such frame. Nothing was written.
+    /// The run or a frame does not exist. Nothing was written.
     NoFrame,
 }

@@ -1,35 +1,35 @@
-//! Which runs took values from which.
+//! Which runs consumed values of which runs.
 //!
-//! Where each value came from stands in the journal of the run that took it. To
-//! go the other way one must know who took something: that is kept here, a row
-//! for each two runs, written with the append that says it.
+//! The journal of the consuming run records where each value came from. This index answers the
+//! other direction. It has one row for each pair of runs, committed with the append that
+//! records the value flow.
 
 use super::store::Answer;
 use crate::id::RunId;
 
-/// Who took values from whom.
+/// The index of value flows between runs.
 pub trait Lineage: Send + Sync {
-    /// Runs that took values from `run`, by id: those after a run, if one is given.
+    /// Lists the consumers of values of `run`, by id, after `after` if it is set.
     fn takers(&self, run: RunId, after: Option<RunId>, limit: usize) -> Answer<'_, Vec<Taker>>;
 
-    /// How many values other runs took from `run`.
+    /// Counts the values of `run` that other runs consumed.
     fn taken(&self, run: RunId) -> Answer<'_, u64>;
 }
 
-/// A run that took values from another.
+/// A run that consumed values of another run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Taker {
     /// The run.
     pub run: RunId,
-    /// How many values it took.
+    /// The number of values it consumed.
     pub values: u64,
 }
 
-/// How many values the run of an append has taken from another by now.
+/// The number of values that the appended run has consumed from another run so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Taking {
-    /// The run they are from.
+    /// The run that the values come from.
     pub from: RunId,
-    /// How many; none any more where it is 0.
+    /// The number of values; 0 removes the row.
     pub values: u64,
 }

@@ -1,17 +1,17 @@
-//! What agents answered, kept beside the journals so that later runs can be told.
+//! Outputs of agents, remembered so that later runs can read them.
 
 use crate::id::RunId;
 
-/// An answer that is remembered. A store keeps the newest of each agent, and
-/// gives up those of a run whose payloads are erased.
+/// A remembered output. A store keeps the newest of each agent, and deletes those of a run
+/// whose payloads are erased.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Memo {
-    /// Whose answer.
+    /// The agent that produced the output.
     pub agent: String,
-    /// The run it was given in.
+    /// The run in which it was produced.
     pub run: RunId,
-    /// When.
+    /// Time of the output.
     pub at_ms: u64,
-    /// The answer, encoded.
+    /// The encoded output.
     pub body: Vec<u8>,
 }

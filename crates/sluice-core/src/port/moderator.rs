@@ -1,7 +1,7 @@
-//! Who says whether a text may go into a step, or come out of one.
+//! The moderator: decides whether a text may enter or leave a step.
 //!
-//! INVARIANT: it fails closed. What nobody has cleared counts as flagged:
-//! a moderator that cannot answer says so, and the step fails.
+//! INVARIANT: moderation fails closed. If a moderator cannot answer, it says so, and the step
+//! fails as if the text were flagged.
 
 pub use crate::plan::policy::ModerationPhase as Phase;
 
@@ -9,39 +9,38 @@ use super::Later;
 use crate::id::RunId;
 use serde_json::{Value, json};
 
-/// Something that can judge a text.
+/// A moderator of texts.
 pub trait Moderator: Send + Sync {
-    /// Judges a text. Dropping the future gives the question up.
+    /// Checks a text. Dropping the future cancels the check.
     fn check<'a>(&'a self, subject: &'a Subject) -> Later<'a, Verdict>;
 }
 
-/// What is judged.
+/// A text to check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subject {
-    /// Which side of the step it is on.
+    /// Whether the text is an input or an output of the step.
     pub phase: Phase,
     /// The run.
     pub run: RunId,
     /// The step's id; `step[3]` for an instance.
     pub step: String,
-    /// All of the text, or of a window of it.
+    /// The text, or a window of it.
     pub text: String,
 }
 
-/// What a moderator says.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
-    /// It has nothing against the text.
+    /// The text is allowed.
     Clear,
-    /// It has: what it found, an object for whoever reads the journal.
+    /// The text is flagged, with an object that the journal keeps for people.
     Flagged(Value),
-    /// It could not say, and why: lower case, no full stop.
+    /// The moderator could not answer, with the reason: lower case, no full stop.
     Unavailable(String),
 }
 
 impl Verdict {
-    /// What is written down of a verdict that stops a step; none for one that
-    /// does not.
+    /// The journalled decision if the result stops the step; `None` for an allowed text.
     pub fn decision(&self) -> Option<Value> {
         match self {
             Verdict::Clear => None,

@@ -1,14 +1,14 @@
-//! What became of the slots of schedules.
+//! The outcomes of schedule slots.
 //!
-//! A slot is a time at which a schedule would start a run. Several processes
-//! look at the same schedule; whoever notes a slot first decides its fate.
+//! A slot is a time at which a schedule would start a run. Several processes evaluate the same
+//! schedule; the first one to record a slot decides its outcome.
 
 use super::store::Answer;
 use crate::id::RunId;
 
-/// The slots of schedules, each with its fate.
+/// Recorded schedule slots.
 pub trait Slots: Send + Sync {
-    /// Slots of a schedule, newest first: those before a time, if one is given.
+    /// Lists slots of a schedule, newest first, before a time if it is set.
     fn slots(
         &self,
         schedule: String,
@@ -16,35 +16,35 @@ pub trait Slots: Send + Sync {
         limit: usize,
     ) -> Answer<'_, Vec<Slot>>;
 
-    /// Notes slots, each by itself, all in one transaction; says for each
-    /// whether it was noted. Of a schedule that has very many, the oldest go.
+    /// Records slots in one transaction, each independently, and returns for each whether
+    /// it was recorded. If a schedule has too many slots, the oldest are deleted.
     fn mark(&self, marks: Vec<Mark>) -> Answer<'_, Vec<bool>>;
 }
 
-/// A slot and what became of it.
+/// A schedule slot and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slot {
     /// The schedule's name.
     pub schedule: String,
-    /// When it is; of several slots that share a fate, the last.
+    /// The time of the slot; of several slots with one outcome, the last.
     pub slot_ms: u64,
-    /// How many slots it stands for.
+    /// The number of slots that this row covers.
     pub count: u64,
-    /// What became of it: `starting`, `started`, `queued`, `skipped` or `refused`.
+    /// The outcome: `starting`, `started`, `queued`, `skipped` or `refused`.
     pub fate: String,
-    /// Why: `overlap`, `missed`, `date`, …, or what a start was refused for.
+    /// The reason: `overlap`, `missed`, `date`, …, or why the start was refused.
     pub why: Option<String>,
-    /// The run that is started for it.
+    /// The run that was started for the slot.
     pub run: Option<RunId>,
-    /// When this was noted.
+    /// When the slot was recorded.
     pub at_ms: u64,
 }
 
-/// A slot to be noted.
+/// A slot to record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
-    /// What it is from now on.
+    /// The slot's new row.
     pub slot: Slot,
-    /// What its fate must be for that, one of these; none: nobody has noted it.
+    /// Outcomes that the stored slot may have; empty if the slot must not be recorded yet.
     pub from: Vec<String>,
 }

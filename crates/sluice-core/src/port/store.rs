@@ -1,16 +1,15 @@
-//! Where journals live.
+//! The store port: journals and everything that is committed together with them.
 //!
-//! A store decides nothing about runs: it keeps frames, checks versions, epochs
-//! and counters, and answers what it holds. One conformance suite runs on every
-//! store.
+//! A store takes no decisions about runs. It stores frames, checks versions, epochs and
+//! counters, and returns what it holds. One conformance suite runs on every store.
 //!
-//! A store on a disk or in a database is given a key, and authenticates what it
-//! holds with it (`evidence::mac`): what another hand wrote there is told apart
-//! and not used.
+//! A store on disk or in a database has a key and authenticates its contents with it
+//! (`evidence::mac`). Rows that another process wrote without the key are detected and not
+//! used.
 //!
-//! INVARIANT: an append is all or nothing: frame, what stands beside it, head,
-//! snapshot, blobs, letters, memos and counters become durable together, before
-//! the answer is given.
+//! INVARIANT: an append is all or nothing. Frame, stream deltas, head, snapshot, blobs,
+//! messages, remembered outputs and counters become durable together, before the call
+//! completes.
 
 pub use crate::hash::Hash;
 
@@ -28,42 +27,42 @@ use sluice_govern::account::CounterName;
 use std::fmt;
 use std::sync::Arc;
 
-/// An answer of the store.
+/// The result of a call to the store.
 pub type Answer<'a, T> = Later<'a, Result<T, StoreError>>;
 
-/// The store failed. One variant per thing the caller does next.
+/// An error of the store. One variant for each thing that the caller does next.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Nothing was written: try again later.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
-    /// It may have been written or not: load and look.
-    #[error("the store did not say whether it wrote: {0}")]
+    /// The write may or may not have happened: load the run to find out.
+    #[error("it is unknown whether the store wrote: {0}")]
     Unknown(String),
-    /// What is stored cannot be read: leave this run alone.
-    #[error("the store holds something unreadable: {0}")]
+    /// The stored data cannot be read: do not touch this run.
+    #[error("the stored data cannot be read: {0}")]
     Corrupt(String),
 }
 
 /// The journal and everything that must change together with it.
 pub trait Store: Ledger + Slots + Lineage + Feed + Deliveries + Inspect {
-    /// Appends one frame to a run's journal. Appends that wait together are
-    /// committed together; each is answered by itself, after the commit. It is
-    /// shared, since whoever appends keeps it until it is known to be durable.
+    /// Appends one frame to a run's journal. Appends that wait together share a
+    /// transaction; each completes on its own, after the commit. The append is shared
+    /// because the caller keeps it until it is durable.
     fn append(&self, append: Arc<Append>) -> Answer<'_, Appended>;
 
-    /// The newest snapshot and every frame after it, without what stands beside
-    /// them; none if there is no such run. A frame that is not authentic makes the
-    /// run unreadable, a snapshot that is not authentic is left out.
+    /// Loads the newest snapshot and every frame after it, without stream deltas; `None` if
+    /// the run does not exist. A frame that is not authentic makes the run unreadable; a
+    /// snapshot that is not authentic is skipped.
     fn load(&self, run: RunId) -> Answer<'_, Option<Loaded>>;
 
-    /// Frames that hold events after `after`, with what stands beside them, oldest
-    /// first, about `bytes_max` of them, but at least one if there is one. A frame
-    /// that is not authentic makes the run unreadable.
+    /// Reads the frames that hold events after `after`, with their stream deltas, oldest
+    /// first: about `bytes_max` bytes, but at least one frame if there is one. A frame that
+    /// is not authentic makes the run unreadable.
     fn frames(&self, run: RunId, after: u64, bytes_max: usize) -> Answer<'_, Vec<Frame>>;
 
-    /// The same as [`Store::frames`], with those that are not authentic: for whoever looks
-    /// for what was changed. A store that keeps nothing at rest has no others.
+    /// Like [`Store::frames`], but also returns frames that are not authentic, for the
+    /// verifier. A store without durable data returns authentic frames only.
     fn examine(&self, run: RunId, after: u64, bytes_max: usize) -> Answer<'_, Vec<Examined>> {
         Box::pin(async move {
             let frames = self.frames(run, after, bytes_max).await?.into_iter();
@@ -71,67 +70,67 @@ pub trait Store: Ledger + Slots + Lineage + Feed + Deliveries + Inspect {
         })
     }
 
-    /// What was stored under this hash.
+    /// Reads the blob with this hash.
     fn blob(&self, hash: Hash) -> Answer<'_, Option<Vec<u8>>>;
 
-    /// Puts a letter into a run's inbox. A run nobody owns becomes due at once.
+    /// Puts a message into a run's mailbox. A run without an owner becomes due at once.
     fn post(&self, letter: Letter) -> Answer<'_, Posted>;
 
-    /// Unread letters, oldest first: of one run, or of all runs a node owns.
+    /// Reads unread messages, oldest first, of one run or of all runs that a node owns.
     fn letters(&self, of: Inbox) -> Answer<'_, Vec<Received>>;
 
-    /// Says that `node` lives until `ttl_ms` from now, by the store's clock.
+    /// Extends the node's lease to `ttl_ms` from now, by the store's clock.
     fn renew(&self, node: NodeId, ttl_ms: u64) -> Answer<'_, ()>;
 
-    /// Ends the node's lease at once. Its runs may be claimed.
+    /// Ends the node's lease at once, so that other nodes can claim its runs.
     fn leave(&self, node: NodeId) -> Answer<'_, ()>;
 
-    /// Takes up to `limit` runs for `node`: runs without owner that are due by
-    /// `due_by_ms`, and runs whose owner's lease has ended.
+    /// Claims up to `limit` runs for `node`: runs without an owner that are due by
+    /// `due_by_ms`, and runs whose owner's lease has expired.
     fn claim(&self, node: NodeId, due_by_ms: u64, limit: usize) -> Answer<'_, Vec<Claim>>;
 
-    /// Takes one run for `node`, due or not, unless another node with a lease owns it.
+    /// Claims one run for `node`, due or not, unless another node with a valid lease owns
+    /// it.
     fn take(&self, run: RunId, node: NodeId) -> Answer<'_, Taken>;
 
-    /// What is known of runs without reading their journals, newest first.
+    /// Lists runs without reading their journals, newest first.
     fn list(&self, filter: Filter) -> Answer<'_, Vec<RunRow>>;
 
-    /// Completes when something may have changed by another process's hand.
-    /// May complete for nothing; never misses a change by more than `patience_ms`.
+    /// Completes when another process may have changed something. May complete without a
+    /// change; reports every change within `patience_ms`.
     fn changed(&self, patience_ms: u64) -> Later<'_, ()>;
 
-    /// Whether there is room for more, as far as the store can tell: a small write that
-    /// fits in space the store already has says nothing about the next one.
+    /// Checks whether there is space for more data, as far as the store can tell. A small
+    /// write can succeed in space that is already allocated, so it is not enough as a test.
     fn room(&self) -> Answer<'_, ()> {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// How much was written and waits to be. A store that does not count says so
-    /// with nothing.
+    /// Counters of the store's writes. A store that does not count returns zeros.
     fn gauges(&self) -> Gauges {
         Gauges::default()
     }
 }
 
-/// How much a store has written since it was opened, and has in hand.
+/// Counters of a store's writes since it was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Gauges {
-    /// Transactions.
+    /// Committed transactions.
     pub commits: u64,
-    /// Appends that are durable.
+    /// Durable appends.
     pub appends: u64,
-    /// Writes that were committed, of any kind.
+    /// Committed writes of any kind.
     pub writes: u64,
-    /// Transactions by how many writes they held: up to 1, 2, 4, 8, … each.
+    /// Histogram of writes per transaction, with upper bounds 1, 2, 4, 8, …
     pub batches: [u64; BATCH_SIZES],
     /// Writes that wait for the next transaction.
     pub writes_waiting: usize,
 }
 
-/// How many sizes of transactions are told apart: the last holds up to 1024 writes.
+/// Number of buckets of the histogram: the last holds up to 1024 writes.
 pub const BATCH_SIZES: usize = 11;
 
-/// A process that owns runs.
+/// A cluster node: a process that owns runs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u128);
 
@@ -150,143 +149,146 @@ impl fmt::Debug for NodeId {
 /// One append to one run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Append {
-    /// The run.
+    /// The run to append to.
     pub run: RunId,
-    /// Who writes; must own the run.
+    /// The writing node, which must own the run.
     pub node: NodeId,
     /// The epoch under which `node` owns it; 1 for a run that is created.
     pub epoch: u64,
-    /// The last event the writer has seen: the run's version. 0 for a run that is created.
+    /// The run's version that the writer has seen: the id of its last event. 0 for a new
+    /// run.
     pub after: u64,
-    /// How many events the frame holds. None: no frame, only what stands beside it.
+    /// Number of events in the frame. 0: no frame is written, only the rest of the append.
     pub count: u32,
     /// The events, encoded.
     pub body: Vec<u8>,
-    /// What stands beside the frame, encoded; empty for most.
+    /// Encoded stream deltas stored next to the frame; usually empty.
     pub beside: Vec<u8>,
-    /// The hash of each event, 32 bytes each. Kept when payloads are erased.
+    /// The hash of each event, 32 bytes each. Stays when payloads are erased.
     pub chain: Vec<u8>,
-    /// Set on the first append of a run, and only there.
+    /// Set on the first append of a run only.
     pub create: Option<Create>,
-    /// What the lists show from now on; none where nothing of it changed.
+    /// The new row of the run in lists; `None` if nothing in it changed.
     pub head: Option<Head>,
-    /// The state after this append, encoded, where it is time for one.
+    /// The encoded state after this append, if a snapshot is due.
     pub snapshot: Option<Vec<u8>>,
-    /// What the frame refers to by hash. Stored once, however often it is sent.
+    /// Blobs that the frame refers to by hash. Each is stored once.
     pub blobs: Vec<Blob>,
-    /// Letters of this run that this append has taken into account.
+    /// Messages of this run that this append has processed.
     pub read: Vec<LetterId>,
-    /// Letters for other runs, posted with this append.
+    /// Messages for other runs, posted with this append.
     pub letters: Vec<Letter>,
-    /// Counters that change with this append, or refuse it.
+    /// Counters that this append changes. A guard that would pass its bound refuses the
+    /// append.
     pub guards: Vec<Guard>,
-    /// Entries for the audit, chained after the writer's last.
+    /// Audit entries, chained after the writer's last one.
     pub entries: Vec<Entry>,
-    /// What the run has taken from others, where this append changes that.
+    /// Provenance edges from other runs, if this append changes them.
     pub takings: Vec<Taking>,
-    /// Answers to be remembered, oldest first.
+    /// Outputs to remember, oldest first.
     pub memos: Vec<Memo>,
 }
 
-/// What became of an append.
+/// The result of an append.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Appended {
-    /// It is durable.
+    /// The append is durable.
     Done {
-        /// What each guard's counter is now, in their order.
+        /// The new value of each guard's counter, in the order of the guards.
         counts: Vec<i64>,
     },
-    /// The run has moved past the version: load and decide again.
+    /// The run has a newer version: load it and decide again.
     Conflict,
-    /// Another node owns the run, or owned it in between: let go of it.
+    /// Another node owns the run, or owned it in between: release it.
     NotOwner,
     /// A counter would pass its bound. Nothing was written.
     Refused {
-        /// The first counter that would.
+        /// The first counter that would pass its bound.
         counter: String,
-        /// What it is.
+        /// Its current value.
         count: i64,
     },
-    /// The run to create exists: this id, or an unexpired key. Nothing was written.
+    /// The run already exists, by its id or by an unexpired idempotency key. Nothing was
+    /// written.
     Exists {
-        /// The run that was created earlier.
+        /// The existing run.
         run: RunId,
-        /// Whether it was created from the same inputs.
+        /// Whether it was started with the same inputs.
         same: bool,
     },
 }
 
-/// What the lists need of a new run. The creating node owns it.
+/// The list columns of a new run. The creating node owns it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Create {
     /// The workflow's name.
     pub workflow: String,
-    /// Its version, if it has one.
+    /// The workflow's version, if it has one.
     pub version: Option<u64>,
-    /// Who started it.
+    /// The principal that started the run.
     pub initiator: String,
-    /// When it was started.
+    /// The time of the start.
     pub started_at_ms: u64,
-    /// The run that started it.
+    /// The parent run.
     pub parent: Option<RunId>,
-    /// A caller's key: the same key within its time means the same run.
+    /// The caller's idempotency key: until it expires, the same key means the same run.
     pub key: Option<Key>,
 }
 
 /// A caller's idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
-    /// What it is kept under: what the caller sent, within its [scope](Key::scoped).
+    /// The stored key: the caller's key within its [scope](Key::scoped).
     pub key: String,
-    /// What earlier versions kept it under: without the principal. A row there counts
-    /// for the same fingerprint alone.
+    /// The key as earlier versions of Sluice stored it, without the principal. Such a row
+    /// matches only if the fingerprint is equal.
     pub former: Option<String>,
-    /// Of everything the run is started with: the same key with another one is refused.
+    /// Hash of all inputs of the start. The same key with another fingerprint is refused.
     pub fingerprint: Hash,
-    /// Until when the key counts, by the store's clock.
+    /// When the key expires, by the store's clock.
     pub expires_at_ms: u64,
 }
 
 impl Key {
-    /// A principal's key within a workflow and its version: in another one, or sent by
-    /// another principal, it is another key. Neither names nor keys have control
-    /// characters.
+    /// Scopes a key to a principal, a workflow and its version, so that equal keys of two
+    /// principals do not collide. Names and keys contain no control characters, so `\u{1f}`
+    /// separates them.
     pub fn scoped(workflow: &str, version: Option<u64>, principal: &str, key: &str) -> String {
         Key::without_principal(workflow, version, &format!("{principal}\u{1f}{key}"))
     }
 
-    /// The same as earlier versions kept it.
+    /// The scope that earlier versions of Sluice used.
     pub fn without_principal(workflow: &str, version: Option<u64>, key: &str) -> String {
         let version = version.map(|version| version.to_string()).unwrap_or_default();
         format!("{workflow}@{version}\u{1f}{key}")
     }
 }
 
-/// What the lists show of a run.
+/// The columns of a run that lists show and that an append can change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head {
-    /// Its status.
+    /// The run's status.
     pub status: RunStatus,
-    /// When it ended.
+    /// The time of the end.
     pub ended_at_ms: Option<u64>,
-    /// When it next needs an owner. Read only while it has none.
+    /// When the run next needs an owner. Read only while it has none.
     pub due_at_ms: Option<u64>,
-    /// Whether it waits for a person's answer.
+    /// Whether the run waits for an approval.
     pub asks: bool,
-    /// Whether the writer gives it up with this append.
+    /// Whether the writer keeps the run after this append.
     pub hold: Hold,
 }
 
-/// Whether a writer goes on owning a run.
+/// Whether the writer still owns the run after an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hold {
-    /// It does.
+    /// The writer keeps the run.
     Keep,
-    /// It does not: the run is parked or done.
+    /// The writer releases the run, which is parked or has ended.
     Release,
 }
 
-/// Bytes under their hash.
+/// Bytes stored under their hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blob {
     /// SHA-256 of the body.
@@ -295,177 +297,178 @@ pub struct Blob {
     pub body: Vec<u8>,
 }
 
-/// A change of a counter, and the bound it must keep.
+/// A change of a counter, and the bound that it must not pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guard {
-    /// The counter's name. One that was never changed is zero.
+    /// The counter's name. A counter that was never changed is 0.
     pub counter: CounterName,
-    /// What is added.
+    /// The amount to add.
     pub delta: i64,
-    /// The counter may not pass this by the addition.
+    /// The upper bound of the counter after the addition.
     pub max: Option<i64>,
-    /// The counter is a sum over so many milliseconds back from now, by the
-    /// store's clock. It is kept in slices of a sixtieth of the window; a slice
-    /// that has begun to leave it still counts, so no window ever holds more
-    /// than `max`.
+    /// Makes the counter a sliding sum over the last `window_ms` milliseconds, by the
+    /// store's clock. The store keeps the sum in slices of a sixtieth of the window. A
+    /// slice counts until it has left the window completely, so no window ever exceeds
+    /// `max`.
     pub window_ms: Option<u64>,
 }
 
-/// A message for a run, applied once by whoever owns it.
+/// A message for a run. The owner of the run applies it once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Letter {
-    /// The addressee.
+    /// The receiving run.
     pub run: RunId,
-    /// A second letter with the same key to the same run is dropped, also when
-    /// the first has been read.
+    /// Deduplication key: a second message with the same key to the same run is dropped,
+    /// even after the first was read.
     pub key: String,
     /// The message, encoded.
     pub body: Vec<u8>,
 }
 
-/// A place in the order of letters.
+/// Position in the order of messages.
 pub type LetterId = u64;
 
-/// A letter as it lies in an inbox.
+/// A message in a mailbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Received {
-    /// For `Append::read`.
+    /// The id that `Append::read` takes.
     pub id: LetterId,
     /// The letter.
     pub letter: Letter,
-    /// Whether a process with the store's key posted it. One that is not is put
-    /// away unread.
+    /// Whether a process with the store's key posted the message. Other messages are
+    /// discarded.
     pub is_authentic: bool,
 }
 
-/// What became of a letter.
+/// The result of posting a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Posted {
-    /// It lies in the inbox.
+    /// The message is in the mailbox.
     Done,
-    /// A letter with that key was posted before.
+    /// A message with that key was posted before.
     Duplicate,
-    /// There is no such run.
+    /// The run does not exist.
     NoRun,
 }
 
-/// Whose letters.
+/// Which mailboxes to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Inbox {
-    /// Of one run.
+    /// The mailbox of one run.
     Run(RunId),
-    /// Of every run this node owns.
+    /// The mailboxes of all runs that this node owns.
     Owner(NodeId),
 }
 
-/// A run that was taken.
+/// A claimed run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claim {
     /// The run.
     pub run: RunId,
-    /// The epoch under which it is owned.
+    /// The epoch of the ownership.
     pub epoch: u64,
-    /// The node that owned it, where one did until its lease ended.
+    /// The previous owner whose lease expired, if there was one.
     pub from: Option<NodeId>,
 }
 
-/// What became of an attempt to take a run.
+/// The result of claiming one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
-    /// It is the caller's.
+    /// The caller owns the run now.
     Done(Claim),
-    /// The caller owns it already, under this epoch.
+    /// The caller already owned the run, under this epoch.
     Already(u64),
-    /// Another node owns it.
+    /// Another node owns the run.
     Held(NodeId),
-    /// There is no such run.
+    /// The run does not exist.
     NoRun,
 }
 
-/// What a run's state is made from.
+/// The stored data that a run's state is built from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loaded {
-    /// The newest snapshot: the version it was taken at, and the state.
+    /// The newest snapshot: its version, and the encoded state.
     pub snapshot: Option<(u64, Vec<u8>)>,
-    /// Every frame after it, oldest first.
+    /// Every frame after the snapshot, oldest first.
     pub frames: Vec<Frame>,
-    /// Whether there is a snapshot that was left out, since it is not authentic.
+    /// Whether a snapshot was skipped because it is not authentic.
     pub has_foreign_snapshot: bool,
 }
 
 /// The events of one append.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
-    /// The id of the first.
+    /// The id of the first event.
     pub first: u64,
-    /// How many.
+    /// The number of events.
     pub count: u32,
-    /// Encoded.
+    /// The encoded events.
     pub body: Vec<u8>,
-    /// What stands beside it, encoded; empty where nothing does, and in [`Loaded`].
+    /// Encoded stream deltas; empty if there are none, and always empty in [`Loaded`].
     pub beside: Vec<u8>,
-    /// The hash of each event, 32 bytes each; empty for frames older than hashes.
+    /// The hash of each event, 32 bytes each; empty for frames of versions without hashes.
     pub chain: Vec<u8>,
 }
 
-/// A frame, and whether it may be used.
+/// A frame, and whether it is authentic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Examined {
     /// The frame as it is stored.
     pub frame: Frame,
-    /// Whether a process with the store's key wrote it, at this place.
+    /// Whether a process with the store's key wrote the frame at this position.
     pub is_authentic: bool,
 }
 
 /// Which runs to list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filter {
-    /// Only this one.
+    /// Only this run.
     pub run: Option<RunId>,
-    /// Only runs in one of these; all if empty.
+    /// Only runs with one of these statuses; all if empty.
     pub statuses: Vec<RunStatus>,
     /// Only runs of this workflow.
     pub workflow: Option<String>,
-    /// Only runs that this one started: a person, a token, `schedule:…`.
+    /// Only runs that this principal started: a person, a token or `schedule:…`.
     pub initiator: Option<String>,
     /// Only runs started at or after this time.
     pub since_ms: Option<u64>,
     /// Only runs started before this time.
     pub until_ms: Option<u64>,
-    /// Only runs whose workflow or initiator has this in it, or whose id begins
-    /// so, with or without `run_`. Letters of ASCII count in either case.
+    /// Only runs whose workflow or initiator contains this text, or whose id starts with
+    /// it, with or without `run_`. ASCII letters match in either case.
     pub text: Option<String>,
-    /// Only runs that wait for a person's answer, or may.
+    /// Only runs that wait for an approval, or may.
     pub asking: bool,
     /// Only children of this run.
     pub parent: Option<RunId>,
     /// Only runs older than this one, for the next page.
     pub before: Option<RunId>,
-    /// At most so many; 0 means the store's own bound.
+    /// Maximum number of rows; 0 means the store's own limit.
     pub limit: usize,
 }
 
-/// A run as lists show it.
+/// A run as it appears in lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunRow {
     /// Its id.
     pub run: RunId,
     /// The workflow's name.
     pub workflow: String,
-    /// Its version.
+    /// The workflow's version.
     pub version: Option<u64>,
-    /// Who started it; empty where that was not kept yet.
+    /// The principal that started the run; empty for runs of versions that did not store
+    /// it.
     pub initiator: String,
-    /// The status as of the last head written.
+    /// The status of the last head written.
     pub status: RunStatus,
-    /// When it was started.
+    /// The time of the start.
     pub started_at_ms: u64,
-    /// When it ended.
+    /// The time of the end.
     pub ended_at_ms: Option<u64>,
-    /// The run that started it.
+    /// The parent run.
     pub parent: Option<RunId>,
-    /// The node that owns it and still has a lease.
+    /// The owner of the run, if its lease is valid.
     pub owner: Option<NodeId>,
-    /// When it next needs an owner.
+    /// When the run next needs an owner.
     pub due_at_ms: Option<u64>,
 }

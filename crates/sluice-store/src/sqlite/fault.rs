@@ -107,7 +107,7 @@ mod tests {
             ),
             (
                 ffi::SQLITE_CORRUPT,
-                "the store holds something unreadable: the database file is damaged",
+                "the stored data cannot be read: the database file is damaged",
             ),
         ] {
             assert_eq!(fault(code).rolled_back().to_string(), text);

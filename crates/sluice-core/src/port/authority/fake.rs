@@ -1,5 +1,5 @@
-//! An authority for tests: rows and rules as a test sets them, and counters that
-//! follow what turns decide, as a store's would.
+//! A fake authority for tests: a test sets rows and policies, and counters follow the decisions
+//! of turns as in a store.
 
 use super::{Authority, Patience};
 use crate::money::Money;
@@ -12,18 +12,18 @@ use sluice_govern::registry::{Agent, Fabric, Gateway, Health};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Rows, rules and counters of a test.
+/// Rows, policies and counters of a test.
 pub(crate) struct FakeAuthority {
     pub(crate) fabric: Fabric,
     pub(crate) policies: Policies,
     pub(crate) counts: BTreeMap<String, i64>,
     pub(crate) health: BTreeMap<String, Health>,
-    /// What each step costs at most.
+    /// The highest cost of each step.
     pub(crate) quotes: BTreeMap<String, Money>,
-    /// What is said of the cost of all others.
+    /// The quote for every other step.
     pub(crate) otherwise: Quote,
     pub(crate) patience: Patience,
-    /// What agents answered, newest first.
+    /// Remembered outputs, newest first.
     pub(crate) memos: Vec<Memo>,
     anybody: Agent,
     local: Gateway,
@@ -47,8 +47,8 @@ impl Default for FakeAuthority {
 }
 
 impl FakeAuthority {
-    /// Takes what a turn has decided, as a store does: all of it, or the first
-    /// counter that would pass its bound.
+    /// Applies the guards of a turn as a store does: all of them, or none and the name of
+    /// the first counter that would pass its bound.
     pub(crate) fn take(&mut self, guards: &[Guard]) -> Result<(), String> {
         let mut counts = self.counts.clone();
         counts.insert("registry".to_owned(), i64::try_from(self.fabric.epoch).unwrap());
