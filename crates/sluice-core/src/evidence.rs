@@ -1,12 +1,11 @@
-//! Evidence: what proves afterwards that nothing was changed.
+//! Evidence: proves afterwards that nothing was changed.
 //!
-//! Every event has a hash over its header, a salted commitment to its payload
-//! and the hash before it. Every writer chains its audit entries. Seals cover
-//! the heads of both, are chained themselves, and signed.
-
+//! Every event has a hash over its header, a salted commitment to its payload, and the previous
+//! hash. Every writer chains its audit entries. Seals cover the heads of both; they are chained
+//! and signed.
 //!
-//! A packet is one run with everything needed to check it, for somebody who
-//! has nothing else. `verify` checks a whole store.
+//! A packet contains one run and everything needed to verify it without the store. `verify`
+//! checks a whole store.
 
 pub use crate::hex;
 pub use crate::journal::chain as event;

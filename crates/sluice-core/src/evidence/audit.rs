@@ -1,16 +1,15 @@
-//! What the audit shows of a run's journal: one table, and what decisions imply.
+//! Which journalled events are audit facts, and which facts follow from a decision.
 //!
-//! Facts of runs are not written twice. Who reads the audit reads entries, and
-//! beside them the events named here, each under a category and a type. A decision
-//! is up to three facts: that it was made, where it sent the step if there was a
-//! choice, and that it rejected the step for good.
+//! Facts about runs are not written twice. The audit consists of the entries and of the events
+//! listed in this module, each with a category and a type. A decision is up to three facts:
+//! that it was made, the chosen gateway if there was a choice, and that it finally rejected the
+//! step.
 
 use serde_json::{Value, json};
 
-/// The event of a decision.
 const DECIDED: &str = "governance.decided";
 
-/// Events that are facts of the audit: category and type.
+/// Events that are audit facts: event, category, type.
 const FACTS: &[(&str, &str, &str)] = &[
     ("run.started", "execution", "run_started"),
     ("run.status.changed", "execution", "run_status_changed"),
@@ -37,7 +36,7 @@ const FACTS: &[(&str, &str, &str)] = &[
     ("approval.resolved", "governance", "approval_resolved"),
 ];
 
-/// Events that are none: they say how the work went, not what was done.
+/// Events that are not audit facts: they describe progress, not actions.
 #[cfg(test)]
 const NOT_FACTS: &[&str] =
     &["node.queued", "node.waiting", "node.stream.delta", "node.log", "node.provenance"];
@@ -46,34 +45,34 @@ const NOT_FACTS: &[&str] =
 pub const CATEGORIES: [&str; 7] =
     ["governance", "execution", "lifecycle", "security", "configuration", "deploy", "routing"];
 
-/// The category and the type of an event, if it is a fact of the audit.
+/// The category and the type of an event, if it is an audit fact.
 pub fn fact(kind: &str) -> Option<(&'static str, &'static str)> {
     let (_, category, what) = FACTS.iter().find(|(event, _, _)| *event == kind)?;
     Some((category, what))
 }
 
-/// An event of a journal, as it was written.
+/// A journalled event.
 #[derive(Debug, Clone, Copy)]
 pub struct Written<'a> {
-    /// What it is.
+    /// The event's name.
     pub kind: &'a str,
-    /// What it says.
+    /// The event's payload.
     pub payload: &'a Value,
 }
 
 /// A fact that follows from a decision.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Implied {
-    /// Its category.
+    /// The category of the fact.
     pub category: &'static str,
-    /// Its type.
+    /// The type of the fact.
     pub what: &'static str,
-    /// What of the decision it rests on.
+    /// The part of the decision that proves it.
     pub detail: Value,
 }
 
-/// What follows from a decision. `next` is what came of it: the next event of the
-/// same step in the same append.
+/// The facts that follow from a decision. `next` is the next event of the same step in the same
+/// append: the consequence of the decision.
 pub fn implied(event: Written<'_>, next: Option<Written<'_>>) -> Vec<Implied> {
     if event.kind != DECIDED {
         return Vec::new();
@@ -81,10 +80,10 @@ pub fn implied(event: Written<'_>, next: Option<Written<'_>>) -> Vec<Implied> {
     routed(event.payload).into_iter().chain(rejected(event.payload, next)).collect()
 }
 
-/// Where a step was sent, unless it went the usual way and nothing was compared.
+/// The chosen gateway, unless there was no choice and nothing was compared.
 fn routed(decision: &Value) -> Option<Implied> {
     let brief = || {
-        // In brief, the gateway stands among the facts alone.
+        // A decision in short form has the gateway only among its facts.
         let gateway = decision.pointer("/facts/what/gateway/name");
         decision.get("layer").map(|layer| json!({"gateway": gateway, "layer": layer}))
     };
@@ -95,8 +94,8 @@ fn routed(decision: &Value) -> Option<Implied> {
     (!usual).then_some(Implied { category, what, detail: route })
 }
 
-/// That a gate rejected something for good: nothing waits for it to change, and it
-/// is not only a dry run.
+/// A final rejection by a gate: the step does not wait for a change, and the run is not a dry
+/// run.
 fn rejected(decision: &Value, next: Option<Written<'_>>) -> Option<Implied> {
     if decision["disposition"] != "block" {
         return None;

@@ -1,10 +1,9 @@
-//! What the audit says of elided parts of answers.
+//! Audit entries about elided stream deltas.
 //!
-//! When a run has ended, what its steps said on the way to their answers can go:
-//! the answers stay. The journal keeps what commits to each part, so the hashes of
-//! all events still follow from each other. The stand-ins, which the fold reads,
-//! are covered by the entry about the elision: a range of ids, how many parts of
-//! it went, and one hash over what is left of them all.
+//! When a run has ended, the stream deltas of its steps can be removed; the final outputs stay.
+//! The journal keeps the commitment to each delta, so the hash chain stays complete. The audit
+//! entry about the elision covers the stand-ins that remain: a range of event ids, how many
+//! deltas were removed, and one hash over all stand-ins.
 
 use crate::id::RunId;
 use crate::port::ledger::Entry;
@@ -12,23 +11,23 @@ use crate::port::store::Hash;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-/// The type of the entry.
+/// The type of the audit entry.
 pub const ELIDED: &str = "stream_elided";
 
-/// Parts of answers that went together.
+/// A range of stream deltas that were elided together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Elision {
-    /// The first event that went.
+    /// The first elided event.
     pub first: u64,
-    /// The last one.
+    /// The last elided event.
     pub last: u64,
-    /// How many went; what lies between them and is no part of an answer stays.
+    /// The number of elided events; other events in the range stay.
     pub count: u64,
-    /// The hash of what is left of them.
+    /// The hash of the stand-ins.
     pub left: Hash,
 }
 
-/// What is left of parts that went, one after the other.
+/// Collects the stand-ins of elided events.
 #[derive(Debug, Clone, Default)]
 pub struct Left {
     hash: Sha256,
@@ -37,7 +36,7 @@ pub struct Left {
 }
 
 impl Left {
-    /// The next part: its id, and the stand-in that is left of it.
+    /// Adds the next elided event: its id and its stand-in.
     pub fn add(&mut self, id: u64, stand_in: &str) {
         if self.count == 0 {
             self.hash.update(b"sluice/elided/1\n");
@@ -47,8 +46,8 @@ impl Left {
         self.count += 1;
     }
 
-    /// All of them; none where there was none. The hash is SHA-256 of the line
-    /// `sluice/elided/1` and two lines for each: its id, and its stand-in.
+    /// The collected range; `None` if it is empty. The hash is SHA-256 of the line
+    /// `sluice/elided/1` and two lines for each event: its id and its stand-in.
     pub fn end(self) -> Option<Elision> {
         let (first, last) = self.ids?;
         let left = Hash(self.hash.finalize().into());
@@ -56,7 +55,7 @@ impl Left {
     }
 }
 
-/// The entry about parts of a run's answers.
+/// The audit entry about an elision.
 pub fn entry(run: RunId, at_ms: u64, actor: &str, reason: &str, elision: &Elision) -> Entry {
     let Elision { first, last, count, left } = elision;
     Entry {
@@ -77,7 +76,7 @@ pub fn entry(run: RunId, at_ms: u64, actor: &str, reason: &str, elision: &Elisio
     }
 }
 
-/// What an entry says was elided; nothing if it is about something else.
+/// Reads an audit entry about an elision; `None` for other entries.
 pub(super) fn read(entry: &Value) -> Option<(RunId, Elision)> {
     if entry["type"] != ELIDED || entry["resource_type"] != "run" {
         return None;

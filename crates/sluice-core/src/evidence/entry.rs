@@ -1,4 +1,4 @@
-//! Audit entries, chained.
+//! The hash chain of audit entries.
 
 use crate::canonical;
 use crate::port::ledger::Entry;
@@ -8,8 +8,8 @@ use serde_json::json;
 /// The hash before a writer's first entry.
 pub const START: Hash = Hash([0; 32]);
 
-/// An entry as it is written after another of the same writer, and its hash:
-/// SHA-256 of the line `sluice/entry/1`, a newline and the text.
+/// The text of an entry that follows another one of the same writer, and its hash: SHA-256 of
+/// the line `sluice/entry/1` and the text.
 pub fn link(entry: &Entry, writer: NodeId, seq: u64, prev: Hash) -> (String, Hash) {
     let event = entry.event.map(|event| {
         json!({

@@ -1,8 +1,7 @@
-//! What the audit says of erased payloads.
+//! Audit entries about erased payloads.
 //!
-//! The hash of an event covers the payload that was there. What is left in its
-//! place is covered by the entry about the erasure, which names its hash: so
-//! nothing is erased in silence, and no residue is made up.
+//! The hash of an event covers its original payload. The audit entry about the erasure contains
+//! the hash of what remains, so no payload is erased silently and no remainder can be forged.
 
 use crate::id::RunId;
 use crate::limits::ERASED_EVENTS_MAX;
@@ -10,11 +9,11 @@ use crate::port::ledger::Entry;
 use crate::port::store::Hash;
 use serde_json::{Map, Value, json};
 
-/// The type of the entry.
+/// The type of the audit entry.
 pub const ERASED: &str = "payload_erased";
 
-/// The entries about payloads of a run: each event with the hash of what is
-/// left. More than one only where there are many.
+/// The audit entries about erased payloads of a run: each event with the hash of its remainder.
+/// Many events are split over several entries.
 pub fn entries(
     run: RunId,
     at_ms: u64,
@@ -36,7 +35,7 @@ pub fn entries(
     gone.chunks(ERASED_EVENTS_MAX).map(entry).collect()
 }
 
-/// What an entry says was erased; nothing if it is about something else.
+/// Reads an audit entry about an erasure; empty for other entries.
 pub(super) fn read(entry: &Value) -> Vec<(RunId, u64, Hash)> {
     if entry["type"] != ERASED || entry["resource_type"] != "run" {
         return Vec::new();

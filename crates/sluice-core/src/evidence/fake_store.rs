@@ -1,5 +1,5 @@
-//! A small store for tests: runs with their frames, writers with their entries,
-//! seals over both.
+//! A fake store for tests: runs with their frames, writers with their entries, and seals over
+//! both.
 
 use super::elision::{self, Left};
 use super::entry::{self, START};
@@ -18,7 +18,7 @@ use crate::run::projection::script::documents::{ASKS, CHAIN};
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// Everything a store holds.
+/// The contents of the store.
 #[derive(Clone)]
 pub(super) struct FakeStore {
     pub(super) runs: BTreeMap<RunId, Vec<Frame>>,
@@ -44,7 +44,7 @@ pub(super) const RUN: RunId = RunId(0x10);
 pub(super) const WRITER: NodeId = NodeId(0xa);
 
 impl FakeStore {
-    /// Two runs, two writers, a seal in between and one at the end.
+    /// Two runs and two writers, with a seal in the middle and one at the end.
     pub(super) fn new() -> FakeStore {
         let mut store = FakeStore {
             runs: BTreeMap::new(),
@@ -68,7 +68,7 @@ impl FakeStore {
         store
     }
 
-    /// The events of a script after the first `from`, a frame for each time.
+    /// Appends the events of a script after the first `from`, one frame for each time.
     fn append(&mut self, run: RunId, script: &Script, from: usize) {
         let frames = self.runs.entry(run).or_default();
         let tip = frames.last().and_then(|frame| super::event::tip(&frame.chain));
@@ -112,7 +112,7 @@ impl FakeStore {
         self.entries.push(Recorded { place, writer, seq: seq + 1, text, hash, is_authentic });
     }
 
-    /// Seals every head there is.
+    /// Seals every head.
     pub(super) fn seal(&mut self) {
         let head = |(run, frames): (&RunId, &Vec<Frame>)| {
             let last = frames.last().unwrap();
@@ -137,7 +137,7 @@ impl FakeStore {
         self.seals.push(SealRow { number, text, leaves });
     }
 
-    /// Erases payloads of a run; properly, if `writer` says so.
+    /// Erases payloads of a run; with an audit entry if `writer` is set.
     pub(super) fn erase(
         &mut self,
         run: RunId,
@@ -163,7 +163,7 @@ impl FakeStore {
         }
     }
 
-    /// Elides parts of a run's answers; properly, if `writer` says so.
+    /// Elides stream deltas of a run; with an audit entry if `writer` is set.
     pub(super) fn elide(&mut self, run: RunId, writer: Option<NodeId>) {
         let mut left = Left::default();
         for frame in self.runs.get_mut(&run).unwrap() {
@@ -201,7 +201,7 @@ impl FakeStore {
         verifier.finish()
     }
 
-    /// What is found, a line each.
+    /// The findings, one per line.
     pub(super) fn findings(&self) -> String {
         lines(&self.verify())
     }

@@ -1,31 +1,30 @@
-//! Seals that were kept outside the store, compared with it when a process starts.
+//! Compares seals that were kept outside the store with the store at start-up.
 //!
-//! A process appends each seal that it makes to a file. The store must have the last of
-//! them: else an older copy of the store was put in its place. Only the end of the file
-//! counts, so that a rollback that was accepted is not found again at each start;
-//! [`Verifier::kept`](super::verify::Verifier::kept) compares all of it.
+//! A process appends each seal that it makes to a file. The store must contain the last of
+//! them; otherwise an older copy of the store has replaced it. Only the end of the file is
+//! compared, so that an accepted rollback is not reported at each start;
+//! [`Verifier::kept`](super::verify::Verifier::kept) compares the whole file.
 
 use super::key::PublicKey;
 use super::seal::Seal;
 use crate::port::ledger::SealRow;
 
-/// The store is not the one whose seals were kept.
+/// The store does not match the kept seals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rollback {
-    /// It ends before the seal that was kept.
+    /// The store ends before the kept seal.
     Older,
-    /// It has another seal of that number.
+    /// The store has a different seal with that number.
     Other,
 }
 
-/// A line that is a seal by one of these keys.
+/// Parses a line that is a seal by one of these keys.
 pub fn read(line: &str, keys: &[PublicKey]) -> Option<Seal> {
     Seal::parse(line).filter(|seal| keys.contains(&seal.key) && seal.is_signed())
 }
 
-/// The newest of some seals, in the order they were kept: the last one, or what follows
-/// it in its chain. Of two processes that seal one after the other, the later may be the
-/// first to append its line.
+/// The newest of the kept seals: the last line, or a seal that follows it in the chain. If two
+/// processes seal shortly after each other, the later one may append its line first.
 pub fn newest(kept: &[Seal]) -> Option<&Seal> {
     let mut newest = kept.last()?;
     for _ in kept {
@@ -38,7 +37,7 @@ pub fn newest(kept: &[Seal]) -> Option<&Seal> {
     Some(newest)
 }
 
-/// Compares a seal that was kept with the store's first seal from that number on.
+/// Compares a kept seal with the store's first seal from that number on.
 pub fn compare(kept: &Seal, found: Option<&SealRow>) -> Result<(), Rollback> {
     match found {
         Some(row) if row.number == kept.number && row.text == kept.text() => Ok(()),

@@ -1,46 +1,46 @@
-//! Keys that sign seals: Ed25519, as RFC 8032 has it.
+//! Ed25519 keys that sign seals (RFC 8032).
 //!
-//! Keys are made outside; the core has no chance of its own. Who may seal is
-//! decided by who has the key; whom to believe, by whoever verifies.
+//! Keys are created outside the core, which has no random source. The owner of the key can
+//! seal; the verifier chooses the keys that it trusts.
 
 use super::hex;
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 use std::fmt;
 
-/// A key that signs.
+/// A signing key.
 #[derive(Clone)]
 pub struct Signer(SigningKey);
 
 impl Signer {
-    /// Of 32 bytes of chance that nobody else has.
+    /// Creates a key from 32 secret random bytes.
     pub fn new(secret: &[u8; 32]) -> Signer {
         Signer(SigningKey::from_bytes(secret))
     }
 
-    /// What its signatures are checked with.
+    /// The public key that verifies its signatures.
     pub fn public(&self) -> PublicKey {
         PublicKey(self.0.verifying_key().to_bytes())
     }
 
-    /// The signature of a text.
+    /// Signs a text.
     pub(super) fn sign(&self, text: &[u8]) -> [u8; 64] {
         self.0.sign(text).to_bytes()
     }
 }
 
-/// Says which key it is, and nothing more.
+/// Prints the public key only.
 impl fmt::Debug for Signer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Signer({})", self.public())
     }
 }
 
-/// A key that signatures are checked with.
+/// A public key that verifies signatures.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PublicKey(pub [u8; 32]);
 
 impl PublicKey {
-    /// Reads what `Display` writes.
+    /// Parses what `Display` writes.
     pub fn parse(text: &str) -> Option<PublicKey> {
         hex::parse(text).map(PublicKey)
     }

@@ -1,22 +1,21 @@
-//! What seals cover: the heads of runs and of writers' chains.
+//! The leaves of a seal's tree: heads of runs and of writers' chains.
 //!
-//! A leaf is 57 bytes: `r` for a run or `w` for a writer, the 16 bytes of its
-//! id, the number of its last event or entry in 8 bytes, the most significant
-//! first, and the 32 bytes of the hash there. A seal's leaves stand one after
-//! the other, runs first, each by id.
+//! A leaf has 57 bytes: `r` for a run or `w` for a writer, the 16 bytes of its id, the number
+//! of its last event or entry in 8 bytes (big-endian), and the 32 bytes of the hash of that
+//! event or entry. The leaves of a seal are concatenated, runs first, each group sorted by id.
 
 use super::merkle;
 use crate::id::RunId;
 use crate::port::ledger::Unsealed;
 use crate::port::store::{Hash, NodeId};
 
-/// How many bytes a leaf has.
+/// The size of a leaf.
 pub const LEAF_BYTES: usize = 57;
 
-/// A head under a seal.
+/// The head of a chain, covered by a seal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leaf {
-    /// Whose.
+    /// The run or the writer of the chain.
     pub of: LeafOwner,
     /// The number of the last event or entry.
     pub number: u64,
@@ -24,22 +23,22 @@ pub struct Leaf {
     pub hash: Hash,
 }
 
-/// Whose head it is. In the order of leaves.
+/// The run or the writer of a head, in the order of leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LeafOwner {
-    /// A run's: its number is a version.
+    /// A run: the number is its version.
     Run(RunId),
-    /// A writer's: its number is a `seq`.
+    /// A writer: the number is a `seq`.
     Writer(NodeId),
 }
 
 impl Leaf {
-    /// A run's head.
+    /// The leaf of a run's head.
     pub fn run(run: RunId, version: u64, hash: Hash) -> Leaf {
         Leaf { of: LeafOwner::Run(run), number: version, hash }
     }
 
-    /// As it is hashed.
+    /// The bytes that are hashed.
     pub fn bytes(&self) -> [u8; LEAF_BYTES] {
         let (kind, id) = match self.of {
             LeafOwner::Run(run) => (b'r', run.0),
@@ -65,7 +64,7 @@ impl Leaf {
     }
 }
 
-/// The leaves of what no seal covers yet.
+/// The leaves of everything that no seal covers yet.
 pub fn leaves(unsealed: &Unsealed) -> Vec<Leaf> {
     let runs = unsealed.heads.iter().map(|(run, version, hash)| Leaf::run(*run, *version, *hash));
     let writers = unsealed.writers.iter().map(|(writer, seq, hash)| Leaf {
@@ -76,12 +75,12 @@ pub fn leaves(unsealed: &Unsealed) -> Vec<Leaf> {
     runs.chain(writers).collect()
 }
 
-/// Leaves one after the other.
+/// Concatenates leaves.
 pub fn encode(leaves: &[Leaf]) -> Vec<u8> {
     leaves.iter().flat_map(Leaf::bytes).collect()
 }
 
-/// Reads them; none if they are not leaves, each of another head, in order.
+/// Parses leaves; `None` if the bytes are not leaves of different heads in order.
 pub fn decode(bytes: &[u8]) -> Option<Vec<Leaf>> {
     let (chunks, rest) = bytes.as_chunks::<LEAF_BYTES>();
     let leaves: Vec<Leaf> = chunks.iter().map(Leaf::read).collect::<Option<_>>()?;
@@ -89,7 +88,7 @@ pub fn decode(bytes: &[u8]) -> Option<Vec<Leaf>> {
     (rest.is_empty() && sorted).then_some(leaves)
 }
 
-/// The hashes that a tree over leaves is made from.
+/// The hashes of leaves, from which the tree is built.
 pub fn hashes(leaves: &[Leaf]) -> Vec<Hash> {
     leaves.iter().map(|leaf| merkle::leaf(&leaf.bytes())).collect()
 }

@@ -1,13 +1,12 @@
-//! Message authentication codes over what a store holds.
+//! Message authentication codes (MACs) over the contents of a store.
 //!
-//! Hashes show that something changed; they do not show who wrote it, since any
-//! process can compute them. A MAC can be made only with the key, and the key is
-//! derived from the secret that signs seals, which no database ever holds. A
-//! process that writes to the store without the key cannot add, change or move a
-//! row that a process with the key would use.
+//! Hashes show that something changed, but not which process wrote it, since any process can
+//! compute them. Only a process with the key can make a MAC. The key is derived from the secret
+//! that signs seals, which no database contains. A process that writes to the store without the
+//! key cannot add, change or move a row that Sluice would use.
 //!
-//! Each thing has a tag of its own, and every field of variable size is preceded
-//! by its length, so that no two things are authenticated by the same bytes.
+//! Each type of row has its own tag, and every field of variable size is preceded by its
+//! length, so that no two rows are authenticated by the same bytes.
 
 use crate::id::RunId;
 use crate::port::memo::Memo;
@@ -18,41 +17,41 @@ use sha2::Sha256;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// What the key is derived with: its only use.
+/// The label of the key derivation.
 const LABEL: &[u8] = b"sluice/mac/1";
 
 /// The first 16 bytes of an HMAC-SHA256.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Mac(pub [u8; 16]);
 
-/// How many bytes the MAC of a frame has.
+/// The size of a frame's MAC.
 pub const FRAME_BYTES: usize = 32;
 
-/// The MAC of a frame: 16 bytes over its place and its hashes, which are checked
-/// without the body, then 16 bytes over its body.
+/// The MAC of a frame: 16 bytes over its position and its hashes, which can be checked without
+/// the body, then 16 bytes over its body.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct FrameMac(pub [u8; FRAME_BYTES]);
 
-/// Where a frame belongs: what its MAC binds it to.
+/// The position of a frame, to which its MAC binds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FramePlace<'a> {
     /// The run.
     pub run: RunId,
     /// The id of its first event.
     pub first: u64,
-    /// How many events it holds.
+    /// The number of events in it.
     pub count: u32,
     /// The hash of each event, 32 bytes each.
     pub chain: &'a [u8],
 }
 
-/// The key of MACs. Both states of HMAC are computed once, so that the MAC of a
-/// short text takes two or three compressions and no allocation.
+/// The MAC key. Both HMAC states are computed once, so that the MAC of a short text takes two
+/// or three compressions and no allocation.
 #[derive(Clone)]
 pub struct MacKey(Hmac<Sha256>);
 
 impl MacKey {
-    /// The key that belongs to the secret half of a seal's key.
+    /// Derives the MAC key from the secret that signs seals.
     pub fn derive(secret: &[u8; 32]) -> MacKey {
         let mut derive = keyed(secret);
         derive.update(LABEL);
@@ -65,12 +64,12 @@ impl MacKey {
         Making(hmac)
     }
 
-    /// What a store is marked with once everything in it has MACs of this key.
+    /// The mark of a store in which every row has a MAC of this key.
     pub fn mark(&self) -> Mac {
         self.begin(b'S').end()
     }
 
-    /// Of a frame.
+    /// The MAC of a frame.
     pub fn frame(&self, place: FramePlace<'_>, body: &[u8]) -> FrameMac {
         let mut mac = [0; FRAME_BYTES];
         mac[..16].copy_from_slice(&self.frame_place(place).0);
@@ -78,75 +77,76 @@ impl MacKey {
         FrameMac(mac)
     }
 
-    /// The first half of a frame's MAC.
+    /// The first half of a frame's MAC, over its position.
     fn frame_place(&self, place: FramePlace<'_>) -> Mac {
         let making = self.begin(b'f').id(place.run.0).number(place.first);
         making.number(u64::from(place.count)).bytes(place.chain).end()
     }
 
-    /// The second half: the body belongs to the hashes it was written with.
+    /// The second half of a frame's MAC: it binds the body to its hashes.
     pub fn frame_body(&self, place: FramePlace<'_>, body: &[u8]) -> Mac {
         let making = self.begin(b'b').id(place.run.0).number(place.first);
         making.hash(last_hash(place.chain)).bytes(body).end()
     }
 
-    /// Whether a frame is at its place with its own hashes. Its body is not read.
+    /// Checks the position and the hashes of a frame without reading its body.
     pub fn is_placed(&self, place: FramePlace<'_>, mac: &[u8]) -> bool {
         mac.len() == FRAME_BYTES && self.frame_place(place).is(&mac[..16])
     }
 
-    /// Whether a frame is what a process with the key wrote.
+    /// Checks a whole frame.
     pub fn is_frame(&self, place: FramePlace<'_>, body: &[u8], mac: &[u8]) -> bool {
         self.is_placed(place, mac) && self.frame_body(place, body).is(&mac[16..])
     }
 
-    /// Of a snapshot: of which run, after which event, and what that event's hash is.
+    /// The MAC of a snapshot: its run, its version, and the hash of the event of that
+    /// version.
     pub fn snapshot(&self, run: RunId, version: u64, last: Hash, body: &[u8]) -> Mac {
         self.begin(b's').id(run.0).number(version).hash(last).bytes(body).end()
     }
 
-    /// Of the snapshot that comes with an append, if one does.
+    /// The MAC of an append's snapshot, if it has one.
     pub fn snapshot_of(&self, append: &Append) -> Option<Mac> {
         let body = append.snapshot.as_ref()?;
         let version = append.after + u64::from(append.count);
         Some(self.snapshot(append.run, version, last_hash(&append.chain), body))
     }
 
-    /// Of an audit entry. Its hash covers its text.
+    /// The MAC of an audit entry. The hash covers its text.
     pub fn entry(&self, writer: NodeId, seq: u64, hash: Hash) -> Mac {
         self.begin(b'e').id(writer.0).number(seq).hash(hash).end()
     }
 
-    /// Of a version of a registry row; no body where the version removes the row.
+    /// The MAC of a version of a registry row; `body` is `None` if the version removes the
+    /// row.
     pub fn row(&self, kind: &str, name: &str, epoch: u64, body: Option<&str>) -> Mac {
         let making = self.begin(b'r').bytes(kind.as_bytes()).bytes(name.as_bytes());
         making.number(epoch).some(body.map(str::as_bytes)).end()
     }
 
-    /// Of a message to a run.
+    /// The MAC of a message to a run.
     pub fn letter(&self, letter: &Letter) -> Mac {
         let making = self.begin(b'l').id(letter.run.0).bytes(letter.key.as_bytes());
         making.bytes(&letter.body).end()
     }
 
-    /// Of a message that was read: its body is gone, and only a process with the key
-    /// takes it away. The process that reads it knows it by its id.
+    /// The MAC of a message that was read. Its body is deleted, so the MAC covers its id.
     pub fn read_letter(&self, run: RunId, id: LetterId) -> Mac {
         self.begin(b'L').id(run.0).number(id).end()
     }
 
-    /// Of a caller's idempotency key and the run it stands for.
+    /// The MAC of an idempotency key and its run.
     pub fn key(&self, name: &str, run: RunId, fingerprint: Hash, expires_at_ms: u64) -> Mac {
         let making = self.begin(b'k').bytes(name.as_bytes()).id(run.0);
         making.hash(fingerprint).number(expires_at_ms).end()
     }
 
-    /// Of the key that comes with an append, if one does.
+    /// The MAC of an append's idempotency key.
     pub fn key_of(&self, run: RunId, key: &Key) -> Mac {
         self.key(&key.key, run, key.fingerprint, key.expires_at_ms)
     }
 
-    /// Of a schedule slot.
+    /// The MAC of a schedule slot.
     pub fn slot(&self, slot: &Slot) -> Mac {
         let making = self.begin(b't').bytes(slot.schedule.as_bytes()).number(slot.slot_ms);
         let making = making.number(slot.count).bytes(slot.fate.as_bytes());
@@ -155,30 +155,31 @@ impl MacKey {
         making.some(run.as_ref().map(<[u8; 16]>::as_slice)).number(slot.at_ms).end()
     }
 
-    /// Of a remembered output.
+    /// The MAC of a remembered output.
     pub fn memo(&self, memo: &Memo) -> Mac {
         let making = self.begin(b'm').bytes(memo.agent.as_bytes()).id(memo.run.0);
         making.number(memo.at_ms).bytes(&memo.body).end()
     }
 }
 
-/// What was found wrong before MACs were made: it gets none, and stays unreadable.
+/// Data that was already invalid when MACs were introduced. It gets no MAC and stays
+/// unreadable.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Doubts {
-    /// Runs.
+    /// Invalid runs.
     pub runs: BTreeSet<RunId>,
-    /// Writers of audit entries, each from an entry on.
+    /// Writers of invalid audit entries, each with its first invalid `seq`.
     pub entries: BTreeMap<NodeId, u64>,
 }
 
-/// Says that there is one, and nothing more.
+/// Prints nothing of the key.
 impl fmt::Debug for MacKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("MacKey")
     }
 }
 
-/// Leaves nothing of the key in freed memory.
+/// Overwrites the key before its memory is freed.
 impl Drop for MacKey {
     fn drop(&mut self) {
         self.0 = keyed(&[0; 32]);
@@ -187,7 +188,7 @@ impl Drop for MacKey {
 }
 
 impl Mac {
-    /// Whether these bytes are this MAC. Takes the same time wherever they differ.
+    /// Compares in constant time.
     pub fn is(&self, bytes: &[u8]) -> bool {
         let differs = |seen, (one, other): (&u8, &u8)| seen | (one ^ other);
         bytes.len() == self.0.len() && self.0.iter().zip(bytes).fold(0, differs) == 0
@@ -206,7 +207,7 @@ impl fmt::Debug for FrameMac {
     }
 }
 
-/// The hash of the last event of a chain; zero for frames older than hashes.
+/// The last hash of a chain; zeros for frames of versions without hashes.
 pub fn last_hash(chain: &[u8]) -> Hash {
     Hash(chain.last_chunk::<32>().copied().unwrap_or_default())
 }
@@ -215,7 +216,7 @@ fn keyed(key: &[u8; 32]) -> Hmac<Sha256> {
     Hmac::new_from_slice(key).expect("a key may have any length")
 }
 
-/// A MAC under way.
+/// A MAC that is being computed.
 struct Making(Hmac<Sha256>);
 
 impl Making {

@@ -1,9 +1,8 @@
-//! Merkle trees as RFC 6962 has them: over any number of leaves, with proofs
-//! that one leaf is under a root.
+//! Merkle trees as in RFC 6962: over any number of leaves, with inclusion proofs.
 //!
-//! A leaf is hashed with a zero byte before it, a node with a one before its
-//! two halves, so that neither is taken for the other. The left half is the
-//! largest power of two that is smaller than the whole.
+//! A leaf is hashed after a zero byte, an inner node after a one byte, so that neither can be
+//! mistaken for the other. The left half has the largest power of two leaves that is smaller
+//! than the whole.
 
 use crate::port::store::Hash;
 use sha2::{Digest as _, Sha256};
@@ -24,13 +23,13 @@ fn node(left: Hash, right: Hash) -> Hash {
     Hash(hash.finalize().into())
 }
 
-/// The root over the hashes of leaves; of none, the hash of nothing.
+/// The root over leaf hashes; without leaves, the hash of the empty text.
 pub fn root(leaves: &[Hash]) -> Hash {
     if leaves.is_empty() {
         return Hash::of(&[]);
     }
-    // Pairing neighbours level by level gives the same tree: what is left over
-    // at the end of a level goes up as it is.
+    // Pairing neighbours level by level builds the same tree: an odd last hash moves up
+    // unchanged.
     let mut level = leaves.to_vec();
     while level.len() > 1 {
         level = up(&level);
@@ -47,8 +46,8 @@ fn up(level: &[Hash]) -> Vec<Hash> {
     level.chunks(2).map(pair).collect()
 }
 
-/// What proves that the leaf at `index` is under the root: the hashes beside
-/// its way up, from below. None if there is no such leaf.
+/// The inclusion proof of the leaf at `index`: the sibling hashes on the path to the root, from
+/// the bottom. `None` if there is no such leaf.
 pub fn proof(leaves: &[Hash], mut index: usize) -> Option<Vec<Hash>> {
     if index >= leaves.len() {
         return None;
@@ -63,8 +62,8 @@ pub fn proof(leaves: &[Hash], mut index: usize) -> Option<Vec<Hash>> {
     Some(path)
 }
 
-/// The root that a leaf and its proof lead to, in a tree of `size` leaves. None
-/// if the proof cannot be of such a tree.
+/// The root that a leaf and its proof lead to in a tree of `size` leaves. `None` if the proof
+/// does not fit such a tree.
 pub fn climb(leaf: Hash, index: u64, size: u64, path: &[Hash]) -> Option<Hash> {
     if index >= size {
         return None;

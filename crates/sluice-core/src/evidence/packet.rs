@@ -1,9 +1,9 @@
-//! One run with everything needed to check it, and nothing of other runs.
+//! A packet: one run with everything needed to verify it, and nothing of other runs.
 //!
 //! A packet is one line of canonical JSON:
 //!
 //! - `format`: `sluice/packet/1`;
-//! - `run`: its id;
+//! - `run`: the id of the run;
 //! - `events`: each with `id`, `at`, `type`, `hash`, and either `salt`, `payload`
 //!   and perhaps `blobs` as texts, exactly as they were hashed, or `commitment`
 //!   where the payload was erased or elided. They begin with the first that has a hash and
@@ -13,9 +13,9 @@
 //! - `seal`: the line of the newest seal that covers the run;
 //! - `proof`: `index` and `path` of the run's head in the seal's tree.
 //!
-//! INVARIANT: every byte is under the seal's signature, by way of a hash, or the
-//! packet is refused. What is left of an erased payload is under the audit's
-//! hashes only, so it is not in a packet.
+//! INVARIANT: the seal's signature covers every byte, through hashes, or the packet is
+//! rejected. The remainder of an erased payload is covered by the audit's hashes only, so a
+//! packet does not contain it.
 
 mod check;
 mod json;
@@ -32,89 +32,90 @@ use crate::port::ledger::SealRow;
 use crate::port::store::{Frame, Hash};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A run's packet.
+/// The packet of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packet {
     /// The run.
     pub run: RunId,
-    /// Its events up to the one under the seal.
+    /// The events up to the one that the seal covers.
     pub events: Vec<PacketEvent>,
-    /// What they refer to.
+    /// The values that the events refer to by hash.
     pub values: BTreeMap<Hash, String>,
     /// The newest seal that covers the run.
     pub seal: Seal,
-    /// The place of the run's head among the seal's leaves.
+    /// The index of the run's head among the seal's leaves.
     pub index: u64,
-    /// The hashes beside its way up to the root.
+    /// The inclusion proof of the head.
     pub path: Vec<Hash>,
 }
 
 /// An event in a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PacketEvent {
-    /// Its place in the journal.
+    /// Its id in the journal.
     pub id: u64,
-    /// When it happened.
+    /// The time of the event.
     pub at_ms: u64,
-    /// Its name.
+    /// The event's name.
     pub kind: String,
-    /// What it says.
+    /// Its payload, or the commitment to it.
     pub content: Content,
     /// Its hash.
     pub hash: Hash,
 }
 
-/// What an event says.
+/// The payload of an event, if it was not erased.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
-    /// All of it.
+    /// The payload is in the packet.
     Kept {
-        /// For the commitment.
+        /// The salt of the commitment.
         salt: Salt,
         /// The payload, as it was hashed.
         payload: String,
-        /// The hashes of what was too long for it, as they were hashed.
+        /// The hashes of values that were moved out of the payload, as they were
+        /// hashed.
         blobs: Option<String>,
     },
-    /// It was erased or elided.
+    /// The payload was erased or elided.
     Erased {
-        /// What committed to it.
+        /// The commitment to the payload.
         commitment: Hash,
     },
 }
 
-/// Why a packet cannot be made, or is not believed.
+/// Why a packet cannot be made, or is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PacketError {
-    /// It is no packet.
-    #[error("this is no packet: {0}")]
+    /// The text is not a packet.
+    #[error("not a packet: {0}")]
     Malformed(String),
-    /// It is too long to be one.
+    /// The text is too long for a packet.
     #[error("the packet is longer than {} bytes", crate::limits::PACKET_BYTES_MAX)]
     TooLong,
     /// The seal does not cover the run.
     #[error("the seal does not cover the run")]
     NotCovered,
-    /// No key that is believed signed the seal.
-    #[error("the seal is not signed by a key that is believed")]
+    /// No trusted key signed the seal.
+    #[error("the seal is not signed by a trusted key")]
     Unsigned,
-    /// An event is not what was hashed, or not there.
-    #[error("event {0} is not the one that was hashed")]
+    /// An event differs from the hashed one, or is missing.
+    #[error("event {0} does not match its hash")]
     Event(u64),
-    /// The run's head is not under the seal.
-    #[error("the run's last event is not under the seal")]
+    /// The seal does not cover the run's last event.
+    #[error("the seal does not cover the run's last event")]
     NotUnderSeal,
-    /// A value is not what events refer to.
-    #[error("value {0} is not what the events refer to")]
+    /// A value does not match its hash.
+    #[error("value {0} does not match its hash")]
     Value(Hash),
-    /// A value that events refer to is not there.
+    /// A value that events refer to is missing.
     #[error("value {0} is missing")]
     Missing(Hash),
 }
 
 impl Packet {
-    /// Of a run's frames from the first on, a seal that covers it, and what the
-    /// events refer to, found by `value`.
+    /// Builds a packet from a run's frames, starting with the first, a seal that covers the
+    /// run, and the values that the events refer to, which `value` returns.
     pub fn gather(
         run: RunId,
         frames: &[Frame],
@@ -122,8 +123,9 @@ impl Packet {
         mut value: impl FnMut(Hash) -> Option<String>,
     ) -> Result<Packet, PacketError> {
         let malformed = |what: &str| PacketError::Malformed(what.to_owned());
-        let seal = Seal::parse(&row.text).ok_or_else(|| malformed("its seal is none"))?;
-        let leaves = leaf::decode(&row.leaves).ok_or_else(|| malformed("its leaves are none"))?;
+        let seal = Seal::parse(&row.text).ok_or_else(|| malformed("the seal is not valid"))?;
+        let leaves =
+            leaf::decode(&row.leaves).ok_or_else(|| malformed("the leaves are not valid"))?;
         let index = leaves.iter().position(|leaf| leaf.of == LeafOwner::Run(run));
         let index = index.ok_or(PacketError::NotCovered)?;
         let path = merkle::proof(&leaf::hashes(&leaves), index).ok_or(PacketError::NotCovered)?;
@@ -146,7 +148,7 @@ impl Packet {
     }
 }
 
-/// The events of a frame that have hashes, up to one.
+/// The hashed events of a frame up to `upto`.
 fn events_of(frame: &Frame, upto: u64, events: &mut Vec<PacketEvent>) -> Result<(), PacketError> {
     let raw = wire::whole(frame).map_err(|error| PacketError::Malformed(error.to_string()))?;
     if frame.chain.is_empty() {

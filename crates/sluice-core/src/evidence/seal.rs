@@ -1,10 +1,10 @@
-//! Seals: signed, chained, and over everything that came since the last one.
+//! Seals: signed and chained, each over everything that was added since the previous one.
 //!
-//! A seal is one line of canonical JSON: `at` in milliseconds, `key` (the public
-//! key), `leaves` (how many), `number` from 1, `prev` (the hash of the seal
-//! before, zeros before the first), `root` (of the tree over the leaves),
-//! `signature` and `v`. Its hash is the SHA-256 of that line. Signed is the line
-//! `sluice/seal/1`, a newline, and the same JSON without `signature`.
+//! A seal is one line of canonical JSON: `at` in milliseconds, `key` (the public key), `leaves`
+//! (their number), `number` from 1, `prev` (the hash of the previous seal, zeros for the
+//! first), `root` (of the tree over the leaves), `signature` and `v`. Its hash is the SHA-256
+//! of that line. The signature covers the line `sluice/seal/1`, a newline, and the same JSON
+//! without `signature`.
 
 use super::event::START;
 use super::hex;
@@ -22,24 +22,24 @@ const VERSION: u64 = 1;
 /// A seal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seal {
-    /// Which one, from 1.
+    /// The number of the seal, from 1.
     pub number: u64,
-    /// When it was made.
+    /// The time of the seal.
     pub at_ms: u64,
-    /// The hash of the one before.
+    /// The hash of the previous seal.
     pub prev: Hash,
-    /// Over its leaves.
+    /// The root of the tree over its leaves.
     pub root: Hash,
-    /// How many leaves.
+    /// The number of leaves.
     pub leaves: u64,
-    /// The key it is signed with.
+    /// The key that signed it.
     pub key: PublicKey,
     /// The signature.
     pub signature: [u8; 64],
 }
 
 impl Seal {
-    /// Over some leaves, signed.
+    /// Seals leaves and signs the seal.
     pub fn new(number: u64, at_ms: u64, prev: Hash, leaves: &[Leaf], signer: &Signer) -> Seal {
         let mut seal = Seal {
             number,
@@ -54,7 +54,7 @@ impl Seal {
         seal
     }
 
-    /// The line that is kept.
+    /// The line that is stored.
     pub fn text(&self) -> String {
         let mut json = self.unsigned();
         json["signature"] = Value::from(hex::to_string(&self.signature));
@@ -87,7 +87,7 @@ impl Seal {
         self.key.signed(self.signed_text().as_bytes(), &self.signature)
     }
 
-    /// Reads exactly what [`text`](Seal::text) writes.
+    /// Parses exactly what [`text`](Seal::text) writes.
     pub fn parse(text: &str) -> Option<Seal> {
         let json: Value = serde_json::from_str(text).ok()?;
         let word = |name: &str| json.get(name)?.as_str();
@@ -105,7 +105,7 @@ impl Seal {
     }
 }
 
-/// The next seal; none if there is nothing to seal.
+/// Makes the next seal; `None` if there is nothing to seal.
 pub fn next(unsealed: &Unsealed, at_ms: u64, signer: &Signer) -> Option<Sealing> {
     let leaves = leaf::leaves(unsealed);
     if leaves.is_empty() {

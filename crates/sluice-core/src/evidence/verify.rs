@@ -1,14 +1,14 @@
-//! Checks everything a store holds against its hashes, MACs and seals.
+//! Verifies everything in a store against its hashes, MACs and seals.
 //!
-//! Pure, and fed piece by piece, in this order: seals kept on another machine,
-//! the rows of the store as [`Inspect`](crate::port::inspect::Inspect) shows them
-//! ([`Verifier::row`]), the frames of each run from the first on
-//! ([`Verifier::frame`]) and what they fold to ([`Verifier::folded`]), the counters
-//! that the journals come to ([`Verifier::counted`]), then [`Verifier::finish`].
-//! Memory grows with the runs and the heads under the seals, not with the journals.
+//! Pure, and fed piece by piece, in this order: seals kept on another machine, the rows of the
+//! store as [`Inspect`](crate::port::inspect::Inspect) lists them ([`Verifier::row`]), the
+//! frames of each run, starting with the first ([`Verifier::frame`]), and the folded state of
+//! the run ([`Verifier::folded`]), the counters that follow from all journals
+//! ([`Verifier::counted`]), then [`Verifier::finish`]. Memory grows with the runs and the
+//! sealed heads, not with the journals.
 //!
-//! What is found is named by its place. Of one run, one writer and the seals
-//! only the first thing wrong is named: what comes after it follows from it.
+//! Each finding names the place of the problem. For one run, one writer and the chain of seals
+//! only the first problem is reported, since later ones follow from it.
 
 mod chain;
 mod folded;
@@ -35,18 +35,18 @@ use std::fmt;
 pub use journal::needs;
 pub(super) use journal::pinned;
 
-/// Something is not as it was.
+/// A problem in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Where.
+    /// The place of the problem.
     pub place: Place,
-    /// What is wrong there.
+    /// The kind of problem.
     pub trouble: Trouble,
-    /// In words.
+    /// A description for people.
     pub detail: String,
 }
 
-/// Where something was found.
+/// The place of a problem.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     /// A seal, by its number.
@@ -64,31 +64,31 @@ pub enum Place {
     },
 }
 
-/// What is wrong.
+/// The kind of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trouble {
-    /// It is not what was written.
+    /// It differs from what was written.
     Changed,
-    /// It is not there.
+    /// It is missing.
     Missing,
-    /// It is not where it was written.
+    /// It is not at the position where it was written.
     Reordered,
-    /// Its payload is gone, and no audit entry says so.
+    /// Its payload was erased without an audit entry.
     Erased,
-    /// No key that is believed signed it.
+    /// No trusted key signed it.
     Unsigned,
-    /// It has no MAC that a process with the key of the store made.
+    /// It has no valid MAC of the store's key.
     Forged,
-    /// Nothing says who wrote it.
+    /// No audit entry shows where it came from.
     Inserted,
-    /// It cannot be read, or the store's own structure is not whole.
+    /// It cannot be read, or the store's structure is damaged.
     Damaged,
-    /// Two different ones of its number were signed.
+    /// Two different seals with its number were signed.
     Forked,
 }
 
 impl Trouble {
-    /// The word for it.
+    /// The word for it in reports.
     pub const fn as_str(self) -> &'static str {
         match self {
             Trouble::Changed => "changed",
@@ -121,40 +121,39 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What was looked at, and what was found.
+/// The scope and the findings of a verification.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {
-    /// Seals.
+    /// Verified seals.
     pub seals: u64,
-    /// Audit entries.
+    /// Verified audit entries.
     pub entries: u64,
-    /// Runs.
+    /// Verified runs.
     pub runs: u64,
-    /// Runs of them in which nothing is wrong.
+    /// Runs without a finding.
     pub whole: u64,
-    /// Events.
+    /// Verified events.
     pub events: u64,
-    /// Events older than hashes: nothing can be said of them.
+    /// Events of versions without hashes, which cannot be verified.
     pub unhashed: u64,
-    /// Events whose payloads were erased, as the audit says.
+    /// Events whose payloads were erased with an audit entry.
     pub erased: u64,
-    /// Parts of answers that were elided, as the audit says.
+    /// Stream deltas that were elided with an audit entry.
     pub elided: u64,
-    /// Whether counters were left out, since a run cannot be folded.
+    /// Whether counters were not compared because a run cannot be folded.
     pub uncounted: bool,
-    /// What is wrong, in the order it was found.
+    /// The findings, in the order in which they were found.
     pub findings: Vec<Finding>,
-    /// Findings beyond the bound.
+    /// The number of findings beyond the limit.
     pub more: u64,
 }
 
 impl Report {
-    /// Whether nothing is wrong.
+    /// Whether there is no finding.
     pub fn is_clean(&self) -> bool {
         self.findings.is_empty()
     }
 
-    /// How many things are wrong.
     fn count(&self) -> u64 {
         self.findings.len() as u64 + self.more
     }
@@ -168,7 +167,7 @@ impl Report {
     }
 }
 
-/// What is looked at.
+/// What is verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
     Everything,
@@ -193,41 +192,41 @@ impl Scope {
     }
 }
 
-/// A head under a seal: number, hash, and the seal.
+/// A sealed head: number, hash, and the number of the seal.
 type Head = (u64, Hash, u64);
 
-/// A verification under way.
+/// A verification in progress.
 #[derive(Debug)]
 pub struct Verifier {
     report: Report,
-    /// Keys that are believed; if none were given, those that seals name.
+    /// Trusted keys; if none were given, the keys that seals name.
     keys: BTreeSet<PublicKey>,
-    /// Kept seals that the store has not shown yet, by their number.
+    /// Kept seals that the store has not shown yet, by number.
     kept: BTreeMap<u64, Vec<Seal>>,
-    /// Numbers of which two different seals were kept.
+    /// Numbers for which two different seals were kept.
     forked: BTreeSet<u64>,
-    /// Where the chain of seals has come to.
+    /// The last verified seal: number and hash.
     seal: (u64, Hash),
     seals_broken: bool,
-    /// Whether every entry was shown, and whether one of them is wrong or missing.
+    /// Whether all entries were fed, and whether one of them is wrong or missing.
     entries_ended: bool,
     entries_broken: bool,
     scope: Scope,
     rows: rows::RowVerifier,
     heads: BTreeMap<RunId, Vec<Head>>,
     writers: BTreeMap<NodeId, chain::WriterChain>,
-    /// What entries say was erased, with the hashes of what is left.
+    /// Erased payloads by audit entry, with the hashes of what remains.
     erased: BTreeMap<(RunId, u64), Hash>,
-    /// Parts of answers that entries say were elided.
+    /// Elided stream deltas by audit entry.
     elided: BTreeMap<RunId, Vec<Elision>>,
-    /// Events that entries refer to: their hashes, and the entries.
+    /// Events that audit entries refer to, with their hashes and the entries.
     referred: BTreeMap<RunId, Vec<(u64, Hash, Place)>>,
     journal: Option<journal::Journal>,
 }
 
 impl Verifier {
-    /// Believes seals by these keys; with none given, by whatever key they name,
-    /// which shows changes but not who sealed.
+    /// Trusts seals by these keys. Without keys, the key that a seal names is trusted: that
+    /// detects changes but does not prove which process sealed.
     pub fn new(keys: impl IntoIterator<Item = PublicKey>) -> Verifier {
         Verifier {
             report: Report::default(),
@@ -249,29 +248,29 @@ impl Verifier {
         }
     }
 
-    /// Looks at one run only. Its frames alone need to be fed.
+    /// Verifies one run only; only its frames need to be fed.
     #[must_use]
     pub fn only(mut self, run: RunId) -> Verifier {
         self.scope = Scope::Run(run);
         self
     }
 
-    /// Looks at seals, audit entries and journals only.
+    /// Verifies seals, audit entries and journals only.
     #[must_use]
     pub fn evidence(mut self) -> Verifier {
         self.scope = Scope::Evidence;
         self
     }
 
-    /// A seal that was kept outside the store: the store must have it. The same seal
-    /// may come again; another one of its number shows that the store was rolled back
-    /// and written to from there.
+    /// Adds a seal that was kept outside the store and that the store must contain. The
+    /// same seal may be added again; a different seal with its number shows that the store
+    /// was rolled back and then written to.
     pub fn kept(&mut self, seal: Seal) {
         if !self.trusts(&seal) {
             self.report.add(
                 Place::Seal(seal.number),
                 Trouble::Unsigned,
-                "of the seals kept elsewhere",
+                "of the seals kept outside the store",
             );
             return;
         }
@@ -285,7 +284,7 @@ impl Verifier {
         kept.push(seal);
     }
 
-    /// Reports the first number of which two different seals were kept: later ones follow
+    /// Reports the first number for which two different seals were kept; later ones follow
     /// from it.
     fn report_fork(&mut self) {
         let forked = std::mem::take(&mut self.forked);
@@ -305,7 +304,7 @@ impl Verifier {
         seal.is_signed() && (self.keys.is_empty() || self.keys.contains(&seal.key))
     }
 
-    /// The store's next seal.
+    /// Verifies the store's next seal.
     pub fn seal(&mut self, row: &SealRow) {
         self.report_fork();
         self.report.seals += 1;
@@ -322,31 +321,31 @@ impl Verifier {
     fn check_seal(&mut self, row: &SealRow, next: u64) -> Result<(), (u64, Trouble, &'static str)> {
         if row.number != next {
             let trouble = if row.number > next { Trouble::Missing } else { Trouble::Reordered };
-            return Err((next, trouble, "another one stands in its place"));
+            return Err((next, trouble, "another seal is in its position"));
         }
         let changed = |why| Err((next, Trouble::Changed, why));
         let Some(seal) = Seal::parse(&row.text) else {
-            return changed("it is not written as seals are");
+            return changed("it is not in the canonical form of a seal");
         };
         if !self.trusts(&seal) {
-            return Err((next, Trouble::Unsigned, "its signature is by no key that is believed"));
+            return Err((next, Trouble::Unsigned, "it is not signed by a trusted key"));
         }
         if seal.number != next {
-            return Err((next, Trouble::Reordered, "its text is that of another seal"));
+            return Err((next, Trouble::Reordered, "its text belongs to another seal"));
         }
         let kept = self.kept.remove(&next);
         if kept.is_some_and(|kept| !kept.contains(&seal)) {
-            return changed("it is not the one that was kept elsewhere");
+            return changed("it differs from the seal that was kept outside the store");
         }
         if seal.prev != self.seal.1 {
             return changed("it does not follow the seal before it");
         }
         let Some(leaves) = leaf::decode(&row.leaves) else {
-            return changed("its leaves are not written as leaves are");
+            return changed("its leaves are not in canonical form");
         };
         let root = merkle::root(&leaf::hashes(&leaves));
         if root != seal.root || leaves.len() as u64 != seal.leaves {
-            return changed("its leaves are not those that were signed");
+            return changed("its leaves do not match the signed root");
         }
         self.remember(&leaves, next);
         Ok(())
@@ -368,7 +367,7 @@ impl Verifier {
         }
     }
 
-    /// Everything was fed. What never came is missing.
+    /// Ends the verification: everything that was expected and not fed is missing.
     pub fn finish(mut self) -> Report {
         self.report_fork();
         self.end_run();
@@ -383,7 +382,7 @@ impl Verifier {
             self.report.add(Place::Event(run, 1), Trouble::Missing, detail);
         }
         for (number, _) in std::mem::take(&mut self.kept) {
-            let detail = "it was kept elsewhere, and the store ends before it: was it rolled back?";
+            let detail = "it was kept outside the store, and the store ends before it: was the store rolled back?";
             self.report.add(Place::Seal(number), Trouble::Missing, detail);
         }
         self.report

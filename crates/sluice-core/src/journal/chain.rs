@@ -1,12 +1,11 @@
-//! The hashes of events: one place that knows how they are made.
+//! The hashes of events.
 //!
-//! An event's payload is committed to with a salt, so that a payload that was
-//! erased cannot be guessed from what is left. The hash of an event covers its
-//! header, that commitment, and the hash of the event before it. Numbers are
-//! written in decimal, hashes and salts as their bytes.
+//! A salted commitment stands for the payload of an event, so that an erased payload cannot be
+//! guessed from the rest. The hash of an event covers its header, the commitment and the hash
+//! of the event before it. Numbers are written in decimal, hashes and salts as bytes.
 //!
-//! INVARIANT: these are the hashes of every journal ever written. A change is a
-//! new line at the start of what is hashed, beside the old one.
+//! INVARIANT: these are the hashes of every journal ever written. A change needs a new first
+//! line of the hash input, next to the old one.
 
 use crate::hash::Hash;
 use crate::id::RunId;

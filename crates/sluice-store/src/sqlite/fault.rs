@@ -105,10 +105,7 @@ mod tests {
                 ffi::SQLITE_BUSY,
                 "the store is unavailable: another process is using the database for too long",
             ),
-            (
-                ffi::SQLITE_CORRUPT,
-                "the stored data cannot be read: the database file is damaged",
-            ),
+            (ffi::SQLITE_CORRUPT, "the stored data cannot be read: the database file is damaged"),
         ] {
             assert_eq!(fault(code).rolled_back().to_string(), text);
             assert_eq!(fault(code).not_committed().to_string(), text);

@@ -94,7 +94,7 @@ fn a_changed_byte_of_an_entry_is_named() {
         "UPDATE entry SET text = replace(text, '\"ada\"', '\"eve\"') WHERE place = 2",
         &expect![[r#"
             stdout:
-            entry 1 of NODE-1 is changed: its text does not have its hash
+            entry 1 of NODE-1 is changed: its text does not match its hash
             looked at seals, 3 entries, 1 runs with 11 events; 1 of the runs are whole
             exit 1
         "#]],
@@ -126,8 +126,8 @@ fn swapped_entries_are_named() {
          UPDATE entry SET place = place - 100 WHERE place IN (101, 102);",
         &expect![[r#"
             stdout:
-            entry 1 of NODE-1 is reordered: the text in its place is that of entry 1 of "NODE-2"
-            entry 1 of NODE-2 is reordered: the text in its place is that of entry 1 of "NODE-1"
+            entry 1 of NODE-1 is reordered: the text in its position is that of entry 1 of "NODE-2"
+            entry 1 of NODE-2 is reordered: the text in its position is that of entry 1 of "NODE-1"
             looked at seals, 3 entries, 1 runs with 11 events; 1 of the runs are whole
             exit 1
         "#]],
@@ -155,7 +155,7 @@ fn a_changed_event_is_named() {
           WHERE instr(CAST(body AS TEXT), 'secret') > 0",
         &expect![[r#"
             stdout:
-            event 5 of RUN-1 is changed: it does not have its hash
+            event 5 of RUN-1 is changed: it does not match its hash
             looked at seals, 3 entries, 1 runs with 5 events; 0 of the runs are whole
             counters were not compared: a run that cannot be read may be part of them
             exit 1
@@ -169,7 +169,7 @@ fn a_deleted_seal_is_named() {
         "DELETE FROM seal WHERE number = (SELECT max(number) - 1 FROM seal)",
         &expect![[r#"
             stdout:
-            seal is missing: another one stands in its place
+            seal is missing: another seal is in its position
             looked at seals, 3 entries, 1 runs with 11 events; 1 of the runs are whole
             exit 1
         "#]],
@@ -199,7 +199,7 @@ fn a_store_that_was_rolled_back_lacks_the_seal_that_was_kept() {
     assert_eq!(world.output(&["audit", "verify"]).status.code(), Some(0));
     expect![[r#"
         stdout:
-        seal is missing: it was kept elsewhere, and the store ends before it: was it rolled back?
+        seal is missing: it was kept outside the store, and the store ends before it: was the store rolled back?
         looked at seals, 3 entries, 1 runs with 11 events; 1 of the runs are whole
         exit 1
     "#]]

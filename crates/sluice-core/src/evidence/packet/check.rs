@@ -1,4 +1,4 @@
-//! Whether a packet is to be believed.
+//! The verification of a packet.
 
 use super::{Content, Packet, PacketError, PacketEvent};
 use crate::evidence::key::PublicKey;
@@ -10,19 +10,19 @@ use crate::port::store::Hash;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Whether a packet can be whole without a value.
+/// Whether a packet is complete without a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Need {
-    /// It cannot.
+    /// The packet must contain the value.
     Must,
-    /// It can: the store may not have kept the policy set.
+    /// The value may be missing: the store may not have kept the policy set.
     May,
 }
 
 impl Packet {
-    /// Whether everything in it is what was sealed. With no key given, whatever
-    /// key the seal names is believed: that shows changes, but not who sealed.
-    /// Answers the policy sets that decisions name and the packet lacks.
+    /// Verifies that everything in the packet was sealed. Without keys, the key that the
+    /// seal names is trusted: that detects changes but does not prove which process sealed.
+    /// Returns the policy sets that decisions name and the packet lacks.
     pub fn verify(&self, keys: &[PublicKey]) -> Result<Vec<Hash>, PacketError> {
         let believed = keys.is_empty() || keys.contains(&self.seal.key);
         if !believed || !self.seal.is_signed() {
@@ -69,7 +69,7 @@ impl Packet {
         Ok(lacking)
     }
 
-    /// Everything that events refer to by hash.
+    /// Every hash that the events refer to.
     pub(super) fn references(&self) -> BTreeMap<Hash, Need> {
         let mut all = BTreeMap::new();
         for event in &self.events {
@@ -88,7 +88,7 @@ impl Packet {
     }
 }
 
-/// The policy sets that a decision was made under.
+/// The policy sets of a decision.
 fn policies(event: &PacketEvent, payload: &str) -> Vec<Hash> {
     if event.kind != "governance.decided" {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Packets as text.
+//! The JSON form of packets.
 
 use super::{Content, Packet, PacketError, PacketEvent};
 use crate::canonical;
@@ -65,7 +65,8 @@ impl Packet {
         })
     }
 
-    /// Reads exactly what [`text`](Packet::text) writes; a newline may follow.
+    /// Parses exactly what [`text`](Packet::text) writes, with an optional newline at the
+    /// end.
     pub fn parse(text: &str) -> Result<Packet, PacketError> {
         if text.len() > PACKET_BYTES_MAX {
             return Err(PacketError::TooLong);
@@ -75,23 +76,24 @@ impl Packet {
         let written: PacketJson = serde_json::from_str(text)
             .map_err(|error| PacketError::Malformed(error.to_string()))?;
         if written.format != FORMAT {
-            return Err(malformed("its format is another"));
+            return Err(malformed("the format is unknown"));
         }
-        let hash = |text: &String| Hash::parse(text).ok_or_else(|| malformed("a hash is none"));
-        let run = RunId::parse(&written.run).ok_or_else(|| malformed("its run is none"))?;
-        let seal = Seal::parse(&written.seal).ok_or_else(|| malformed("its seal is none"))?;
+        let hash =
+            |text: &String| Hash::parse(text).ok_or_else(|| malformed("a hash is not valid"));
+        let run = RunId::parse(&written.run).ok_or_else(|| malformed("the run id is not valid"))?;
+        let seal = Seal::parse(&written.seal).ok_or_else(|| malformed("the seal is not valid"))?;
         let events = written.events.into_iter().map(read).collect::<Option<Vec<_>>>();
         let values = written.values.iter().map(|(name, text)| Ok((hash(name)?, text.clone())));
         let packet = Packet {
             run,
-            events: events.ok_or_else(|| malformed("an event is none"))?,
+            events: events.ok_or_else(|| malformed("an event is not valid"))?,
             values: values.collect::<Result<_, _>>()?,
             seal,
             index: written.proof.index,
             path: written.proof.path.iter().map(hash).collect::<Result<_, _>>()?,
         };
         if packet.text() != text {
-            return Err(malformed("it is not written as packets are"));
+            return Err(malformed("it is not in canonical form"));
         }
         Ok(packet)
     }

@@ -1,4 +1,4 @@
-//! One writer's audit entries.
+//! Verifies the audit entries of one writer.
 
 use super::rows::FORGED;
 use super::{Head, Place, START, Trouble, Verifier};
@@ -9,14 +9,14 @@ use crate::port::store::{Hash, NodeId};
 use serde_json::Value;
 use std::collections::VecDeque;
 
-/// Where a writer's chain has come to.
+/// The state of a writer's chain.
 #[derive(Debug)]
 pub(super) struct WriterChain {
     /// The number and the hash of the last entry.
     last: (u64, Hash),
-    /// Heads under seals that are not reached yet.
+    /// Sealed heads that are not reached yet.
     pub(super) heads: VecDeque<Head>,
-    /// An entry that was not where it should be.
+    /// The number of a missing entry.
     gap: Option<u64>,
     broken: bool,
 }
@@ -30,11 +30,11 @@ impl Default for WriterChain {
 type Wrong = (u64, Trouble, String);
 
 impl WriterChain {
-    /// What is wrong with an entry, if the writer's chain was good so far.
+    /// Checks the next entry; returns the problem if the chain was intact so far.
     fn add(&mut self, row: &Recorded, text: Option<&Value>) -> Option<Wrong> {
         if self.gap == Some(row.seq) {
             (self.gap, self.broken) = (None, true);
-            return Some((row.seq, Trouble::Reordered, "it comes after later ones".to_owned()));
+            return Some((row.seq, Trouble::Reordered, "it comes after later entries".to_owned()));
         }
         if self.broken || self.gap.is_some() {
             return None;
@@ -52,20 +52,21 @@ impl WriterChain {
 
     fn check(&mut self, row: &Recorded, text: Option<&Value>, next: u64) -> Option<Wrong> {
         if row.seq < next {
-            return Some((row.seq, Trouble::Reordered, "its number was there before".to_owned()));
+            return Some((row.seq, Trouble::Reordered, "its number occurs twice".to_owned()));
         }
         let changed = |seq, why: &str| Some((seq, Trouble::Changed, why.to_owned()));
         let Some(text) = text.filter(|_| entry::hash(&row.text) == row.hash) else {
-            return changed(next, "its text does not have its hash");
+            return changed(next, "its text does not match its hash");
         };
         if text["writer"] != row.writer.to_string() || text["seq"] != row.seq {
             let (writer, seq) = (&text["writer"], &text["seq"]);
-            let why = format!("the text in its place is that of entry {seq} of {writer}");
+            let why = format!("the text in its position is that of entry {seq} of {writer}");
             return Some((next, Trouble::Reordered, why));
         }
         if text["prev"] != self.last.1.to_string() {
-            // It says what the one before it was: that one is another now.
-            return changed(next.saturating_sub(1).max(1), "the entry after it names another hash");
+            // The entry contains the hash of the entry before, so it is that one
+            // which changed.
+            return changed(next.saturating_sub(1).max(1), "the next entry contains another hash");
         }
         while let Some((_, hash, seal)) = self.heads.pop_front_if(|head| head.0 <= row.seq) {
             if hash != row.hash {
@@ -80,13 +81,13 @@ impl WriterChain {
         self.last
     }
 
-    /// Everything of the writer was seen.
+    /// Called after the last entry of the writer.
     fn end(&self) -> Option<Wrong> {
         if self.broken {
             return None;
         }
         if let Some(gap) = self.gap {
-            return Some((gap, Trouble::Missing, "later ones are there".to_owned()));
+            return Some((gap, Trouble::Missing, "later entries exist".to_owned()));
         }
         let (_, _, seal) = self.heads.front()?;
         Some((self.last.0 + 1, Trouble::Missing, format!("seal {seal} covers it")))
@@ -94,7 +95,7 @@ impl WriterChain {
 }
 
 impl Verifier {
-    /// Every entry was shown.
+    /// Called after the last entry.
     pub(super) fn end_entries(&mut self) {
         if std::mem::replace(&mut self.entries_ended, true) {
             return;
@@ -107,7 +108,7 @@ impl Verifier {
         }
     }
 
-    /// The store's next entry.
+    /// Verifies the store's next entry.
     pub fn entry(&mut self, row: &Recorded) {
         self.report.entries += 1;
         let text: Option<Value> = serde_json::from_str(&row.text).ok();

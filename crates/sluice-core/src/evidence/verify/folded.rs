@@ -1,5 +1,4 @@
-//! What follows from the journals: the rows of runs, what runs took from each other,
-//! and counters.
+//! Compares rows with the journals: rows of runs, value flows between runs, and counters.
 
 use super::{Scope, Trouble, Verifier};
 use crate::id::RunId;
@@ -9,13 +8,13 @@ use crate::run::state::Run;
 use sluice_govern::account::REGISTRY;
 
 impl Verifier {
-    /// The runs to be read, once every row was shown.
+    /// The runs to read, after every row was fed.
     pub fn runs(&mut self) -> Vec<StoredRun> {
         std::mem::take(&mut self.rows.runs)
     }
 
-    /// What the journal of a run comes to, up to the event that its row names; why it
-    /// cannot be folded, else.
+    /// Compares the folded state of a run, up to the event that its row names. An error
+    /// says why the journal cannot be folded.
     pub fn folded(&mut self, row: &StoredRun, folded: Result<&Run, &str>) {
         let run = match folded {
             Ok(run) => run,
@@ -27,7 +26,7 @@ impl Verifier {
             }
         };
         let wrong = |(column, expected): (&str, String)| {
-            format!("`{column}` is not what the journal says: {expected}")
+            format!("`{column}` differs from the journal: {expected}")
         };
         for detail in differences(row, run).into_iter().map(wrong) {
             self.wrong_row("run", &row.run, Trouble::Changed, &detail);
@@ -39,7 +38,7 @@ impl Verifier {
         }
     }
 
-    /// The row names the last event that the frames hold.
+    /// Checks that the row names the last event of the frames.
     fn check_frames(&mut self, row: &StoredRun) {
         let events = self.rows.frames.remove(&row.run).unwrap_or(0);
         if events != row.version {
@@ -58,13 +57,13 @@ impl Verifier {
             }
         }
         for source in stored.into_keys() {
-            let detail = "the journal says nothing of it";
+            let detail = "the journal does not contain it";
             self.wrong_row("taking", &pair(source, run.id), Trouble::Inserted, detail);
         }
     }
 
-    /// What the counters come to, once every run was folded. Where one could not be, its
-    /// part is unknown, and nothing is compared.
+    /// Compares the counters, after every run was folded. If a run could not be folded, its
+    /// share is unknown and nothing is compared.
     pub fn counted(&mut self, recount: &Recount) {
         if self.scope != Scope::Everything || self.rows.unfolded > 0 {
             self.report.uncounted = true;
@@ -87,7 +86,7 @@ impl Verifier {
         }
     }
 
-    /// Every run was read: rows that name others name runs that do not exist.
+    /// Called after the last run: rows that are left name runs that do not exist.
     pub(super) fn end_folded(&mut self) {
         self.end_starts();
         for run in std::mem::take(&mut self.rows.takings).into_keys() {
@@ -104,7 +103,7 @@ fn pair(source: RunId, taker: RunId) -> String {
     format!("{source} {taker}")
 }
 
-/// The columns of a run's row that the journal says otherwise.
+/// The columns of a run's row that differ from the journal.
 fn differences(row: &StoredRun, run: &Run) -> Vec<(&'static str, String)> {
     let started = &run.started;
     let asks = run.approvals.values().any(|approval| approval.resolution.is_none());
@@ -117,7 +116,7 @@ fn differences(row: &StoredRun, run: &Run) -> Vec<(&'static str, String)> {
     check("workflow", row.workflow == started.workflow, started.workflow.clone());
     check("version", row.workflow_version == started.version, shown(started.version));
     let is_kept = !row.initiator.is_empty();
-    // An erasure takes it out of the journal.
+    // An erasure removes it from the journal.
     let is_known = is_kept && !started.initiator.is_empty();
     let is_initiator = row.initiator == started.initiator;
     check("initiator", !is_known || is_initiator, started.initiator.clone());
@@ -126,7 +125,7 @@ fn differences(row: &StoredRun, run: &Run) -> Vec<(&'static str, String)> {
     check("ended_at", row.ended_at_ms == run.ended_at_ms, shown(run.ended_at_ms));
     let parent = started.parent.as_ref().map(|(parent, _)| *parent);
     check("parent", row.parent == parent, shown(parent));
-    // Lists show runs that may wait for an approval: one too many is looked at again.
+    // Lists show runs that may wait for an approval, so a surplus `true` is harmless.
     check("asks", row.asks || !asks, asks.to_string());
     let due = due_by(run);
     let is_due = match (due, row.due_at_ms) {
@@ -138,11 +137,11 @@ fn differences(row: &StoredRun, run: &Run) -> Vec<(&'static str, String)> {
     found
 }
 
-/// The latest time at which a run that no node owns must be claimed.
+/// The latest time at which a run without an owner must be claimed.
 fn due_by(run: &Run) -> Option<u64> {
     let waits = run.status.is_terminal() || run.is_parked();
-    // What is left with work to do, or waits at a gate, is looked at again soon: when
-    // exactly is the node's choice.
+    // A run with work to do, or at a gate, is claimed again soon; the node chooses the
+    // exact time.
     if !waits || (run.gated().next().is_some() && !run.status.is_terminal()) {
         return Some(u64::MAX);
     }

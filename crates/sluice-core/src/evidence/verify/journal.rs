@@ -1,4 +1,4 @@
-//! One run's events.
+//! Verifies the events of one run.
 
 use super::rows::FORGED;
 use super::{Head, Place, Trouble, Verifier};
@@ -11,27 +11,27 @@ use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Where a run's chain has come to.
+/// The state of a run's chain.
 #[derive(Debug)]
 pub(super) struct Journal {
     link: Link,
-    /// Whether an event had a hash: from then on all must.
+    /// Whether an event had a hash: from then on, every event must.
     hashed: bool,
-    /// Heads under seals that are not reached yet.
+    /// Sealed heads that are not reached yet.
     heads: VecDeque<Head>,
-    /// Events that entries refer to.
+    /// Events that audit entries refer to.
     referred: BTreeMap<u64, (Hash, Place)>,
-    /// What entries say was elided and is not reached yet.
+    /// Elisions by audit entry that are not reached yet.
     elided: VecDeque<Elision>,
-    /// What was found left of the first of them.
+    /// The stand-ins found so far for the first of them.
     left: Left,
     broken: bool,
 }
 
 type Wrong = (u64, Trouble, String);
 
-/// The hashes of everything that must be at hand to check a frame: what it
-/// moved out, and the definitions it is pinned to.
+/// The hashes of all blobs that are needed to verify a frame: values moved out of events, and
+/// the pinned definitions.
 pub fn needs(frame: &Frame) -> Result<Vec<Hash>, WireError> {
     let mut hashes = wire::blobs_of(frame)?;
     for event in wire::raw(&frame.body)?.events {
@@ -62,8 +62,8 @@ pub(in crate::evidence) fn pinned(event: &RawEvent<'_>) -> Vec<Hash> {
 }
 
 impl Verifier {
-    /// A run's next frame, with at least what [`needs`] lists of it, as far as
-    /// the store has it.
+    /// Verifies a run's next frame. `blobs` has at least those that [`needs`] lists, as far
+    /// as the store has them.
     pub fn frame(&mut self, run: RunId, examined: &Examined, blobs: &BTreeMap<Hash, Vec<u8>>) {
         let Examined { frame, is_authentic } = examined;
         if self.journal.as_ref().is_none_or(|journal| journal.link.run != run) {
@@ -83,7 +83,7 @@ impl Verifier {
         self.journal = Some(journal);
     }
 
-    /// The frames of a run after an event cannot be read.
+    /// Reports that the frames of a run after an event cannot be read.
     pub fn unreadable(&mut self, run: RunId, reason: &str) {
         if self.journal.as_ref().is_none_or(|journal| journal.link.run != run) {
             self.end_run();
@@ -110,7 +110,7 @@ impl Verifier {
         self.journal = Some(Journal { link, hashed, heads, referred, elided, left, broken });
     }
 
-    /// The run that was fed last is complete.
+    /// Called after the last frame of the run.
     pub(super) fn end_run(&mut self) {
         let Some(journal) = self.journal.take() else { return };
         if journal.broken {
@@ -133,7 +133,7 @@ impl Verifier {
             let detail = format!("{by} refers to it, or to a later one");
             self.report.add(Place::Event(run, next), Trouble::Missing, detail);
         } else if let Some(found) = journal.left.end() {
-            let detail = "what is left of its range is not what the audit says".to_owned();
+            let detail = "the remainder of its range does not match the audit entry".to_owned();
             self.report.add(Place::Event(run, found.first), Trouble::Changed, detail);
         }
     }
@@ -151,7 +151,7 @@ impl Verifier {
             return Err((next, Trouble::Missing, why));
         }
         if frame.first < next {
-            return Err((frame.first, Trouble::Reordered, "it was there before".to_owned()));
+            return Err((frame.first, Trouble::Reordered, "it occurs twice".to_owned()));
         }
         let raw = match wire::whole(frame) {
             Ok(raw) => raw,
@@ -166,7 +166,7 @@ impl Verifier {
         if raw.version > 1 {
             self.check_hashed(journal, &raw, &frame.chain, blobs)
         } else if journal.hashed || !frame.chain.is_empty() {
-            changed("its frame pretends to be older than hashes".to_owned())
+            changed("its frame has no hashes although earlier frames have them".to_owned())
         } else {
             self.report.unhashed += raw.events.len() as u64;
             self.report.events += raw.events.len() as u64;
@@ -196,15 +196,17 @@ impl Verifier {
             self.report.events += 1;
             let changed = |why: String| Err((id, Trouble::Changed, why));
             let Some(committed) = event.commitment() else {
-                return changed("nothing commits to it".to_owned());
+                return changed("it has no commitment".to_owned());
             };
             let hash = Chain::new(&mut journal.link).add(event.kind, raw.at_ms, committed);
             if hash.0 != *kept {
-                return changed("it does not have its hash".to_owned());
+                return changed("it does not match its hash".to_owned());
             }
             while let Some((_, sealed, seal)) = journal.heads.pop_front_if(|head| head.0 <= id) {
                 if sealed != hash {
-                    return changed(format!("seal {seal} covers another hash, here or before"));
+                    return changed(format!(
+                        "seal {seal} covers another hash at this or an earlier event"
+                    ));
                 }
             }
             if let Some((referred, by)) = journal.referred.remove(&id)
@@ -217,7 +219,7 @@ impl Verifier {
         Ok(())
     }
 
-    /// What the hash of an event does not cover by itself.
+    /// Checks what the hash of an event does not cover by itself.
     fn check_content(
         &mut self,
         journal: &mut Journal,
@@ -232,7 +234,7 @@ impl Verifier {
             match self.erased.get(&(journal.link.run, id)) {
                 None => return Err((id, Trouble::Erased, "no audit entry says so".to_owned())),
                 Some(left) if *left != residue(event.payload.as_bytes()) => {
-                    let why = "what is left of it is not what the audit says".to_owned();
+                    let why = "its remainder does not match the audit entry".to_owned();
                     return Err((id, Trouble::Changed, why));
                 }
                 Some(_) => self.report.erased += 1,
@@ -262,8 +264,8 @@ impl Verifier {
 }
 
 impl Journal {
-    /// Whether an elided part is in a range that the audit knows, and whether what
-    /// is left of the range is what it says, where this is the last of it.
+    /// Checks that an elided event is in a range of an audit entry. At the end of the
+    /// range, checks the hash of its stand-ins.
     fn check_elided(&mut self, id: u64, stand_in: &str) -> Result<(), Wrong> {
         let Some(range) = self.elided.front().filter(|range| range.first <= id) else {
             return Err((id, Trouble::Erased, "no audit entry says so".to_owned()));
@@ -272,7 +274,7 @@ impl Journal {
         if id >= range.last {
             let found = std::mem::take(&mut self.left).end();
             if found.as_ref() != Some(range) {
-                let why = "what is left of its range is not what the audit says".to_owned();
+                let why = "the remainder of its range does not match the audit entry".to_owned();
                 return Err((id, Trouble::Changed, why));
             }
             self.elided.pop_front();

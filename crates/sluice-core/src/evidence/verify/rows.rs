@@ -1,8 +1,8 @@
-//! The rows around the journals.
+//! Verifies the rows around the journals.
 //!
-//! Each is held against what proves it: a MAC of the store's key, the audit entries
-//! that chain the versions of registry rows, the seals, or the places of the frames.
-//! What follows from the journals themselves is compared in `folded`.
+//! Each row is compared with its proof: a MAC of the store's key, the audit entries that chain
+//! the versions of registry rows, the seals, or the positions of the frames. `folded` compares
+//! what follows from the journals themselves.
 
 use super::{Place, Scope, Trouble, Verifier};
 use crate::evidence::entry::START;
@@ -15,55 +15,56 @@ use serde_json::Value;
 use sluice_govern::account::REGISTRY;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Why a row without the right MAC is not used.
-pub(super) const FORGED: &str = "no process with the key of this store wrote it there";
+/// The detail of a finding about a row without a valid MAC.
+pub(super) const FORGED: &str = "it has no valid MAC of this store's key";
 
-/// A kind and a name of a registry row.
+/// Kind and name of a registry row.
 type RowKey = (String, String);
 
-/// What the rows of a store have shown so far.
+/// The state of the verification of rows.
 #[derive(Debug, Default)]
 pub(super) struct RowVerifier {
-    /// How far the newest seal says everything is sealed, and its number.
+    /// The number of the newest seal, and how far it reaches.
     sealed: (u64, SealMark),
-    /// Heads under seals, the newest of each.
+    /// The newest sealed head of each run.
     run_heads: BTreeMap<RunId, u64>,
     writer_heads: BTreeMap<NodeId, u64>,
-    /// The versions of each registry row, as audit entries have them, not found yet.
+    /// The versions of each registry row by audit entry that were not found yet.
     recorded: BTreeMap<RowKey, Vec<RecordedChange>>,
     /// The versions of the row that is being read.
     versions: Option<(RowKey, Vec<StoredVersion>)>,
-    /// The newest change of the registry.
+    /// The newest epoch of the registry.
     epoch: u64,
-    /// The last place of each table that has places, and how many messages there are.
+    /// The last position of each table that has positions, and the number of messages.
     places: Places,
     messages: u64,
-    /// The first entry that is not at the place after the one before it, and that place.
+    /// The first entry that does not follow its predecessor's position, and the expected
+    /// position.
     misplaced: Option<(u64, u64)>,
-    /// Whether a place of a frame was missing: what comes after it follows from it.
+    /// Whether a frame's position was missing; later gaps follow from it.
     has_gap: bool,
-    /// Writers whose chains are said to end somewhere; none where the store notes no ends.
+    /// Writers with a stored end of chain; `None` if the store records no ends.
     ends: Option<BTreeSet<NodeId>>,
-    /// What runs were started by.
+    /// What started the runs.
     pub(super) starts: super::starts::Starts,
-    /// Plain counters.
+    /// Counters without a window.
     pub(super) counts: BTreeMap<String, i64>,
-    /// What runs took from others: by taker, then source.
+    /// Value flows: by consumer, then source.
     pub(super) takings: BTreeMap<RunId, BTreeMap<RunId, u64>>,
-    /// Events in the frames of each run.
+    /// The number of events in the frames of each run.
     pub(super) frames: BTreeMap<RunId, u64>,
-    /// Runs whose journals could not be folded.
+    /// The number of runs whose journals could not be folded.
     pub(super) unfolded: u64,
-    /// The runs there are.
+    /// All runs.
     pub(super) runs: Vec<StoredRun>,
 }
 
-/// A change of a registry row, as an audit entry has it.
+/// A change of a registry row by audit entry.
 #[derive(Debug)]
 struct RecordedChange {
     entry: Place,
-    /// The digest of the row afterwards; none where the row was removed. Entries of an
-    /// earlier version of Sluice have no digests.
+    /// The digest of the row after the change; `Some(None)` if the row was removed. Entries
+    /// of earlier versions of Sluice have no digests.
     after: Option<Option<String>>,
 }
 
@@ -82,7 +83,7 @@ struct Places {
 }
 
 impl RowVerifier {
-    /// A run cannot be read: nothing that names it is held against it.
+    /// Forgets a run that cannot be read: rows that name it are not compared.
     pub(super) fn forget(&mut self, run: RunId) {
         self.starts.forget(run);
         self.takings.remove(&run);
@@ -91,7 +92,7 @@ impl RowVerifier {
 }
 
 impl Verifier {
-    /// The store's next row.
+    /// Verifies the store's next row.
     pub fn row(&mut self, row: Stored) {
         if !self.scope.has(&row) {
             return;
@@ -134,7 +135,7 @@ impl Verifier {
                 self.rows.takings.entry(taker).or_default().insert(source, count);
             }
             Stored::ForeignBlob(hash) => {
-                self.wrong_row("blob", &hash, Trouble::Changed, "its body does not have its hash");
+                self.wrong_row("blob", &hash, Trouble::Changed, "its body does not match its hash");
             }
             Stored::ForeignSnapshot(run) => {
                 self.wrong_row("snapshot", &run, Trouble::Forged, FORGED);
@@ -150,10 +151,10 @@ impl Verifier {
         }
     }
 
-    /// Every row was shown: what is missing is known.
+    /// Called after the last row: reports what is missing.
     pub(super) fn end_rows(&mut self) {
         self.end_versions();
-        // An entry that is missing leaves its place empty: then it is named already.
+        // A missing entry leaves its position empty and is reported already.
         if let Some((place, next)) = self.rows.misplaced.filter(|_| !self.entries_broken) {
             let detail = format!("it is where entry {next} of all writers belongs");
             self.wrong_row("entry", &place, Trouble::Reordered, &detail);
@@ -170,7 +171,8 @@ impl Verifier {
             self.wrong_row("counter", &REGISTRY, Trouble::Changed, &detail);
         }
         let (there, numbered) = (self.rows.messages, self.rows.places.messages);
-        // A store that notes places also numbers messages that it then drops as repeated.
+        // A store that records positions also numbers messages that it drops as
+        // duplicates.
         if there != numbered && self.rows.ends.is_none() {
             let trouble = if there < numbered { Trouble::Missing } else { Trouble::Reordered };
             let detail = format!("there are {there}, and the last one is number {numbered}");
@@ -178,7 +180,7 @@ impl Verifier {
         }
         let ((seal, upto), places) = (self.rows.sealed, &self.rows.places);
         let is_behind = upto.frames > places.frames || upto.entries > places.entries;
-        // What was cut off is named already.
+        // A cut-off tail is reported already.
         if is_behind && !self.entries_broken {
             let detail = "the next seal would go on behind what there is";
             self.wrong_row("seal", &seal, Trouble::Changed, detail);
@@ -201,10 +203,10 @@ impl Verifier {
         }
     }
 
-    /// Where a seal says that the next one goes on: never before where it went on itself.
+    /// Checks that a seal's position does not go back behind the previous seal's.
     fn check_mark(&mut self, number: u64, upto: Option<SealMark>) {
         let Some(upto) = upto else {
-            self.wrong_row("seal", &number, Trouble::Changed, "its text does not have its hash");
+            self.wrong_row("seal", &number, Trouble::Changed, "its text does not match its hash");
             return;
         };
         let before = self.rows.sealed.1;
@@ -215,7 +217,7 @@ impl Verifier {
         self.rows.sealed = (number, upto);
     }
 
-    /// A head under a seal.
+    /// Records a sealed head.
     pub(super) fn note_head(&mut self, of: super::LeafOwner, number: u64) {
         let newest = match of {
             super::LeafOwner::Run(run) => self.rows.run_heads.entry(run).or_default(),
@@ -224,7 +226,7 @@ impl Verifier {
         *newest = number.max(*newest);
     }
 
-    /// An entry that the seals have passed must be under one of them.
+    /// Checks that an entry before the seals' position is covered by a seal.
     fn check_sealed_entry(&mut self, entry: &Recorded) {
         let next = self.rows.places.entries + 1;
         self.rows.places.entries = self.rows.places.entries.max(entry.place);
@@ -240,7 +242,7 @@ impl Verifier {
         }
     }
 
-    /// What an entry says of a row of the registry.
+    /// Records the change of a registry row that an audit entry describes.
     fn note_change(&mut self, entry: &Recorded) {
         let text = serde_json::from_str::<Value>(&entry.text);
         let Some(text) = text.ok().filter(|_| entry.is_authentic) else { return };
@@ -274,17 +276,17 @@ impl Verifier {
         }
     }
 
-    /// All versions of a row are known: each must be what an entry says.
+    /// Checks each version of a row against the audit entries, after its last version.
     fn end_versions(&mut self) {
         self.end_entries();
         let Some((named, versions)) = self.rows.versions.take() else { return };
-        // Entries that are wrong themselves say nothing of rows.
+        // Entries that are wrong themselves prove nothing about rows.
         if self.entries_broken {
             return;
         }
         let changes = self.rows.recorded.remove(&named).unwrap_or_default();
         let row = format!("{}/{}", named.0, named.1);
-        // The newest first: that is the one in force.
+        // Newest first, because the newest version is active.
         let mut expected = changes.iter().rev();
         for version in versions.iter().rev() {
             let key = format!("{row}@{}", version.epoch);
@@ -314,7 +316,8 @@ impl Verifier {
         }
     }
 
-    /// Frames of one run are in the order of their events, whole and once each.
+    /// Checks that the frames of a run are complete, in the order of their events and
+    /// without repetition.
     fn check_place(&mut self, frame: FrameAt) {
         let FrameAt { place, run, first, count } = frame;
         let due = self.rows.places.frames + 1;
@@ -340,13 +343,13 @@ impl Verifier {
         }
     }
 
-    /// Whether no seal knows a run: its events are older than hashes, or were never
-    /// authentic. Both are found where its journal is read.
+    /// Whether no seal covers a run: its events have no hashes, or were never authentic.
+    /// Both are reported when its journal is read.
     fn is_hashless(&self, run: RunId) -> bool {
         !self.rows.run_heads.contains_key(&run)
     }
 
-    /// A store that notes where chains end notes it of every writer.
+    /// Checks that every writer has a stored end of chain, if the store records ends.
     fn check_chain_ends(&mut self) {
         let Some(ends) = self.rows.ends.take() else { return };
         let writers: Vec<NodeId> = self.writers.keys().copied().collect();
@@ -357,14 +360,14 @@ impl Verifier {
     }
 
     fn check_positions(&mut self, noted: &Places) {
-        // Only a store that notes places notes ends of chains, perhaps none.
+        // Only a store that records positions records ends of chains, perhaps none.
         self.rows.ends.get_or_insert_default();
         let Places { frames, entries, messages, memos } = &self.rows.places;
         let places = [
             ("frames", *frames, noted.frames),
             ("entries", *entries, noted.entries),
-            // A repeated message is numbered and dropped; remembered outputs of an erased
-            // run are gone, the newest too.
+            // A duplicate message is numbered and dropped; remembered outputs of an
+            // erased run are deleted, even the newest.
             ("letters", *messages, noted.messages.min(*messages)),
             ("memos", *memos, noted.memos.min(*memos)),
         ];

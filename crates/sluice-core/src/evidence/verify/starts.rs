@@ -1,7 +1,7 @@
-//! What runs were started by: callers' idempotency keys and schedule slots.
+//! Verifies what started the runs: idempotency keys and schedule slots.
 //!
-//! A run names both: its row the fingerprint of its key, its journal the schedule. Both
-//! are forgotten some day, and only then may they be missing.
+//! The row of a run contains the fingerprint of its key, and its journal the schedule. Both are
+//! deleted after some time; until then they must exist.
 
 use super::{Trouble, Verifier};
 use crate::id::RunId;
@@ -12,21 +12,21 @@ use crate::port::store::Hash;
 use crate::run::state::Run;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How far clocks of nodes may be apart, in milliseconds.
+/// The largest difference between the clocks of two nodes, in milliseconds.
 const CLOCKS_APART_MS: u64 = 60 * 60 * 1000;
 
-/// Keys and slots of a store.
+/// The keys and slots of a store.
 #[derive(Debug, Default)]
 pub(super) struct Starts {
     /// Idempotency keys, by run.
     keys: BTreeMap<RunId, Hash>,
-    /// When the newest run with a key was started: only then are old keys forgotten.
+    /// The start of the newest run with a key: a later start deletes expired keys.
     newest_keyed_ms: u64,
-    /// Runs without the key that they were started with, and when they were started.
+    /// Runs without the key that they were started with, and the time of the start.
     keyless: Vec<(RunId, u64)>,
-    /// Runs that slots say they started, and the slots.
+    /// Runs that a slot started, and the slot.
     started: BTreeMap<RunId, String>,
-    /// Runs that have a slot, also one that has only begun to start them.
+    /// Runs that have a slot, including one that has not finished its start.
     slotted: BTreeSet<RunId>,
     /// The number of slots of each schedule, and the time of the oldest.
     schedules: BTreeMap<String, (usize, u64)>,
@@ -46,23 +46,24 @@ impl Starts {
         self.started.extend(started.map(|run| (run, key)));
     }
 
-    /// A run cannot be read: nothing that names it is held against it.
+    /// Forgets a run that cannot be read: rows that name it are not compared.
     pub(super) fn forget(&mut self, run: RunId) {
         self.keys.remove(&run);
         self.slotted.remove(&run);
         self.started.remove(&run);
     }
 
-    /// Whether the slot of a run may have been forgotten.
+    /// Whether the slot of a run may have been deleted.
     fn is_forgotten(&self, schedule: &str, started_at_ms: u64) -> bool {
         let (count, oldest_ms) = self.schedules.get(schedule).copied().unwrap_or_default();
-        // A schedule that is short of a few slots has still forgotten the oldest.
+        // A schedule with slightly fewer slots than the limit has still deleted the
+        // oldest.
         count >= SLOTS_KEPT / 2 && started_at_ms <= oldest_ms.saturating_add(CLOCKS_APART_MS)
     }
 }
 
 impl Verifier {
-    /// Holds what a run was started by against the keys and slots.
+    /// Compares the start of a run with the keys and slots.
     pub(super) fn check_start(&mut self, row: &StoredRun, run: &Run) {
         let starts = &mut self.rows.starts;
         let key = starts.keys.remove(&row.run);
@@ -74,7 +75,8 @@ impl Verifier {
                 starts.keyless.push((row.run, row.started_at_ms));
             }
         }
-        // Runs of children and derived runs have the initiator of the run they come from.
+        // Child runs and derived runs have the initiator of the run that they come
+        // from.
         let is_own = run.started.parent.is_none() && run.started.origin.is_none();
         let schedule = run.started.initiator.strip_prefix("schedule:").filter(|_| is_own);
         let slotless =
@@ -89,7 +91,7 @@ impl Verifier {
         }
     }
 
-    /// Every run was read: what is left names runs that do not exist.
+    /// Called after the last run: what is left names runs that do not exist.
     pub(super) fn end_starts(&mut self) {
         let starts = std::mem::take(&mut self.rows.starts);
         for (run, started_at_ms) in starts.keyless {

@@ -39,7 +39,7 @@ fn a_changed_entry_is_named() {
             store.entries[at].text = store.entries[at].text.replace("ada", "eve");
         },
         &expect![[r#"
-            entry 3 of node_0000000000000000000000000000000a is changed: its text does not have its hash
+            entry 3 of node_0000000000000000000000000000000a is changed: its text does not match its hash
         "#]],
     );
     // With its hash made to fit.
@@ -50,7 +50,7 @@ fn a_changed_entry_is_named() {
             store.entries[at].hash = entry::hash(&store.entries[at].text);
         },
         &expect![[r#"
-            entry 3 of node_0000000000000000000000000000000a is changed: the entry after it names another hash
+            entry 3 of node_0000000000000000000000000000000a is changed: the next entry contains another hash
         "#]],
     );
     // The last one, with its hash made to fit.
@@ -71,13 +71,13 @@ fn a_deleted_entry_is_missing() {
     after(
         |store| drop(store.entries.remove(entry_at(store, 2))),
         &expect![[r#"
-        entry 2 of node_0000000000000000000000000000000a is missing: later ones are there
+        entry 2 of node_0000000000000000000000000000000a is missing: later entries exist
     "#]],
     );
     after(
         |store| drop(store.entries.remove(entry_at(store, 1))),
         &expect![[r#"
-        entry 1 of node_0000000000000000000000000000000a is missing: later ones are there
+        entry 1 of node_0000000000000000000000000000000a is missing: later entries exist
     "#]],
     );
     // The tail.
@@ -108,7 +108,7 @@ fn swapped_entries_are_reordered() {
             (store.entries[other].text, store.entries[other].hash) = (text, hash);
         },
         &expect![[r#"
-            entry 2 of node_0000000000000000000000000000000a is reordered: the text in its place is that of entry 3 of "node_0000000000000000000000000000000a"
+            entry 2 of node_0000000000000000000000000000000a is reordered: the text in its position is that of entry 3 of "node_0000000000000000000000000000000a"
         "#]],
     );
     // Where they are.
@@ -118,7 +118,7 @@ fn swapped_entries_are_reordered() {
             store.entries.swap(one, other);
         },
         &expect![[r#"
-            entry 2 of node_0000000000000000000000000000000a is reordered: it comes after later ones
+            entry 2 of node_0000000000000000000000000000000a is reordered: it comes after later entries
         "#]],
     );
 }
@@ -133,14 +133,14 @@ fn a_changed_event_is_named() {
             frame.beside = text.replace("one", "two").into_bytes();
         },
         &expect![[r#"
-            event 5 of run_00000000000000000000000000000010 is changed: it does not have its hash
+            event 5 of run_00000000000000000000000000000010 is changed: it does not match its hash
         "#]],
     );
     // The hash instead.
     after(
         |store| store.runs.get_mut(&RUN).unwrap()[1].chain[0] ^= 1,
         &expect![[r#"
-            event 5 of run_00000000000000000000000000000010 is changed: it does not have its hash
+            event 5 of run_00000000000000000000000000000010 is changed: it does not match its hash
         "#]],
     );
     // A blob.
@@ -229,7 +229,7 @@ fn frames_do_not_become_older_than_hashes() {
             frame.chain.clear();
         },
         &expect![[r#"
-            event 6 of run_00000000000000000000000000000010 is changed: its frame pretends to be older than hashes
+            event 6 of run_00000000000000000000000000000010 is changed: its frame has no hashes although earlier frames have them
         "#]],
     );
 }
@@ -258,7 +258,7 @@ fn a_proper_erasure_verifies_and_a_silent_one_does_not() {
     let text = String::from_utf8(frame.body.clone()).unwrap();
     frame.body = text.replacen("\"workflow\":\"chain\"", "\"workflow\":\"chaos\"", 1).into_bytes();
     expect![[r#"
-        event 1 of run_00000000000000000000000000000010 is changed: what is left of it is not what the audit says
+        event 1 of run_00000000000000000000000000000010 is changed: its remainder does not match the audit entry
     "#]].assert_eq(&store.findings());
 }
 
@@ -267,31 +267,31 @@ fn seals_are_signed_chained_and_over_their_leaves() {
     after(
         |store| drop(store.seals.remove(0)),
         &expect![[r#"
-        seal 1 is missing: another one stands in its place
+        seal 1 is missing: another seal is in its position
     "#]],
     );
     after(
         |store| store.seals.swap(0, 1),
         &expect![[r#"
-        seal 1 is missing: another one stands in its place
+        seal 1 is missing: another seal is in its position
     "#]],
     );
     after(
         |store| store.seals[0].leaves[30] ^= 1,
         &expect![[r#"
-        seal 1 is changed: its leaves are not those that were signed
+        seal 1 is changed: its leaves do not match the signed root
     "#]],
     );
     after(
         |store| store.seals[0].text = store.seals[0].text.replace("1000", "1001"),
         &expect![[r#"
-            seal 1 is unsigned: its signature is by no key that is believed
+            seal 1 is unsigned: it is not signed by a trusted key
         "#]],
     );
     // Signed by somebody else.
     let report = FakeStore::new().verify_with(Verifier::new([stranger()]));
     expect![[r#"
-        seal 1 is unsigned: its signature is by no key that is believed
+        seal 1 is unsigned: it is not signed by a trusted key
     "#]]
     .assert_eq(&lines(&report));
     // Nobody in particular is believed.
@@ -313,7 +313,7 @@ fn a_store_that_was_rolled_back_lacks_the_seal_that_was_kept() {
     let heads: Vec<u64> = whole.runs.values().map(|frames| frames.len() as u64).collect();
     assert_eq!(heads.len(), 2);
     expect![[r#"
-        seal 2 is missing: it was kept elsewhere, and the store ends before it: was it rolled back?
+        seal 2 is missing: it was kept outside the store, and the store ends before it: was the store rolled back?
     "#]]
     .assert_eq(&with(&back));
     // Sealed anew after the rollback.
@@ -321,7 +321,7 @@ fn a_store_that_was_rolled_back_lacks_the_seal_that_was_kept() {
     anew.record(WRITER, "agent_changed");
     anew.seal();
     expect![[r#"
-        seal 2 is changed: it is not the one that was kept elsewhere
+        seal 2 is changed: it differs from the seal that was kept outside the store
     "#]]
     .assert_eq(&with(&anew));
 }

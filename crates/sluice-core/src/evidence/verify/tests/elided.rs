@@ -48,7 +48,7 @@ fn what_is_left_of_elided_parts_cannot_be_changed() {
             rename(store);
         },
         &expect![[r#"
-            event 5 of run_00000000000000000000000000000010 is changed: what is left of its range is not what the audit says
+            event 5 of run_00000000000000000000000000000010 is changed: the remainder of its range does not match the audit entry
         "#]],
     );
     after(
@@ -69,7 +69,7 @@ fn a_commitment_cannot_be_changed() {
             beside[at] = if beside[at] == b'0' { b'1' } else { b'0' };
         },
         &expect![[r#"
-            event 5 of run_00000000000000000000000000000010 is changed: it does not have its hash
+            event 5 of run_00000000000000000000000000000010 is changed: it does not match its hash
         "#]],
     );
 }
@@ -86,7 +86,7 @@ fn a_range_that_is_not_all_there_is_noticed() {
             store.write(WRITER, &elision::entry(RUN, 9, "ada", "old", &elision));
         },
         &expect![[r#"
-            event 5 of run_00000000000000000000000000000010 is changed: what is left of its range is not what the audit says
+            event 5 of run_00000000000000000000000000000010 is changed: the remainder of its range does not match the audit entry
         "#]],
     );
 }
