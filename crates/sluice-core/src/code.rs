@@ -143,7 +143,7 @@ codes! {
         RoutingInsufficientEdges = "routing_insufficient_edges",
         /// A routing lens with an edge that has no `equals` condition.
         RoutingMissingEquals = "routing_missing_equals",
-        /// A validation lens that says nothing of failure.
+        /// A validation lens that has no failure policy.
         ValidationMissingPolicy = "validation_missing_policy",
 
         /// A row of a setup names another one that is not there.

@@ -1,4 +1,5 @@
-//! Workflow documents: from text to [`Plan`], or to everything that is wrong with it.
+//! Workflow documents: turns a text into a [`Plan`], or into diagnostics of every problem in
+//! it.
 
 mod fields;
 mod foreign;
@@ -39,7 +40,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format that a file's name promises.
+    /// The format that a file's name implies.
     pub fn of_file(name: &str) -> Option<Format> {
         let name = name.to_ascii_lowercase();
         let ends = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
@@ -52,7 +53,7 @@ impl Format {
         }
     }
 
-    /// The format that a document's fields tell.
+    /// The format that the fields of a document imply.
     fn of_document(root: &Node<'_>) -> Option<Format> {
         match (root.get("steps"), root.get("nodes")) {
             (Some(_), None) => Some(Format::Lobsterx),
@@ -85,28 +86,28 @@ impl Format {
     }
 }
 
-/// What became of a document.
+/// The result of checking a document.
 #[derive(Debug)]
 pub struct Checked {
     /// The plan, when there is no error.
     pub plan: Option<Plan>,
-    /// Everything found, errors and warnings, in document order.
+    /// Errors and warnings, in document order.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 impl Checked {
-    /// Whether the document may become a run.
+    /// Whether a run can be started from the document.
     pub fn is_ok(&self) -> bool {
         self.plan.is_some()
     }
 }
 
-/// Checks a document and resolves it. `format` is what the file's name says;
-/// without it the document's own fields decide.
+/// Checks a document and resolves it to a plan. `format` comes from the file's name; without
+/// it, the fields of the document decide.
 pub fn check(bytes: &[u8], format: Option<Format>, registry: &Registry) -> Checked {
     let mut problems = Problems::default();
     let Some(text) = decode(bytes, &mut problems) else {
-        // The places of these problems need only what could be read.
+        // The locations of these problems need only the readable part.
         let readable = String::from_utf8_lossy(&bytes[..bytes.len().min(DOCUMENT_BYTES_MAX)]);
         return Checked { plan: None, diagnostics: problems.into_diagnostics(&readable) };
     };
@@ -124,7 +125,7 @@ fn resolve(
     let root = yaml::parse(text, problems)?;
     let Some(format) = format.or_else(|| Format::of_document(&root)) else {
         let problem =
-            Problem::new(Code::UnknownFormat, root.span, "this is no workflow that Sluice knows")
+            Problem::new(Code::UnknownFormat, root.span, "this is not a workflow document")
                 .with_hint(
                     "a `.lobsterX` document has `steps`, a lens document has `nodes` and `edges`",
                 );
@@ -138,7 +139,7 @@ fn resolve(
     }
 }
 
-/// The text of a document that is not too long and is text at all.
+/// The text of a document, if it is UTF-8 and not too long.
 fn decode<'b>(bytes: &'b [u8], problems: &mut Problems) -> Option<&'b str> {
     if bytes.len() > DOCUMENT_BYTES_MAX {
         let message = format!("the document is longer than {DOCUMENT_BYTES_MAX} bytes");

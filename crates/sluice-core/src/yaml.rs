@@ -359,7 +359,7 @@ impl<'t, 'p> Builder<'t, 'p> {
             // A number all the same: that it is too large is told once.
             Scalar::OutOfRange if self.at_key() => Kind::Text(text),
             Scalar::OutOfRange => {
-                let message = format!("`{}` is no number that 64 bits hold", shorten(&text));
+                let message = format!("`{}` does not fit a 64-bit number", shorten(&text));
                 self.add(
                     Problem::new(Code::NumberOutOfRange, span, message)
                         .with_hint("quote it if it is meant as text")

@@ -1,4 +1,4 @@
-//! How field schemas and argument declarations are read.
+//! Readers of field schemas and argument declarations.
 
 use crate::args::ArgDecl;
 use crate::code::Code;
@@ -13,31 +13,32 @@ use crate::pattern::Pattern;
 use crate::violation::Contradiction;
 use serde_json::{Number, Value, json};
 
-/// A length that a value of this size can have.
+/// A length that a value in a document can have.
 pub(crate) type Length = WholeNumber<0, { DOCUMENT_BYTES_MAX as u64 }>;
 
 document! {
-    /// What one field must look like.
+    /// The rules for one field.
     pub(crate) struct SchemaMap {
         /// The type; any when absent.
         optional "type" kind: FieldType,
-        /// Whether the field must be there (true); on an object, the list of required properties.
+        /// Whether the field is required (true); on an object, the list of required
+        /// properties.
         optional "required" required: Required,
         /// The allowed values.
         optional "enum" values: Vec<Value>,
-        /// Least number.
+        /// The smallest number.
         optional "minimum" minimum: Number,
-        /// Greatest number.
+        /// The largest number.
         optional "maximum" maximum: Number,
-        /// Fewest characters.
+        /// The smallest number of characters.
         optional "minLength" min_length: Length,
-        /// Most characters.
+        /// The largest number of characters.
         optional "maxLength" max_length: Length,
-        /// What a text must match somewhere.
+        /// A pattern that a part of the text must match.
         optional "pattern" pattern: Pattern,
-        /// What every item of an array must look like.
+        /// The rules for every item of an array.
         optional "items" items: ItemsSchema,
-        /// What the properties of an object must look like.
+        /// The rules for the properties of an object.
         optional "properties" properties: Table<SchemaDoc>,
         /// What the field means.
         optional "description" description: String,
@@ -51,7 +52,7 @@ pub(crate) struct SchemaDoc(pub(crate) FieldSchema);
 impl Read for SchemaDoc {
     fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<SchemaDoc> {
         let schema = read_schema(node, cx)?;
-        // Nested schemas are read first, so the outermost speaks for all of them.
+        // Nested schemas are read first, so only the outermost one checks the whole.
         if cx.schema_depth() == 0 {
             report(schema.contradictions(), node, cx);
         }
@@ -112,7 +113,7 @@ impl Read for ItemsSchema {
     }
 }
 
-/// `required`: of the field itself, or of an object's properties.
+/// `required` of the field itself, or of an object's properties.
 #[derive(Debug, Clone)]
 pub(crate) enum Required {
     Field(bool),
@@ -137,17 +138,17 @@ impl Read for Required {
 }
 
 document! {
-    /// What a run may be given under one name.
+    /// One argument of a run.
     pub(crate) struct ArgMap {
         /// The type; any when absent.
         optional "type" kind: FieldType,
-        /// Whether a caller must give it (false).
+        /// Whether a caller must set it (false).
         optional "required" required: bool,
-        /// What it is when nobody gives it.
+        /// The value if the caller sets none.
         optional "default" default: Value,
         /// The allowed values.
         optional "enum" values: Vec<Value>,
-        /// For people.
+        /// A description for people.
         optional "description" description: String,
     }
 }
@@ -179,7 +180,7 @@ impl Read for ArgDoc {
     }
 }
 
-/// Reports what a schema says that cannot be meant, at the part that says it.
+/// Reports contradictions in a schema, each at the part that causes it.
 pub(crate) fn report<'n>(
     found: Vec<Contradiction>,
     node: &'n Node<'n>,

@@ -1,13 +1,12 @@
-//! Fields of other products, and what they are called here.
+//! Field names of other products, with the Sluice field to use instead.
 //!
-//! A field of another name is an error like any unknown one; the hint says what
-//! to write instead.
+//! Such a name is an error like any unknown field; the hint names the right one.
 
-/// The words of others, the field that means it here, and what to write. An
-/// empty text is "did you mean", which is all there is to say.
+/// Names in other products, the equivalent field, and the hint. An empty hint means "did you
+/// mean".
 type Words = (&'static [&'static str], &'static str, &'static str);
 
-/// Fields of steps. `depends_on` is a field of nothing else.
+/// Fields of steps. Only steps have `depends_on`.
 const STEP: &[Words] = &[
     (
         &["retries", "max_retries", "retry_count", "max_attempts", "attempts"],
@@ -71,11 +70,11 @@ const TOP: &[Words] = &[
     (
         &["on", "trigger", "triggers", "schedule", "cron"],
         "steps",
-        "a document does not say when it is run: `sluice schedules` and `sluice hooks` do",
+        "use `sluice schedules` or `sluice hooks` to start runs of a workflow",
     ),
 ];
 
-/// What to write instead of a field that a map with the fields `known` does not have.
+/// The hint for a field that a map with the fields `known` does not have.
 pub(super) fn advice(name: &str, known: &[&str]) -> Option<String> {
     let words = if known.contains(&"depends_on") {
         STEP
@@ -110,7 +109,7 @@ fn folded(name: &str) -> String {
     folded
 }
 
-/// No word above is longer.
+/// The length of the longest name above.
 const WORD_CHARS_MAX: usize = 40;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! How the small values of a document are read: text, numbers, durations, expressions.
+//! Readers of simple values: text, numbers, durations, expressions.
 
 use crate::choice::{Choice, find};
 use crate::code::Code;
@@ -74,7 +74,11 @@ impl Read for i64 {
         let number = Number::read(node, cx)?;
         let whole = number.as_i64();
         if whole.is_none() {
-            cx.add(Problem::new(Code::BadValue, node.span, format!("{number} is no whole number")));
+            cx.add(Problem::new(
+                Code::BadValue,
+                node.span,
+                format!("{number} is not a whole number"),
+            ));
         }
         whole
     }
@@ -107,13 +111,13 @@ impl<const MIN: u64, const MAX: u64> Read for WholeNumber<MIN, MAX> {
 }
 
 impl<const MIN: u64, const MAX: u64> WholeNumber<MIN, MAX> {
-    /// The number, for fields whose bound fits 32 bits.
+    /// The number as 32 bits, for fields whose bound fits.
     pub(crate) fn small(self) -> u32 {
         u32::try_from(self.0).expect("the field's bound fits 32 bits")
     }
 }
 
-/// A name that may also be written as a number: versions, mostly.
+/// A name that may also be written as a number, such as a version.
 #[derive(Debug, Clone)]
 pub(crate) struct NameOrNumber(pub(crate) String);
 
@@ -255,8 +259,8 @@ impl<T: Read> Read for Tree<T> {
     }
 }
 
-/// A part of a tree. One that could not be read has been reported; something
-/// keeps its place, so that the others are still found at theirs.
+/// Reads a part of a tree. A part that cannot be read is reported and replaced by a
+/// placeholder, so that the positions of the other parts stay correct.
 fn part<'n, T: Read>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Tree<T> {
     Tree::read(node, cx).unwrap_or(Tree::Literal(Value::Null))
 }
@@ -268,7 +272,7 @@ impl<T: Choice> Read for T {
             return Some(choice);
         }
         if let Some((_, new)) = T::OLD.iter().find(|(old, _)| *old == word) {
-            let message = format!("`{word}` is an old word for `{new}`");
+            let message = format!("`{word}` is an old name of `{new}`");
             let problem = Problem::new(Code::DeprecatedValue, node.span, message);
             cx.add(problem.with_hint(format!("write `{new}`")));
             return find(new);
@@ -305,7 +309,7 @@ impl<T: Read> Read for Vec<T> {
         let items = cx.list(node)?.iter().enumerate();
         let read =
             items.map(|(index, item)| cx.within(PathPart::Index(index), |cx| T::read(item, cx)));
-        // Items that could not be read have been reported; the others are still worth checking.
+        // Items that could not be read are reported; the others can still be checked.
         Some(read.flatten().collect())
     }
 
@@ -314,9 +318,9 @@ impl<T: Read> Read for Vec<T> {
     }
 }
 
-/// A map from names the author chooses, in document order; after it the names
-/// whose values could not be read. Those are declared all the same, so that a
-/// mistake in a declaration is not told again at every use.
+/// A map from names that the author chooses, in document order, then the names whose values
+/// could not be read. Those are declared too, so that one mistake in a declaration is not
+/// reported again at every use.
 #[derive(Debug, Clone)]
 pub(crate) struct Table<T>(pub(crate) Vec<(Spanned<String>, T)>, Vec<String>);
 
@@ -327,13 +331,13 @@ impl<T> Default for Table<T> {
 }
 
 impl<T> Table<T> {
-    /// All names that are declared.
+    /// All declared names.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> + Clone {
         let read = self.0.iter().map(|(name, _)| name.value.as_str());
         read.chain(self.1.iter().map(String::as_str))
     }
 
-    /// As an ordered map, its values turned by `turn`.
+    /// An ordered map of the values, each converted by `turn`.
     pub(crate) fn into_map<U>(self, turn: impl Fn(T) -> U) -> IndexMap<String, U> {
         self.0.into_iter().map(|(name, value)| (name.value, turn(value))).collect()
     }
@@ -360,7 +364,8 @@ impl<T: Read> Read for Table<T> {
     }
 }
 
-/// A field that is read later, when what it depends on is known; its schema is `T`'s.
+/// A field that is read later, when the values it depends on are known; its schema is that of
+/// `T`.
 #[derive(Debug, Clone)]
 pub(crate) struct Later<T>(PhantomData<T>);
 

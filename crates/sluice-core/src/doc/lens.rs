@@ -1,7 +1,7 @@
-//! Lens documents: nodes that apply lenses, edges that carry values between them.
+//! Lens documents: nodes apply lenses, edges carry values between them.
 //!
-//! `written` says what is written, `check` compares nodes and edges with each
-//! other, `build` makes the plan.
+//! `written` declares the format, `check` checks nodes and edges against each other, `build`
+//! makes the plan.
 
 mod bindings;
 mod build;
@@ -23,8 +23,7 @@ use written::LensDocument;
 
 pub use pin::newest_version;
 
-/// Reads a document and resolves it to a plan. A plan is answered only when no
-/// error was found.
+/// Reads a document and resolves it to a plan. Returns no plan if there is an error.
 pub(crate) fn resolve<'n>(
     root: &'n Node<'n>,
     registry: &'n Registry,
@@ -54,7 +53,7 @@ fn check_top<'n>(
         } else if name.value.chars().count() > NAME_CHARS_MAX {
             Some(format!("the name has over {NAME_CHARS_MAX} characters"))
         } else if name.value.chars().any(char::is_control) {
-            Some("the name holds a control character".to_owned())
+            Some("the name contains a control character".to_owned())
         } else {
             None
         };

@@ -1,7 +1,7 @@
-//! `.lobsterX` documents: a list of steps that name each other.
+//! `.lobsterX` documents: a list of steps that refer to each other.
 //!
-//! `written` says what is written, `step` gathers and checks one step, `check`
-//! compares the steps with each other, `build` makes the planned ones.
+//! `written` declares the format, `step` reads and checks one step, `check` checks the steps
+//! against each other, `build` makes the steps of the plan.
 
 mod advice;
 mod build;
@@ -27,11 +27,10 @@ use crate::plan::{Phase, Plan, Recovery};
 use step::StepDraft;
 use written::{Document, PhaseDoc};
 
-/// Step fields that are each step's own.
+/// Step fields that cannot be defaults.
 const NO_DEFAULTS: &[&str] = &["id", "library_step"];
 
-/// Reads a document and resolves it to a plan. A plan is answered only when no
-/// error was found.
+/// Reads a document and resolves it to a plan. Returns no plan if there is an error.
 pub(crate) fn resolve<'n>(
     root: &'n Node<'n>,
     registry: &'n Registry,
@@ -115,7 +114,7 @@ fn step_nodes<'n>(root: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option
     None
 }
 
-/// The entries under `defaults`, checked once by themselves.
+/// The entries under `defaults`, checked once on their own.
 fn read_defaults<'n>(
     root: &'n Node<'n>,
     cx: &mut DocumentReader<'n, '_>,

@@ -8,12 +8,12 @@ use crate::span::{Span, Spanned};
 use crate::visible::hides;
 use std::collections::BTreeSet;
 
-/// Words that mean something in expressions, so that no step can be called so.
+/// Names with a meaning in expressions, which no step may have.
 pub(crate) const RESERVED: &[&str] = &[
     "args", "outputs", "item", "index", "value", "and", "or", "not", "in", "true", "false", "null",
 ];
 
-/// A workflow's name: kebab-case.
+/// Checks a workflow's name: kebab-case.
 pub(crate) fn kebab(name: &str, span: Span, cx: &mut DocumentReader<'_, '_>) {
     let rule =
         ("in kebab-case", "lower-case letters, digits and single dashes, a letter first", '-');
@@ -24,7 +24,7 @@ pub(crate) fn kebab(name: &str, span: Span, cx: &mut DocumentReader<'_, '_>) {
     check(name, span, fits, rule, cx);
 }
 
-/// A step's id, an argument's or an output's name: snake_case.
+/// Checks the id of a step or the name of an argument or output: snake_case.
 pub(crate) fn identifier(name: &str, span: Span, cx: &mut DocumentReader<'_, '_>) {
     let rule = ("in snake_case", "lower-case letters, digits and underscores, a letter first", '_');
     let fits = name.starts_with(|c: char| c.is_ascii_lowercase())
@@ -32,7 +32,7 @@ pub(crate) fn identifier(name: &str, span: Span, cx: &mut DocumentReader<'_, '_>
     check(name, span, fits, rule, cx);
 }
 
-/// A step's id: an identifier that means nothing else.
+/// Checks a step's id: an identifier that is not reserved.
 pub(crate) fn step_id(name: &str, span: Span, cx: &mut DocumentReader<'_, '_>) {
     identifier(name, span, cx);
     if RESERVED.contains(&name) {
@@ -42,13 +42,13 @@ pub(crate) fn step_id(name: &str, span: Span, cx: &mut DocumentReader<'_, '_>) {
     }
 }
 
-/// The name of an input or output: whatever a path can name.
+/// Checks the name of an input or output: any name that a path can contain.
 pub(crate) fn field(name: &str, span: Span, cx: &mut DocumentReader<'_, '_>) {
     let rule = ("a name", "letters, digits and `_ . -`, a letter or `_` first", '_');
     check(name, span, has_field_letters(name), rule, cx);
 }
 
-/// Whether nothing is wrong with the name of an input or output.
+/// Whether the name of an input or output is valid.
 pub(crate) fn is_field(name: &str) -> bool {
     name.len() <= NAME_CHARS_MAX && has_field_letters(name)
 }
@@ -58,7 +58,7 @@ fn has_field_letters(name: &str) -> bool {
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b))
 }
 
-/// The id of a lens or node: often made by a program.
+/// Checks the id of a lens or node, which a program often generates.
 pub(crate) fn lens_id(name: &str, span: Span, cx: &mut DocumentReader<'_, '_>) {
     let rule = ("an id", "letters, digits and `_ . : -`, a letter or digit first", '_');
     let fits = name.starts_with(|c: char| c.is_ascii_alphanumeric())
@@ -66,7 +66,7 @@ pub(crate) fn lens_id(name: &str, span: Span, cx: &mut DocumentReader<'_, '_>) {
     check(name, span, fits, rule, cx);
 }
 
-/// The id of an edge: whatever a drawing program writes, as long as people can read it.
+/// Checks the id of an edge: any printable text.
 pub(crate) fn edge_id(name: &str, span: Span, cx: &mut DocumentReader<'_, '_>) {
     let message = if name.trim().is_empty() {
         "the id of an edge is empty".to_owned()
@@ -84,7 +84,7 @@ pub(crate) fn edge_id(name: &str, span: Span, cx: &mut DocumentReader<'_, '_>) {
     cx.add(Problem::new(Code::BadName, span, message));
 }
 
-/// The name of a model, as its provider writes it.
+/// Checks the name of a model, in the spelling of its provider.
 pub(crate) fn model(name: &str, span: Span, cx: &mut DocumentReader<'_, '_>) {
     let rule = ("a model", "letters, digits and `_ . : / @ + -`, a letter or digit first", '-');
     let fits = name.starts_with(|c: char| c.is_ascii_alphanumeric())
@@ -102,7 +102,8 @@ fn check(
     if !fits {
         let shown = crate::visible::shorten(name);
         let message = match name.chars().find(|c| !c.is_ascii()) {
-            // A letter that only looks like another would make two ids look the same.
+            // A letter that only looks like another would make two ids look the
+            // same.
             Some(odd) => {
                 format!("`{shown}` has a character outside ASCII: U+{:04X}", u32::from(odd))
             }
@@ -118,7 +119,7 @@ fn check(
     }
 }
 
-/// The name the author probably meant, in the right case.
+/// The name that the author probably meant, in the right case.
 fn likely(name: &str, joint: char) -> Option<String> {
     if !name.is_ascii() || name.len() > NAME_CHARS_MAX {
         return None;

@@ -1,7 +1,7 @@
-//! Reading typed documents out of a [`Node`] tree, all problems at once.
+//! Reads typed documents from a [`Node`] tree and reports all problems at once.
 //!
-//! A type that implements [`Read`] knows both how it is read and its JSON
-//! Schema, so the reader and the schema cannot disagree.
+//! A type that implements [`Read`] defines both how it is read and its JSON Schema, so the two
+//! cannot disagree.
 
 use crate::code::Code;
 use crate::diagnostic::{Problem, Problems};
@@ -18,7 +18,7 @@ use std::fmt::Write as _;
 
 /// A type that can be read from a document.
 pub(crate) trait Read: Sized {
-    /// Reads a value, or reports why not.
+    /// Reads a value, or reports why it cannot.
     fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<Self>;
 
     /// The JSON Schema of what `read` accepts.
@@ -28,9 +28,9 @@ pub(crate) trait Read: Sized {
 /// Which spellings of a field's name are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Spelling {
-    /// As the format writes it.
+    /// Only the spelling of the format.
     Strict,
-    /// Also in camelCase.
+    /// Also camelCase.
     Either,
 }
 
@@ -38,23 +38,23 @@ pub(crate) enum Spelling {
 #[derive(Debug, Clone)]
 pub(crate) enum PathPart<'n> {
     Key(&'n str),
-    /// A key that the document's text does not lend.
+    /// A key that is not borrowed from the document's text.
     Name(Box<str>),
     Index(usize),
 }
 
-/// Where the reading has come to, and what was found wrong on the way.
+/// The position in the document, and the problems found so far.
 pub(crate) struct DocumentReader<'n, 'p> {
     pub(crate) source: &'n str,
     pub(crate) problems: &'p mut Problems,
     pub(crate) spelling: Spelling,
     path: Vec<PathPart<'n>>,
-    /// Set while reading fields that stand in another file: their problems are
-    /// reported at this place of the document.
+    /// Set while reading fields that come from another file: their problems are reported at
+    /// this place of the document.
     elsewhere: Option<Span>,
-    /// How many field schemas stand around the value being read.
+    /// The number of field schemas that enclose the value being read.
     schema_depth: usize,
-    /// Bytes of fields that steps took over from elsewhere.
+    /// Bytes of fields that steps copied from libraries and defaults.
     copied: usize,
     /// How many more names may be compared for suggestions.
     comparisons: Cell<usize>,
@@ -95,7 +95,7 @@ impl<'n, 'p> DocumentReader<'n, 'p> {
         result
     }
 
-    /// Runs `read` on nodes of another file, whose problems show at `span`.
+    /// Runs `read` on nodes of another file and reports their problems at `span`.
     pub(crate) fn elsewhere<T>(&mut self, span: Span, read: impl FnOnce(&mut Self) -> T) -> T {
         let outer = self.elsewhere.replace(span);
         let result = read(self);
@@ -118,7 +118,7 @@ impl<'n, 'p> DocumentReader<'n, 'p> {
         path
     }
 
-    /// Where a value is reported to stand.
+    /// The place at which a problem of a value is reported.
     pub(crate) fn place(&self, span: Span) -> Span {
         self.elsewhere.unwrap_or(span)
     }
@@ -136,13 +136,12 @@ impl<'n, 'p> DocumentReader<'n, 'p> {
         result
     }
 
-    /// How many field schemas stand around the value being read.
     pub(crate) fn schema_depth(&self) -> usize {
         self.schema_depth
     }
 
-    /// The candidate that `name` was probably meant to be. None is looked for
-    /// when nobody would see it.
+    /// The candidate that `name` probably means. Skips the search if its result would not
+    /// be shown.
     pub(crate) fn suggest<'c>(
         &self,
         name: &str,
@@ -160,16 +159,16 @@ impl<'n, 'p> DocumentReader<'n, 'p> {
         likely
     }
 
-    /// Whether a step may take over another copy of a field that stands
-    /// elsewhere. When the copies get too many, that is reported once.
+    /// Whether a step may copy one more field from a library or the defaults. Reports once
+    /// if the copies get too large.
     pub(crate) fn may_copy(&mut self, entry: &Entry<'_>) -> bool {
         let before = self.copied;
         self.copied = before.saturating_add(entry.value.weight());
         let over = self.copied > COPIED_BYTES_MAX;
         if over && before <= COPIED_BYTES_MAX {
-            let message = format!("the steps take over more than {COPIED_BYTES_MAX} bytes");
+            let message = format!("the steps copy more than {COPIED_BYTES_MAX} bytes");
             self.add(Problem::new(Code::TooManyNodes, entry.key_span, message).with_hint(
-                "each step holds a copy of what it takes over; shorten it or split the workflow",
+                "each step contains a copy of the fields; shorten them or split the workflow",
             ));
         }
         !over
@@ -236,7 +235,7 @@ impl<'n, 'p> DocumentReader<'n, 'p> {
         }
     }
 
-    /// Reads one entry into its slot. Nothing written counts as nothing set.
+    /// Reads one entry into its slot. A null value leaves the slot unset.
     pub(crate) fn field<T: Read>(&mut self, entry: &'n Entry<'n>, slot: &mut Option<T>) {
         if entry.value.is_null() {
             return;
@@ -313,8 +312,8 @@ pub(crate) fn camel_case(snake: &str) -> String {
     camel
 }
 
-/// Declares a map of the format: a struct with an optional slot for each field,
-/// how it is read, and its schema. Documentation becomes the schema's descriptions.
+/// Declares a map of the format: a struct with an optional slot for each field, its reader, and
+/// its schema. Doc comments become descriptions in the schema.
 macro_rules! document {
     ($(#[doc = $about:literal])* pub(crate) struct $name:ident {
         $($(#[doc = $doc:literal])* $need:ident $key:literal $field:ident: $type:ty,)*

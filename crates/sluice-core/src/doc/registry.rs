@@ -1,7 +1,7 @@
-//! What lies outside the document: library steps, workflows, lenses, teams.
+//! What a document may refer to: library steps, workflows, lenses, teams.
 //!
-//! The core reads no store; whoever calls it hands in what is at hand. Each part
-//! is optional, because "not at hand" is not "not there".
+//! The core reads no store; the caller passes the registry in. Each part is optional, because
+//! "not loaded" differs from "does not exist".
 
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Problem, Problems};
@@ -20,7 +20,7 @@ use serde_json::json;
 use sluice_govern::registry::{Kind as RowKind, Row, WorkflowVersion};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What documents may refer to.
+/// Everything that documents may refer to.
 #[derive(Debug, Default)]
 pub struct Registry {
     /// Library steps by name.
@@ -31,11 +31,11 @@ pub struct Registry {
     pub(crate) lenses: Option<BTreeMap<String, LensDoc>>,
     /// Teams by name.
     pub(crate) teams: Option<BTreeMap<String, TeamDoc>>,
-    /// Versions of the workflows whose documents lie beside the one that is checked.
+    /// Versions of the workflows in the same directory as the checked document.
     beside: BTreeMap<String, BTreeSet<u64>>,
 }
 
-/// Fields that steps take over, and those of them that steps cannot loosen.
+/// Fields that steps copy, and those among them that steps cannot loosen.
 #[derive(Debug)]
 pub(crate) struct LibraryStep {
     pub(crate) fields: Vec<Entry<'static>>,
@@ -57,7 +57,7 @@ document! {
 }
 
 impl Registry {
-    /// Reads a registry file. It is answered when no error was found.
+    /// Parses a registry file. Returns no registry if there is an error.
     pub fn parse(text: &str) -> (Option<Registry>, Vec<Diagnostic>) {
         let mut problems = Problems::default();
         let registry = yaml::parse(text, &mut problems).and_then(|root| {
@@ -68,11 +68,11 @@ impl Registry {
         (registry, problems.into_diagnostics(text))
     }
 
-    /// The same registry with a workflow that is known from elsewhere, such as a
-    /// document beside the one that is checked.
+    /// Adds a workflow that is known from another source, such as a document in the same
+    /// directory.
     ///
-    /// A reference `name` then finds it, `name@3` only if `version` is 3. Names
-    /// nobody told of are from now on unknown rather than not at hand.
+    /// A reference `name` then finds it, `name@3` only if `version` is 3. From then on,
+    /// every other name is reported as unknown instead of as not checked.
     #[must_use]
     pub fn with_workflow(mut self, name: impl Into<String>, version: Option<u64>) -> Registry {
         let versions = self.workflows.get_or_insert_default().entry(name.into()).or_default();
@@ -80,11 +80,10 @@ impl Registry {
         self
     }
 
-    /// The same registry with the workflows whose documents lie beside the one
-    /// that is checked, in place of those beside another one.
+    /// Replaces the workflows in the same directory as the checked document.
     ///
-    /// Unlike [`Registry::with_workflow`] this says nothing of other names: those
-    /// stay unknown or not at hand, as they were.
+    /// Unlike [`Registry::with_workflow`], this does not change how other names are
+    /// reported.
     #[must_use]
     pub fn beside(
         mut self,
@@ -97,14 +96,15 @@ impl Registry {
         self
     }
 
-    /// Whether a document of that name and version lies beside the one that is checked.
+    /// Whether the directory of the checked document has a workflow of that name and
+    /// version.
     pub(crate) fn has_beside(&self, name: &str, version: Option<u64>) -> bool {
         let versions = self.beside.get(name);
         versions.is_some_and(|known| version.is_none_or(|version| known.contains(&version)))
     }
 
-    /// The same registry with the rows of a store beside it. What the registry
-    /// has already wins. A kind that no row is of stays as it is: not at hand.
+    /// Adds the rows of a store. Existing definitions take precedence. A kind without rows
+    /// stays as it is: not loaded.
     pub fn with_rows(mut self, rows: &[Row]) -> Result<Registry, String> {
         for row in rows {
             match row.kind {
@@ -193,7 +193,7 @@ fn read_library_step<'n>(
                 let problem = Problem::new(Code::BadValue, entry.key_span, message);
                 cx.within(PathPart::Key(&entry.key), |cx| cx.add(problem));
             }
-            // Nothing written is nothing set, here too.
+            // A null value sets nothing.
             _ if entry.value.is_null() && StepDoc::FIELDS.contains(&&*entry.key) => {}
             _ => {
                 unused.read_entry(entry, cx);

@@ -1,9 +1,9 @@
-//! JSON Schemas of the formats, for editors. Made from the types that read them.
+//! JSON Schemas of the formats for editors, generated from the types that read them.
 
 use crate::doc::read::{Spelling, camel_case};
 use serde_json::{Map, Value, json};
 
-/// The definitions gathered so far.
+/// The definitions collected so far.
 pub(crate) struct Defs {
     spelling: Spelling,
     found: Map<String, Value>,
@@ -26,8 +26,8 @@ impl Defs {
         self.spelling
     }
 
-    /// A reference to the definition called `name`, which `make` makes at the
-    /// first call. The name is taken before, so that a type may hold itself.
+    /// A reference to the definition `name`, which `make` creates at the first call. The
+    /// name is registered before, so that a type may contain itself.
     pub(crate) fn define(&mut self, name: &str, make: impl FnOnce(&mut Defs) -> Value) -> Value {
         if !self.found.contains_key(name) {
             self.found.insert(name.to_owned(), Value::Null);
@@ -37,7 +37,7 @@ impl Defs {
         json!({ "$ref": format!("#/$defs/{name}") })
     }
 
-    /// A definition made before.
+    /// A definition that exists already.
     pub(crate) fn found(&self, name: &str) -> Value {
         self.found.get(name).cloned().unwrap_or_default()
     }
@@ -55,7 +55,7 @@ impl Defs {
     }
 }
 
-/// The same schema, null allowed: a field that is null counts as absent.
+/// The schema with null allowed: a null field is treated as absent.
 fn nullable(schema: Map<String, Value>) -> Map<String, Value> {
     let either = vec![Value::Object(schema), json!({ "type": "null" })];
     Map::from_iter([("anyOf".to_owned(), Value::Array(either))])
@@ -84,7 +84,7 @@ pub(crate) fn object(spelling: Spelling, about: &str, fields: Vec<Field>) -> Val
         }
         properties.insert(key.to_owned(), schema);
     }
-    // With two spellings, which one is present cannot be said by `required` alone.
+    // With two spellings, `required` alone cannot say which one is present.
     let required: Vec<Value> = required
         .into_iter()
         .map(|key| match (spelling, camel_case(key)) {

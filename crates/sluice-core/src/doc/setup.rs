@@ -1,9 +1,9 @@
-//! Setups: one file that says what rows the registry has.
+//! Setups: one file that declares the rows of the registry.
 //!
-//! Agents, gateways, roles, deployments, budgets, prices, policies, notes, memory
-//! profiles, instructions, library steps, lenses, teams and workflows, so that all of
-//! it fits in version control. What stands in other files is named here and read by
-//! the caller; the core reads no files.
+//! A setup declares agents, gateways, roles, deployments, budgets, prices, policies, notes,
+//! memory profiles, instructions, library steps, lenses, teams and workflows, so that version
+//! control can hold all of them. It may name other files, which the caller reads; the core
+//! reads no files.
 
 mod choices;
 mod prompt;
@@ -27,12 +27,12 @@ use serde_json::{Map, Value, json};
 use sluice_govern::registry::{Kind, PolicySet, Row};
 use written::SetupDoc;
 
-/// What a setup says.
+/// The contents of a setup.
 #[derive(Debug)]
 pub struct Setup {
-    /// Rows as they are written. They are settled before they are stored.
+    /// The rows as written. They are completed before they are stored.
     pub rows: Vec<Row>,
-    /// What stands in other files.
+    /// Rows whose contents are in other files.
     pub files: Vec<FileRow>,
     /// A directory whose `.cedar` files are the active policies.
     pub policy_dir: Option<String>,
@@ -43,17 +43,17 @@ pub struct Setup {
 /// A row whose content is in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileRow {
-    /// What it is: a policy, a lens or a workflow.
+    /// The kind of row: a policy, a lens or a workflow.
     pub kind: Kind,
-    /// Its name; a workflow's is in its file.
+    /// The name of the row; that of a workflow is in its file.
     pub name: Option<String>,
-    /// Which set a policy belongs to.
+    /// The policy set of a policy.
     pub set: PolicySet,
-    /// Where the file is, as it is written: relative to the setup.
+    /// The path as written, relative to the setup.
     pub path: String,
 }
 
-/// The word for all rows of a kind, in setups and on the command line.
+/// The plural word for a kind of row, in setups and on the command line.
 pub const fn section(kind: Kind) -> &'static str {
     match kind {
         Kind::Agent => "agents",
@@ -79,7 +79,7 @@ pub const fn section(kind: Kind) -> &'static str {
 }
 
 impl Setup {
-    /// Reads a setup. It is answered when no error was found.
+    /// Parses a setup. Returns no setup if there is an error.
     pub fn parse(text: &str) -> (Option<Setup>, Vec<Diagnostic>) {
         let mut problems = Problems::default();
         let setup = yaml::parse(text, &mut problems).and_then(|root| {
@@ -92,7 +92,7 @@ impl Setup {
         (setup, problems.into_diagnostics(text))
     }
 
-    /// Reads a lens that stands in a file of its own.
+    /// Parses a lens in a file of its own.
     pub fn lens(name: &str, text: &str) -> (Option<Row>, Vec<Diagnostic>) {
         let mut problems = Problems::default();
         let body = yaml::parse(text, &mut problems).map(|root| {
@@ -104,8 +104,8 @@ impl Setup {
         (row, problems.into_diagnostics(text))
     }
 
-    /// Places faults of rows that this setup writes; the others are of rows
-    /// that were there before.
+    /// Turns faults of rows in this setup into diagnostics with a place; returns the faults
+    /// of other rows unchanged.
     pub fn place(&self, faults: Vec<RowFault>) -> (Vec<Diagnostic>, Vec<RowFault>) {
         let mut problems = Problems::default();
         let mut others = Vec::new();
@@ -193,8 +193,8 @@ fn file_row(kind: Kind, entry: &Entry<'_>) -> Option<FileRow> {
 
 fn row(kind: Kind, entry: &Entry<'_>) -> Row {
     let body = entry.value.to_value();
-    // Nothing written counts as nothing set. What a library step or a lens
-    // leaves empty is for their own readers to judge.
+    // A null value sets nothing. The readers of library steps and lenses check empty values
+    // themselves.
     let body = if matches!(kind, Kind::Library | Kind::Lens) { body } else { set_only(body) };
     Row { kind, name: entry.key.clone().into_owned(), body }
 }
@@ -209,8 +209,8 @@ fn set_only(value: Value) -> Value {
     }
 }
 
-/// A setup of one row, as text: so that a row that is set by a command is read
-/// by the same rules as one in a file.
+/// A setup with one row, as text, so that a command that sets a row applies the same rules as a
+/// file.
 pub fn of_one(kind: Kind, name: &str, body: &Map<String, Value>) -> String {
     let mut fields = body.clone();
     fields.retain(|_, value| !value.is_null());

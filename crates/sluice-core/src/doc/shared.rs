@@ -1,4 +1,4 @@
-//! What both formats may say, and what both must hold.
+//! Parts that both formats share.
 
 use crate::code::Code;
 use crate::diagnostic::Problem;
@@ -14,19 +14,19 @@ use crate::plan::{Plan, Recovery, Role, TrustedContext};
 use crate::span::Spanned;
 
 document! {
-    /// Most money the whole run may cost.
+    /// The budget of the whole run.
     pub(crate) struct BudgetDoc {
-        /// In cents; fractions are allowed.
+        /// The maximum cost in cents; fractions are allowed.
         optional "max_cost_cents" max_cost_cents: Money,
     }
 }
 
 document! {
-    /// How often a failed run is taken up again by itself.
+    /// How often a failed run is retried automatically.
     pub(crate) struct RecoveryDoc {
-        /// Most times.
+        /// The maximum number of retries.
         required "max" max: WholeNumber<0, 100>,
-        /// How long after the failure (at once).
+        /// The delay after the failure (none).
         optional "after" after: Millis,
     }
 }
@@ -44,15 +44,15 @@ impl From<RecoveryDoc> for Recovery {
 const BACKOFF_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 
 document! {
-    /// When and how often an attempt is repeated.
+    /// When and how often a failed attempt is retried.
     pub(crate) struct RetryDoc {
-        /// Attempts in all (1).
+        /// The total number of attempts (1).
         optional "attempts" attempts: WholeNumber<1, { ATTEMPTS_MAX as u64 }>,
-        /// First delay; it doubles (500).
+        /// The first delay; it doubles with each attempt (500).
         optional "backoff_ms" backoff_ms: WholeNumber<0, BACKOFF_MS_MAX>,
-        /// Longest delay (8000).
+        /// The longest delay (8000).
         optional "max_backoff_ms" max_backoff_ms: WholeNumber<0, BACKOFF_MS_MAX>,
-        /// What is worth another try (timeout, provider_error, rate_limit).
+        /// The errors that are retried (timeout, provider_error, rate_limit).
         optional "retry_on" retry_on: Vec<RetryCause>,
     }
 }
@@ -72,25 +72,25 @@ impl From<RetryDoc> for Retry {
 document! {
     /// An abstract actor that a deployment binds to an agent.
     pub(crate) struct RoleDoc {
-        /// For people.
+        /// A description for people.
         optional "description" description: String,
         /// Skills an agent in this role must have.
         optional "required_skills" required_skills: Vec<String>,
-        /// Most money its steps may cost in one run, in cents.
+        /// The maximum cost of its steps in one run, in cents.
         optional "max_spend_cents" max_spend_cents: Money,
-        /// Environments its steps may run in.
+        /// Environments in which its steps may run.
         optional "allowed_environments" allowed_environments: Vec<String>,
-        /// What its inputs must be.
+        /// Requirements for its inputs.
         optional "trusted_context" trusted_context: TrustedContextDoc,
     }
 }
 
 document! {
-    /// What inputs a role accepts.
+    /// Requirements for the inputs of a role.
     pub(crate) struct TrustedContextDoc {
         /// Source classes of acceptable inputs.
         optional "accepted_source_classes" accepted_source_classes: Vec<String>,
-        /// Oldest acceptable input, in seconds.
+        /// The maximum age of an input, in seconds.
         optional "max_age_s" max_age_s: WholeNumber<0, 4_000_000_000>,
     }
 }
@@ -110,7 +110,7 @@ impl RoleDoc {
     }
 }
 
-/// Reports a `retry` beside an `on_failure` that retries too.
+/// Reports a `retry` together with an `on_failure` that retries as well.
 pub(crate) fn check_retry(
     on_failure: Option<&Spanned<OnFailure>>,
     retry: Option<&Spanned<RetryDoc>>,
@@ -118,14 +118,13 @@ pub(crate) fn check_retry(
 ) {
     let (Some(policy), Some(retry)) = (on_failure, retry) else { return };
     if policy.value.retries() {
-        let message =
-            format!("`retry` and `on_failure: {}` both say how to try again", policy.value);
+        let message = format!("`retry` and `on_failure: {}` both define retries", policy.value);
         let problem = Problem::new(Code::ConflictingFields, retry.span, message);
         cx.within(PathPart::Key("retry"), |cx| cx.add(problem));
     }
 }
 
-/// Writes each step's dependencies, explicit and implied, in document order.
+/// Sorts each step's dependencies, explicit and implied, in document order.
 pub(crate) fn order_dependencies(plan: &mut Plan) {
     for at in 0..plan.steps.len() {
         let dependencies = plan.graph.dependencies(at).iter();
@@ -159,8 +158,8 @@ pub(crate) fn report_cycles<'n>(
     }
 }
 
-/// A reference to another workflow is well written, and leads to one that exists if
-/// the registry knows.
+/// Checks the syntax of a reference to a workflow and, if the registry is loaded, that the
+/// workflow exists.
 pub(crate) fn check_workflow_ref(
     written: &Spanned<String>,
     registry: &Registry,
@@ -178,7 +177,7 @@ pub(crate) fn check_workflow_ref(
         return;
     }
     let Some(workflows) = &registry.workflows else {
-        let message = format!("workflow `{name}` cannot be checked: no registry is at hand");
+        let message = format!("workflow `{name}` cannot be checked: no registry is loaded");
         return cx.add(Problem::new(Code::UnresolvedReference, written.span, message));
     };
     let problem = match (workflows.get(name), version) {
@@ -196,7 +195,7 @@ pub(crate) fn check_workflow_ref(
     cx.add(problem);
 }
 
-/// The name and version of a workflow whose reference was found right.
+/// The name and version in a valid reference.
 pub(crate) fn split_workflow_ref(written: &str) -> (&str, Option<u64>) {
     workflow_ref(written).unwrap_or((written, None))
 }
@@ -207,6 +206,6 @@ fn workflow_ref(written: &str) -> Result<(&str, Option<u64>), String> {
     let digits = version.bytes().all(|b| b.is_ascii_digit());
     match version.parse().ok().filter(|_| digits) {
         Some(version) => Ok((name, Some(version))),
-        None => Err(format!("`{}` is no version number", crate::visible::shorten(version))),
+        None => Err(format!("`{}` is not a version number", crate::visible::shorten(version))),
     }
 }

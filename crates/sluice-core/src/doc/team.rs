@@ -1,7 +1,7 @@
-//! What a document says of the team that shares its steps.
+//! The `team` of a document, whose members share its steps.
 //!
-//! Every policy has a meaning, and what has none is refused: a team whose rules
-//! are written down and not followed is worse than one without rules.
+//! Every policy has an effect, and a policy without one is an error: rules that are written
+//! down but not followed are worse than no rules.
 
 mod named;
 
@@ -24,48 +24,49 @@ use serde_json::{Value, json};
 document! {
     /// The members that share the steps, and their common policies.
     pub(crate) struct TeamDoc {
-        /// Who takes the work; work that none of them fits waits for a person.
+        /// The members that execute steps; a step that fits no member waits for a
+        /// person.
         required "members" members: Vec<MemberDoc>,
-        /// What a failed branch does to the others.
+        /// What a failed branch does to other branches.
         optional "failure_policy" failure_policy: FailurePolicyDoc,
-        /// In which order ready steps are taken.
+        /// The order in which ready steps start.
         optional "queue_policy" queue_policy: QueuePolicyDoc,
-        /// How people are asked before a member begins.
+        /// When a member's steps need an approval.
         optional "approval_policy" approval_policy: ApprovalPolicyDoc,
-        /// The `retry` of every step that says nothing of trying again.
+        /// The `retry` of every step without a retry policy of its own.
         optional "retry_policy" retry_policy: RetryDoc,
     }
 }
 
 document! {
-    /// In which order ready steps are taken.
+    /// The order in which ready steps start.
     pub(crate) struct QueuePolicyDoc {
-        /// `id` (default), or `lane`: by the lane of whoever does the step, then by id.
+        /// `id` (default), or `lane`: by the lane of the step's member, then by id.
         optional "order" order: QueueOrder,
     }
 }
 
 document! {
-    /// How people are asked before a member begins.
+    /// When a member's steps need an approval.
     pub(crate) struct ApprovalPolicyDoc {
-        /// Whether they are asked before every step of a member (false), not only of
-        /// those that are flagged `requires_approval`.
+        /// Whether every step of a member needs an approval (false), not only those
+        /// with `requires_approval`.
         optional "required" required: bool,
-        /// Users or roles who may answer.
+        /// Users or roles that may decide.
         optional "approvers" approvers: Vec<String>,
-        /// How many must agree (1).
+        /// The number of approvals required (1).
         optional "quorum" quorum: WholeNumber<1, 100>,
-        /// Whether the one who started the run may not.
+        /// Whether the initiator of the run is excluded from deciding.
         optional "not_initiator" not_initiator: bool,
-        /// How long the question stays open.
+        /// How long the approval request stays open.
         optional "expires_in" expires_in: Millis,
-        /// Whether the grant holds for retries too.
+        /// Whether an approval also covers retries.
         optional "covers_retries" covers_retries: bool,
     }
 }
 
 document! {
-    /// What a failed branch does to the others.
+    /// What a failed branch does to other branches.
     pub(crate) struct FailurePolicyDoc {
         /// `isolate` (default) or `halt`.
         optional "mode" mode: FailureMode,
@@ -77,21 +78,21 @@ document! {
     pub(crate) struct MemberDoc {
         /// Unique in the team.
         required "id" id: Spanned<String>,
-        /// The agent that does the work.
+        /// The agent that executes the steps.
         optional "agent" agent: String,
         /// Its role in the team.
         optional "role" role: String,
-        /// Lower lanes are asked first (0).
+        /// Members with a lower lane come first (0).
         optional "lane" lane: i64,
         /// Order within a lane (0).
         optional "sort_order" sort_order: i64,
-        /// Whether it takes work (true).
+        /// Whether it executes steps (true).
         optional "is_active" is_active: bool,
         /// The tools it may use.
         optional "tool_profile" tool_profile: ToolProfileDoc,
         /// The tier of work its model supports.
         optional "model_profile" model_profile: ModelProfileDoc,
-        /// Its manner.
+        /// Its personality.
         optional "personality_profile" personality_profile: PersonalityDoc,
         /// The memory it loads.
         optional "memory_profile" memory_profile: String,
@@ -105,13 +106,13 @@ document! {
         optional "allow_tools" allow_tools: Vec<String>,
         /// Tools it may never use.
         optional "deny_tools" deny_tools: Vec<String>,
-        /// Whether an approval stands before each of its nodes.
+        /// Whether each of its nodes needs an approval.
         optional "requires_approval" requires_approval: bool,
     }
 }
 
 document! {
-    /// What a member's model can do.
+    /// The abilities of a member's model.
     pub(crate) struct ModelProfileDoc {
         /// The tier of work it supports.
         optional "support_level" support_level: String,
@@ -119,9 +120,9 @@ document! {
 }
 
 document! {
-    /// A member's manner.
+    /// The personality of a member.
     pub(crate) struct PersonalityDoc {
-        /// Added to the system prompt.
+        /// A text added to the system prompt.
         optional "system_prompt_patch" system_prompt_patch: String,
     }
 }
@@ -175,8 +176,8 @@ impl ApprovalPolicyDoc {
     }
 }
 
-/// What a failure does to the run where a step says nothing: the team's policy,
-/// else what its format does.
+/// What a failure does to the run if a step does not say so: the team's policy, else the
+/// default of the format.
 pub(crate) fn on_failure(
     written: Option<OnFailure>,
     team: Option<&Team>,
@@ -193,8 +194,8 @@ pub(crate) fn on_failure(
     }
 }
 
-/// When a step is tried again: as it says, else as its team does. One whose
-/// `on_failure` tries again says it that way.
+/// The retry policy of a step: its own, else that of its team. An `on_failure` that retries is
+/// a policy of its own.
 pub(crate) fn retry(
     written: Option<RetryDoc>,
     on_failure: Option<OnFailure>,

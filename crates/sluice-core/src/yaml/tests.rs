@@ -202,7 +202,7 @@ fn numbers_that_64_bits_cannot_hold_are_told_once() {
         "a: [1, {b: 1234567890123456789012345678901234567890123}]",
         expect![[r#"
         {"a":[1,{"b":"1234567890123456789012345678901234567890123"}]}
-        1:12 number_out_of_range a[1].b: `1234567890123456789012345678901234567890…` is no number that 64 bits hold (quote it if it is meant as text)
+        1:12 number_out_of_range a[1].b: `1234567890123456789012345678901234567890…` does not fit a 64-bit number (quote it if it is meant as text)
     "#]],
     );
 }

@@ -200,7 +200,7 @@ schedules:
           |
           = help: write it as `2026-12-24`
 
-        error[bad_value]: `allow` is not what becomes of a slot while an earlier run goes on
+        error[bad_value]: `allow` is not a policy for overlapping runs
          --> bad.yaml:9:47
           |
         9 |  word: {workflow: hello, every: 1h, overlap: allow}

@@ -345,13 +345,13 @@ fn a_team_that_a_registered_workflow_names_stays() {
         &["workflows", "put", "note.lobsterx.yaml"],
         expect![[r#"
             stderr:
-            error[unknown_row]: there is no team `desk`: no teams are at hand
+            error[unknown_row]: there is no team `desk`: no teams are loaded
              --> note.lobsterx.yaml:3:7
               |
             3 | team: desk
               |  ^^^^ team
               |
-              = help: `sluice teams set` makes one, `--registry FILE` hands one over
+              = help: create it with `sluice teams set`, or pass it with `--registry FILE`
             exit 2
         "#]],
     );
@@ -360,13 +360,13 @@ fn a_team_that_a_registered_workflow_names_stays() {
         &["run", "note.lobsterx.yaml", "--mock", "m.yaml"],
         expect![[r#"
             stderr:
-            error[unknown_row]: there is no team `desk`: no teams are at hand
+            error[unknown_row]: there is no team `desk`: no teams are loaded
              --> note.lobsterx.yaml:3:7
               |
             3 | team: desk
               |  ^^^^ team
               |
-              = help: `sluice teams set` makes one, `--registry FILE` hands one over
+              = help: create it with `sluice teams set`, or pass it with `--registry FILE`
             exit 2
         "#]],
     );

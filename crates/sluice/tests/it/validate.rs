@@ -158,7 +158,7 @@ fn standard_input_is_told_apart_by_its_fields() {
     .assert_eq(&session.run_with(&["validate", "-"], document));
     expect![[r#"
         stdout:
-        {"file":"-","ok":false,"errors":[{"code":"unknown_format","message":"this is no workflow that Sluice knows","path":"","line":1,"column":1,"hint":"a `.lobsterX` document has `steps`, a lens document has `nodes` and `edges`"}],"warnings":[]}
+        {"file":"-","ok":false,"errors":[{"code":"unknown_format","message":"this is not a workflow document","path":"","line":1,"column":1,"hint":"a `.lobsterX` document has `steps`, a lens document has `nodes` and `edges`"}],"warnings":[]}
         exit 2
     "#]].assert_eq(&session.run_with(&["validate", "-", "--json"], "just: text\n"));
 }
@@ -272,7 +272,7 @@ fn a_registry_resolves_references_or_is_refused_itself() {
         .file("latin.yaml", b"workflows: {caf\xe9: [1]}\n");
     expect![[r#"
         stderr:
-        warning[unresolved_reference]: workflow `child` cannot be checked: no registry is at hand
+        warning[unresolved_reference]: workflow `child` cannot be checked: no registry is loaded
          --> a.lobsterx.yaml:3:27
           |
         3 |   - {id: a, workflow_ref: child@3}
@@ -362,7 +362,7 @@ fn a_sub_workflow_beside_the_file_is_found_as_run_finds_it() {
     let files = ["any.lobsterx.yaml", "two.lobsterx.yaml", "three.lobsterx.yaml"];
     expect![[r#"
         stderr:
-        warning[unresolved_reference]: workflow `child` cannot be checked: no registry is at hand
+        warning[unresolved_reference]: workflow `child` cannot be checked: no registry is loaded
          --> three.lobsterx.yaml:2:33
           |
         2 | steps: [{id: sub, workflow_ref: child@3}]

@@ -1,4 +1,4 @@
-//! Labels: what each node needs, and who binds it.
+//! Labels: which ones each node needs, and what binds them.
 
 use super::check::{Lens, Wire, id, span};
 use super::written::{EdgeDoc, NodeDoc, VersionDoc};
@@ -13,7 +13,7 @@ use crate::template::tree::LabelTree;
 use crate::visible::shorten;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Every required label is bound, and merged sources can be told apart.
+/// Checks that every required label is bound, and that merged sources have different labels.
 pub(super) fn check(lens: &Lens<'_>, cx: &mut DocumentReader<'_, '_>) {
     let bound = bound(lens);
     let needs = Needs::of(lens);
@@ -41,7 +41,7 @@ pub(super) fn check(lens: &Lens<'_>, cx: &mut DocumentReader<'_, '_>) {
     check_merges(lens, cx);
 }
 
-/// Labels that an edge or an override binds, a set a node.
+/// The labels that edges and overrides bind, one set for each node.
 pub(super) fn bound(lens: &Lens<'_>) -> Vec<BTreeSet<String>> {
     let overridden = lens.nodes.iter().map(|node| {
         let tables = node.config.iter().flat_map(|config| &config.param_overrides);
@@ -54,8 +54,8 @@ pub(super) fn bound(lens: &Lens<'_>) -> Vec<BTreeSet<String>> {
     bound
 }
 
-/// Labels that whoever starts the run may give: the declared arguments, else
-/// what entry nodes leave open, since nothing else could bind those.
+/// Labels that the caller of the run may set: the declared arguments, else the unbound labels
+/// of entry nodes.
 fn root_labels(lens: &Lens<'_>, needs: &Needs, bound: &[BTreeSet<String>]) -> BTreeSet<String> {
     if let Some(args) = &lens.document.args {
         return args.names().map(label).collect();
@@ -72,19 +72,19 @@ fn root_labels(lens: &Lens<'_>, needs: &Needs, bound: &[BTreeSet<String>]) -> BT
     roots
 }
 
-/// What the lens versions of a document need. Many nodes may share one, so
-/// each is looked at once.
+/// The labels that each lens version needs. Many nodes may share a version, so each is analysed
+/// once.
 struct Needs {
     versions: BTreeMap<*const VersionDoc, LabelNeeds>,
-    /// Of nodes that run another workflow.
+    /// The needs of nodes that run another workflow.
     nodes: BTreeMap<usize, LabelNeeds>,
 }
 
-/// What a lens version or a node needs, labels in normal form.
+/// The labels that a lens version or a node needs, in normal form.
 struct LabelNeeds {
-    /// Of each of these groups one must be bound; with what to call it.
+    /// Groups of labels with the text to report; of each group, one must be bound.
     required: Vec<(Vec<String>, String)>,
-    /// Every label it has a use for.
+    /// Every label that it uses.
     labels: Vec<String>,
 }
 
@@ -109,7 +109,7 @@ impl Needs {
 }
 
 impl LabelNeeds {
-    /// What the arguments of a node's sub-workflow need.
+    /// The labels that the arguments of a node's sub-workflow need.
     fn of_args(node: &NodeDoc) -> Option<LabelNeeds> {
         let args = node.config.as_ref()?.args.as_ref()?;
         let trees = args.value.0.iter().map(|(_, tree)| tree);
@@ -132,7 +132,8 @@ impl LabelNeeds {
         let contract = version.input_contract.iter().map(|contract| &contract.0);
         let fields = || contract.clone().flat_map(|contract| &contract.fields);
         let groups = || contract.clone().flat_map(|contract| &contract.require_any_of);
-        // `[ label ]` is a placeholder only if something else declares the label.
+        // `[ label ]` is a placeholder only if another part of the document declares
+        // the label.
         let placeholders = || {
             let all = version.template.iter().flat_map(LensTemplate::placeholders);
             all.filter(|one| one.certainty == Certainty::Certain)
@@ -160,7 +161,7 @@ impl LabelNeeds {
 /// The edges that bind one label of one node, with their positions.
 type Group<'d> = Vec<(usize, &'d EdgeDoc, Wire)>;
 
-/// Two sources of one merged object need two labels.
+/// Checks that the sources of a merged object have different labels.
 fn check_merges(lens: &Lens<'_>, cx: &mut DocumentReader<'_, '_>) {
     let mut groups: BTreeMap<(u32, String), Group<'_>> = BTreeMap::new();
     for (index, edge, wire) in lens.wired() {
@@ -182,7 +183,7 @@ fn check_merges(lens: &Lens<'_>, cx: &mut DocumentReader<'_, '_>) {
                     format!("two sources merged into one object are labelled `{}`", shorten(key));
                 let problem =
                     Problem::new(Code::DuplicateMergeLabel, lens.edge_span(edge), message)
-                        .with_hint("the later one replaces the earlier");
+                        .with_hint("the later value replaces the earlier one");
                 cx.deeper(&[PathPart::Key("edges"), PathPart::Index(index)], |cx| cx.add(problem));
             }
         }

@@ -1,4 +1,4 @@
-//! The plan of a lens document that was found right.
+//! Builds the plan of a lens document without errors.
 
 use super::pin::Applied;
 use super::written::{ConditionDoc, ConditionType, EdgeDoc, LensDocument, NodeDoc, VersionDoc};
@@ -21,7 +21,6 @@ use crate::template::tree::LabelTree;
 use indexmap::IndexMap;
 use std::collections::BTreeSet;
 
-/// Turns the document into a plan.
 pub(super) fn plan(document: &LensDocument, versions: &[Applied<'_>], graph: Graph) -> Plan {
     let nodes = document.nodes();
     let team = document.team.clone().map(TeamField::into_team);
@@ -69,7 +68,7 @@ pub(super) fn plan(document: &LensDocument, versions: &[Applied<'_>], graph: Gra
     plan
 }
 
-/// The arguments of a sub-workflow that is given what is wired to its node.
+/// The arguments of a sub-workflow without `args`: the values wired to its node.
 fn wired_args(edges: &[Edge]) -> IndexMap<String, LabelTree> {
     let mut args = IndexMap::new();
     let mut seen = BTreeSet::new();
@@ -91,7 +90,7 @@ fn step(node: &NodeDoc, version: Applied<'_>, shared: Option<&Team>) -> Step {
     let asked = human_input.clone().map(Approval::from);
     let approval = asked.or_else(|| node.approval().cloned().map(Approval::from));
     let schema = human_input.and_then(|asked| asked.schema).unwrap_or_default();
-    // A sub-workflow takes as long as one of a `.lobsterX` step may.
+    // A sub-workflow has the same default timeout as in a `.lobsterX` step.
     let timeout_ms = match node.workflow() {
         Some(_) => STEP_TIMEOUT_MS_DEFAULT,
         None => NODE_TIMEOUT_MS_DEFAULT,
@@ -164,8 +163,8 @@ fn work(node: &NodeDoc, version: Applied<'_>) -> Work {
     }))
 }
 
-/// The version's input contract, with a field for each typed placeholder that
-/// it does not declare.
+/// The version's input contract, with a field for each typed placeholder that it does not
+/// declare.
 fn input_contract(version: &VersionDoc) -> Option<InputContract> {
     let mut contract = version.input_contract.clone().map(|contract| contract.0);
     let declared = contract.iter().flat_map(|contract| contract.fields.keys());
@@ -194,7 +193,7 @@ fn plan_edge(index: usize, edge: &EdgeDoc, taken: &BTreeSet<&str>) -> Edge {
     }
 }
 
-/// The id of an edge that has none: its place, and as many `_` as make it unique.
+/// The id of an edge without one: its position, with `_` appended until it is unique.
 fn edge_id(index: usize, taken: &BTreeSet<&str>) -> String {
     let mut id = format!("edge_{index}");
     while taken.contains(id.as_str()) {

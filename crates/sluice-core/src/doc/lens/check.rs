@@ -1,4 +1,4 @@
-//! What nodes and edges say of each other.
+//! Checks nodes and edges against each other.
 
 use super::pin::{Applied, pin_all};
 use super::written::{ConditionDoc, ConditionType, EdgeDoc, LensDocument, NodeDoc};
@@ -19,7 +19,7 @@ use crate::value::text;
 use crate::visible::shorten;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Checks the graph and pins lens versions, one a node.
+/// Checks the graph and pins a lens version for each node.
 pub(super) fn check<'d>(
     document: &'d LensDocument,
     registry: &'d Registry,
@@ -96,8 +96,8 @@ fn check_nodes<'d>(
     positions
 }
 
-/// Refuses names that are one label: which of them counts would depend on
-/// their order, and the plan's hash does not.
+/// Rejects names with the same normal form: the result would depend on their order, and the
+/// plan's hash does not.
 pub(super) fn unique_labels<'a>(
     names: impl Iterator<Item = &'a Spanned<String>>,
     cx: &mut DocumentReader<'_, '_>,
@@ -113,7 +113,7 @@ pub(super) fn unique_labels<'a>(
     }
 }
 
-/// Both ends of every edge; `None` for an edge that lacks one.
+/// Finds both ends of every edge; `None` for an edge that lacks one.
 fn check_edges(
     edges: &[EdgeDoc],
     positions: &BTreeMap<&str, u32>,
@@ -147,7 +147,7 @@ fn check_edges(
     wires
 }
 
-/// The node at one end of an edge.
+/// Finds the node at one end of an edge.
 fn end(
     written: Option<&Spanned<String>>,
     key: &'static str,
@@ -166,13 +166,13 @@ fn end(
     found
 }
 
-/// Everything the checks of a lens graph look at.
+/// Everything that the checks of a lens graph use.
 pub(super) struct Lens<'d> {
     pub(super) document: &'d LensDocument,
     pub(super) nodes: &'d [NodeDoc],
     pub(super) edges: &'d [EdgeDoc],
     pub(super) versions: &'d [Applied<'d>],
-    /// One an edge, in document order.
+    /// One for each edge, in document order.
     pub(super) wires: &'d [Option<Wire>],
     pub(super) positions: &'d BTreeMap<&'d str, u32>,
 }
@@ -184,14 +184,14 @@ impl<'d> Lens<'d> {
         edges.filter_map(|(index, (edge, wire))| Some((index, edge, (*wire)?)))
     }
 
-    /// Where an edge is named, or else begins.
+    /// The span of an edge's id, else of its source.
     pub(super) fn edge_span(&self, edge: &EdgeDoc) -> Span {
         let ends = edge.source_node_id.as_ref().or(edge.target_node_id.as_ref());
         edge.id.as_ref().or(ends).map_or(Span::default(), |written| written.span)
     }
 
-    /// Conditions have what their type needs; expressions read what exists, and
-    /// the target waits for every node they name.
+    /// Checks that conditions have the fields of their type. Checks the names in their
+    /// expressions, and makes the target depend on every node that they name.
     fn check_conditions(&self, pairs: &mut Vec<(u32, u32)>, cx: &mut DocumentReader<'_, '_>) {
         for (index, edge) in self.edges.iter().enumerate() {
             let Some(condition) = &edge.condition else { continue };
@@ -210,7 +210,7 @@ impl<'d> Lens<'d> {
         }
     }
 
-    /// A path of an edge's expression: what the edge carries, a node, a root input.
+    /// Checks a path in an edge's expression: the carried value, a node or a root input.
     fn check_reference(
         &self,
         path: &Path,
@@ -219,7 +219,7 @@ impl<'d> Lens<'d> {
         pairs: &mut Vec<(u32, u32)>,
         cx: &mut DocumentReader<'_, '_>,
     ) {
-        // What the edge carries comes before a node that is called `value`.
+        // The carried value takes precedence over a node named `value`.
         if path.head() == "value" && !path.has_sigil() {
             return;
         }
@@ -227,7 +227,7 @@ impl<'d> Lens<'d> {
             pairs.extend(target.map(|target| (target, *at)));
         } else if !self.may_be_given(path) {
             let name = given_name(path);
-            let message = format!("`{}` is no node or argument", shorten(name));
+            let message = format!("`{}` is not a node or argument", shorten(name));
             let problem = Problem::new(Code::UnknownIdentifier, span, message);
             cx.add(problem.with_suggestion(cx.suggest(name, self.known_names())));
         }
@@ -238,18 +238,18 @@ impl<'d> Lens<'d> {
         self.positions.keys().copied().chain(args)
     }
 
-    /// Whether a name may be given when the run starts. Without declared
-    /// arguments any name may.
+    /// Whether the caller may set a name when the run starts. Without declared arguments,
+    /// any name is allowed.
     pub(super) fn may_be_given(&self, path: &Path) -> bool {
         let Some(args) = &self.document.args else { return true };
         let all = path.head() == "args" && path.rest().is_empty();
         all || args.names().any(|arg| arg == given_name(path))
     }
 
-    /// Routers route, validators say what failure means.
+    /// Checks that routers have routes and that validators define what a failure does.
     fn check_kinds(&self, cx: &mut DocumentReader<'_, '_>) {
         let mut outgoing: Vec<Vec<(usize, &EdgeDoc)>> = vec![Vec::new(); self.nodes.len()];
-        // An edge whose target is misspelt is a route all the same.
+        // An edge with a misspelt target is still a route.
         for (index, edge) in self.edges.iter().enumerate() {
             let source = edge.source_node_id.as_ref();
             if let Some(at) = source.and_then(|id| self.positions.get(id.value.as_str())) {
@@ -285,7 +285,7 @@ impl<'d> Lens<'d> {
         let mut values = BTreeSet::new();
         for (index, edge) in routes {
             let condition = edge.condition.as_ref().map(|condition| &condition.value);
-            // A type that could not be read has been reported.
+            // A type that could not be read is reported already.
             if condition.is_some_and(|condition| condition.kind.is_none()) {
                 continue;
             }
@@ -315,7 +315,7 @@ impl<'d> Lens<'d> {
         }
     }
 
-    /// The run's own outputs read nodes and root inputs.
+    /// Checks that the run's outputs read nodes and root inputs.
     fn check_outputs(&self, cx: &mut DocumentReader<'_, '_>) {
         for (name, output) in self.document.outputs.iter().flat_map(|outputs| &outputs.0) {
             for reference in output.value.references() {
@@ -333,7 +333,7 @@ impl<'d> Lens<'d> {
     }
 }
 
-/// The name that a root input would have: `x` in `args.x` and in `x`.
+/// The name of a root input in a path: `x` in `args.x` and in `x`.
 pub(super) fn given_name(path: &Path) -> &str {
     match (path.head(), path.rest().first()) {
         ("args", Some(Segment::Key(name))) => name,
@@ -341,8 +341,8 @@ pub(super) fn given_name(path: &Path) -> &str {
     }
 }
 
-/// A condition has what its type needs. A `value` that a test of the value alone
-/// does not look at may stand there; an expression has nothing beside it.
+/// Checks that a condition has the fields of its type. A type that tests the value alone
+/// ignores `value`; an expression must be the only field.
 fn check_condition(
     kind: &Spanned<ConditionType>,
     written: &ConditionDoc,
@@ -382,7 +382,7 @@ fn check_validator(
     if policy || outgoing.iter().any(|(_, edge)| edge.condition.is_some()) {
         return;
     }
-    let message = format!("validation node `{}` says nothing of failure", id(node));
+    let message = format!("validation node `{}` has no failure policy", id(node));
     let problem = Problem::new(Code::ValidationMissingPolicy, span(node), message)
         .with_hint("set `config.on_failure`, or put a condition on an edge that leaves it");
     cx.deeper(&[PathPart::Key("nodes"), PathPart::Index(at)], |cx| cx.add(problem));

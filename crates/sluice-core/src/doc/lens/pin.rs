@@ -1,4 +1,4 @@
-//! Which version of which lens each node applies.
+//! Pins the lens version that each node applies.
 
 use super::written::{LensDoc, LensDocument, NodeDoc, VersionDoc};
 use crate::code::Code;
@@ -12,12 +12,11 @@ use crate::template::lens::LensTemplate;
 use crate::visible::shorten;
 use std::collections::BTreeMap;
 
-/// The lens version that a node applies, with the version's name; `None` when
-/// it is not at hand.
+/// The lens version that a node applies, with its name; `None` if the lens is not loaded.
 pub(super) type Applied<'d> = Option<(&'d str, &'d VersionDoc)>;
 
-/// Pins a version for each node; nothing is answered when the nodes together
-/// repeat more text than a plan may hold.
+/// Pins a version for each node. Returns `None` if the copies of lenses are too large for a
+/// plan.
 pub(super) fn pin_all<'d>(
     document: &'d LensDocument,
     registry: &'d Registry,
@@ -49,12 +48,12 @@ pub(super) fn pin_all<'d>(
     Some(applied)
 }
 
-/// A version as nodes ask for it.
+/// A version of a lens.
 #[derive(Clone, Copy)]
 struct PinnedVersion<'d> {
     name: &'d str,
     doc: &'d VersionDoc,
-    /// What a copy of it weighs in the plan.
+    /// The size of a copy of it in the plan.
     bytes: usize,
 }
 
@@ -64,7 +63,7 @@ struct Versions<'d> {
     head: Option<PinnedVersion<'d>>,
 }
 
-/// Lenses by id. Thousands of nodes may share one, so each is looked at once.
+/// Lenses by id. Thousands of nodes may share one, so each is analysed once.
 struct Pinner<'d> {
     document: &'d LensDocument,
     registry: &'d Registry,
@@ -73,7 +72,7 @@ struct Pinner<'d> {
 }
 
 impl<'d> Pinner<'d> {
-    /// Finds the version a node applies: its own, or the lens's head.
+    /// Finds the version of a node: its own, or the newest version of the lens.
     fn pin(
         &mut self,
         node: &'d NodeDoc,
@@ -100,7 +99,7 @@ impl<'d> Pinner<'d> {
     fn report_lens(&self, wanted: &Spanned<String>, cx: &mut DocumentReader<'_, '_>) {
         let shown = shorten(&wanted.value);
         let inline = self.document.lenses.iter().flat_map(Table::names);
-        // A lens that could not be read has been reported.
+        // A lens that could not be read is reported already.
         if inline.clone().any(|id| id == wanted.value) {
             return;
         }
@@ -111,7 +110,7 @@ impl<'d> Pinner<'d> {
                     .with_suggestion(cx.suggest(&wanted.value, names))
             }
             None => {
-                let message = format!("lens `{shown}` cannot be checked: no registry is at hand");
+                let message = format!("lens `{shown}` cannot be checked: no registry is loaded");
                 Problem::new(Code::UnresolvedReference, wanted.span, message)
                     .with_suggestion(cx.suggest(&wanted.value, inline))
             }
@@ -177,10 +176,10 @@ pub fn newest_version<'v>(ids: impl Iterator<Item = &'v str> + Clone) -> Option<
     }
 }
 
-/// What a field, a placeholder or an allowed value takes beside its text.
+/// The estimated overhead of a field, a placeholder or an allowed value.
 const PART_BYTES: usize = 256;
 
-/// What a copy of a version takes, roughly and rather too much.
+/// The estimated size of a copy of a version; rather too high than too low.
 fn bytes(version: &VersionDoc) -> usize {
     let input = version.input_contract.as_ref().map(|contract| &contract.0);
     let output = version.output_contract.as_ref().map(|contract| &contract.0);

@@ -1,4 +1,4 @@
-//! What a node does: it applies a lens, runs another workflow, or asks a person.
+//! What a node does: it applies a lens, runs another workflow, or requests an approval.
 
 use super::bindings;
 use super::check::{Lens, given_name, id, span};
@@ -13,11 +13,11 @@ use crate::template::Template;
 use crate::visible::shorten;
 use std::collections::BTreeSet;
 
-/// Names under which an answer itself is recorded.
+/// Output names that every approval decision sets.
 const OF_ANSWERS: [&str; 4] = ["approved", "at", "by", "comment"];
 
-/// Every node does one thing, and what it names exists. A node waits for every node
-/// that the summary of its approval reads.
+/// Checks that every node does exactly one thing and that what it names exists. Makes a node
+/// depend on every node that the summary of its approval reads.
 pub(super) fn check(
     lens: &Lens<'_>,
     registry: &Registry,
@@ -46,9 +46,9 @@ pub(super) fn check(
     }
 }
 
-/// A node does one thing, and says nothing of what it does not do.
+/// Checks that a node does one thing, without fields of other kinds of nodes.
 fn check_exclusions(node: &NodeDoc, cx: &mut DocumentReader<'_, '_>) {
-    // What has no id could not be read, or is told of for that.
+    // A node without an id could not be read, or that is reported already.
     if node.id.is_some() && !node.does_something() {
         let message = format!("node `{}` does nothing: `lens_id` is missing", shorten(id(node)));
         let hint = "name a lens, or set `workflow_ref`, `human_input` or `approval` in `config`";
@@ -67,10 +67,10 @@ fn check_exclusions(node: &NodeDoc, cx: &mut DocumentReader<'_, '_>) {
     if let Some(asks) = asks
         && (lens.is_some() || workflow.is_some())
     {
-        clash("human_input", asks.span, "a node that asks for values does nothing else");
+        clash("human_input", asks.span, "a node with `human_input` cannot do anything else");
     }
     if let (Some(asks), Some(_)) = (asks, node.approval()) {
-        let message = "`human_input` is an approval already; say in it who may answer";
+        let message = "`human_input` is already an approval; set `approvers` in it";
         clash("human_input", asks.span, message);
     }
     let config = node.config.as_ref();
@@ -93,7 +93,7 @@ fn check_exclusions(node: &NodeDoc, cx: &mut DocumentReader<'_, '_>) {
     }
 }
 
-/// References of steps are plain text in the arguments of a node.
+/// Warns about `${…}` references, which are plain text in the arguments of a node.
 fn check_args(node: &NodeDoc, cx: &mut DocumentReader<'_, '_>) {
     let args = node.config.as_ref().and_then(|config| config.args.as_ref());
     for (name, tree) in args.iter().flat_map(|args| &args.value.0) {
@@ -111,22 +111,22 @@ fn check_args(node: &NodeDoc, cx: &mut DocumentReader<'_, '_>) {
     }
 }
 
-/// The values that a person is asked for have names of their own.
+/// Checks that the values requested from a person have names that are not reserved.
 fn check_schema(node: &NodeDoc, cx: &mut DocumentReader<'_, '_>) {
     let Some(asked) = node.human_input() else { return };
     let Some(schema) = &asked.value.schema else { return };
     let parts = [PathPart::Key("config"), PathPart::Key("human_input"), PathPart::Key("schema")];
     cx.deeper(&parts, |cx| {
         if schema.names().next().is_none() {
-            let message = "there are no values to ask for";
+            let message = "there are no values to request";
             let problem = Problem::new(Code::BadValue, asked.span, message);
-            cx.add(problem.with_hint("use `approval` to ask for consent alone"));
+            cx.add(problem.with_hint("use `approval` to request a decision without values"));
         }
         for (name, _) in &schema.0 {
             cx.within(PathPart::Name(name.value.as_str().into()), |cx| {
                 names::field(&name.value, name.span, cx);
                 if OF_ANSWERS.contains(&name.value.as_str()) {
-                    let message = format!("`{}` is part of every answer already", name.value);
+                    let message = format!("`{}` is already part of every approval", name.value);
                     cx.add(Problem::new(Code::ReservedName, name.span, message));
                 }
             });
@@ -134,7 +134,7 @@ fn check_schema(node: &NodeDoc, cx: &mut DocumentReader<'_, '_>) {
     });
 }
 
-/// A summary reads the node's labels, nodes and root inputs.
+/// Checks that a summary reads labels of the node, nodes and root inputs.
 fn check_summary(
     lens: &Lens<'_>,
     at: u32,

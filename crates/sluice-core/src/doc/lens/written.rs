@@ -1,4 +1,4 @@
-//! What a lens document may say.
+//! The format of lens documents.
 
 use crate::code::Code;
 use crate::contract::field::{ContractField, ContractType};
@@ -6,7 +6,7 @@ use crate::contract::{InputContract, OutputContract};
 use crate::diagnostic::Problem;
 use crate::doc::fields::{ArgDoc, Length, SchemaDoc};
 use crate::doc::leaf::{Millis, NameOrNumber, Table, WholeNumber};
-use crate::doc::lobsterx::written::{ApprovalDoc, ApprovalMap, MaxParallel, Version};
+use crate::doc::lobsterx::written::{ApprovalDoc, ApprovalMap, MaxParallel, VersionNumber};
 use crate::doc::read::{DocumentReader, PathPart, Read, camel_case, document};
 use crate::doc::schema::Defs;
 use crate::doc::shared::{BudgetDoc, RecoveryDoc, RetryDoc};
@@ -31,31 +31,31 @@ document! {
     pub(crate) struct LensDocument {
         /// The workflow's name.
         required "name" name: Spanned<String>,
-        /// The author's version of it.
-        optional "version" version: Version,
-        /// For people.
+        /// The author's version number.
+        optional "version" version: VersionNumber,
+        /// A description for people.
         optional "description" description: String,
-        /// What a run may be given; without it, whatever entry nodes leave open.
+        /// The arguments of a run; by default, the unbound labels of entry nodes.
         optional "args" args: Table<ArgDoc>,
-        /// Lenses by id; others are looked up in the registry.
+        /// Lenses by id; other lenses are looked up in the registry.
         optional "lenses" lenses: Table<LensDoc>,
         /// The nodes, at least one.
         required "nodes" nodes: PositionedList<NodeDoc>,
-        /// The edges; their order is the order of merging.
+        /// The edges; values merge in their order.
         optional "edges" edges: PositionedList<EdgeDoc>,
         /// When a ready node may start: `eager` (default) or `waves`.
         optional "scheduling" scheduling: Scheduling,
-        /// The model of nodes that name none.
+        /// The default model of nodes.
         optional "default_model" default_model: String,
-        /// Most money the whole run may cost.
+        /// The budget of the whole run.
         optional "budget" budget: BudgetDoc,
         /// The members that share the nodes.
         optional "team" team: TeamField,
-        /// How often a failed run is taken up again by itself.
+        /// How often a failed run is retried automatically.
         optional "recovery" recovery: RecoveryDoc,
-        /// Most nodes in flight at once (64).
+        /// The maximum number of nodes in flight (64).
         optional "max_parallel" max_parallel: MaxParallel,
-        /// Most time the whole run may take.
+        /// The time limit of the whole run.
         optional "timeout" timeout: Millis,
         /// The run's result, by name; by default its final variables.
         optional "outputs" outputs: Table<Spanned<Template>>,
@@ -72,8 +72,8 @@ impl LensDocument {
     }
 }
 
-/// A list whose items keep their places: one that could not be read has been
-/// reported, and an empty one stands for it.
+/// A list that keeps the positions of its items: an item that cannot be read is reported and
+/// replaced by an empty one.
 #[derive(Debug, Clone)]
 pub(crate) struct PositionedList<T>(Vec<T>);
 
@@ -92,7 +92,7 @@ impl<T: Read + Default> Read for PositionedList<T> {
 document! {
     /// A lens: a prompt with its contracts, in versions.
     pub(crate) struct LensDoc {
-        /// Its versions; the newest is the head.
+        /// Its versions; nodes use the newest by default.
         required "versions" versions: Table<VersionDoc>,
     }
 }
@@ -102,30 +102,30 @@ document! {
     pub(crate) struct VersionDoc {
         /// The instruction, with `[[label]]` placeholders.
         required "template" template: LensTemplate,
-        /// What its inputs must be.
+        /// Requirements for its inputs.
         optional "input_contract" input_contract: InputContractDoc,
-        /// What its output must be.
+        /// Requirements for its output.
         optional "output_contract" output_contract: OutputContractDoc,
-        /// What it makes or does (text).
+        /// The kind of output (text).
         optional "kind" kind: LensKind,
     }
 }
 
 document! {
-    /// What a lens's inputs must be.
+    /// Requirements for the inputs of a lens.
     pub(crate) struct InputContractMap {
         /// The kind of input.
         optional "kind" kind: String,
         /// The inputs by label.
         optional "fields" fields: Table<ContractFieldDoc>,
-        /// Groups of labels, of each of which one must be given.
+        /// Groups of labels; of each group, at least one must be set.
         optional "require_any_of" require_any_of: Vec<Vec<String>>,
-        /// Whether inputs that are not declared are refused.
+        /// Whether undeclared inputs are rejected.
         optional "strict" strict: bool,
     }
 }
 
-/// An input contract, compiled.
+/// A compiled input contract.
 #[derive(Debug, Clone)]
 pub(crate) struct InputContractDoc(pub(crate) InputContract);
 
@@ -147,8 +147,7 @@ impl Read for InputContractDoc {
     }
 }
 
-/// Reports what a contract says that cannot be meant, at the part that says it,
-/// however that is spelt.
+/// Reports contradictions in a contract, each at the part that causes it, in either spelling.
 fn report<'n>(found: Vec<Contradiction>, node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) {
     for contradiction in found {
         let mut at = node;
@@ -170,9 +169,9 @@ fn report<'n>(found: Vec<Contradiction>, node: &'n Node<'n>, cx: &mut DocumentRe
 }
 
 document! {
-    /// What a lens's output must be.
+    /// Requirements for the output of a lens.
     pub(crate) struct OutputContractMap {
-        /// The kind of envelope.
+        /// The kind of output envelope.
         optional "kind" kind: String,
         /// The kind of artefact in it.
         optional "artifact_kind" artifact_kind: String,
@@ -181,7 +180,7 @@ document! {
     }
 }
 
-/// An output contract, compiled.
+/// A compiled output contract.
 #[derive(Debug, Clone)]
 pub(crate) struct OutputContractDoc(pub(crate) OutputContract);
 
@@ -203,21 +202,21 @@ impl Read for OutputContractDoc {
 }
 
 document! {
-    /// What one field of a contract must be.
+    /// The rules for one field of a contract.
     pub(crate) struct ContractFieldMap {
         /// The type (any).
         optional "type" kind: ContractType,
-        /// Whether it must be there (false).
+        /// Whether it is required (false).
         optional "required" required: bool,
-        /// Fewest characters.
+        /// The smallest number of characters.
         optional "min_length" min_length: Length,
-        /// Most characters.
+        /// The largest number of characters.
         optional "max_length" max_length: Length,
-        /// What a text must match somewhere.
+        /// A pattern that a part of the text must match.
         optional "pattern" pattern: Pattern,
-        /// Least number.
+        /// The smallest number.
         optional "min" min: Number,
-        /// Greatest number.
+        /// The largest number.
         optional "max" max: Number,
         /// The type of every item of an array.
         optional "item_type" item_type: ContractType,
@@ -226,7 +225,7 @@ document! {
     }
 }
 
-/// A contract's field, compiled.
+/// A compiled field of a contract.
 #[derive(Debug, Clone)]
 pub(crate) struct ContractFieldDoc(pub(crate) ContractField);
 
@@ -257,7 +256,8 @@ impl Read for LensTemplate {
             Ok(template) => Some(template),
             Err(faults) => {
                 for fault in faults {
-                    // To find a fault's place takes time; none is looked for in vain.
+                    // Locating a fault takes time, so skip it if the problem
+                    // would not be shown.
                     if cx.problems.is_full() {
                         cx.add(Problem::from_fault(Code::BadTemplate, node.span, fault));
                     } else {
@@ -274,15 +274,15 @@ impl Read for LensTemplate {
     }
 }
 
-/// The name of a version. Written as a number it is still a name: `1.10` is
-/// not `1.1`, and means the version whose key is written so.
+/// The name of a version. A number is still a name: `1.10` differs from `1.1` and means the
+/// version whose key is written the same way.
 #[derive(Debug, Clone)]
 pub(crate) struct VersionId(pub(crate) String);
 
 impl Read for VersionId {
     fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<VersionId> {
         let word = NameOrNumber::read(node, cx)?;
-        // Behind an alias stands no number but the alias.
+        // The span of an alias has no number.
         let written = cx.written(node.span).filter(|text| !text.starts_with('*'));
         match (&node.kind, written) {
             (Kind::Number(_), Some(text)) => Some(VersionId(text.to_owned())),
@@ -296,49 +296,51 @@ impl Read for VersionId {
 }
 
 document! {
-    /// A place in the graph where a lens is applied, another workflow run or a person asked.
+    /// A node of the graph: it applies a lens, runs another workflow, or requests values or
+    /// an approval.
     pub(crate) struct NodeDoc {
         /// Unique in the document.
         required "id" id: Spanned<String>,
-        /// The lens to apply; without one the node runs another workflow or asks a person.
+        /// The lens to apply; without one, the node runs another workflow or requests
+        /// values or an approval.
         optional "lens_id" lens_id: Tried<Spanned<String>>,
-        /// Its version; the head when absent.
+        /// The version of the lens; by default the newest.
         optional "version_id" version_id: Spanned<VersionId>,
-        /// What people read, and what merged objects are keyed by.
+        /// The name for people, and the key in merged objects.
         optional "label" label: String,
-        /// The author's order.
+        /// The author's order of nodes.
         optional "ordinal" ordinal: i64,
-        /// How it does its work.
+        /// Settings of the node's work.
         optional "config" config: ConfigDoc,
     }
 }
 
 document! {
-    /// How a node does its work.
+    /// Settings of a node's work.
     pub(crate) struct ConfigDoc {
         /// The model to use.
         optional "model_id" model_id: String,
-        /// Time for one attempt, from dispatch (60000).
+        /// The time limit of one attempt, from dispatch (60000).
         optional "timeout_ms" timeout_ms: WholeNumber<1, DURATION_MS_MAX>,
-        /// When and how often an attempt is repeated.
+        /// When and how often a failed attempt is retried.
         optional "retry" retry: Spanned<RetryDoc>,
         /// What a failed parent does: `skip` (default), `propagate` or `substitute_default`.
         optional "on_parent_failure" on_parent_failure: OnParentFailure,
-        /// How several edges meet in one label (last_write_wins).
+        /// How several edges are merged into one label (last_write_wins).
         optional "merge" merge: Strategy,
         /// What is moderated: `off` (default), `input`, `output` or `both`.
         optional "moderation" moderation: Moderation,
-        /// The agent that does it.
+        /// The agent that executes it.
         optional "agent" agent: String,
-        /// The role it is done in.
+        /// The role that executes it.
         optional "role" role: String,
-        /// Tools the work needs.
+        /// Tools that the work requires.
         optional "required_tools" required_tools: Vec<String>,
-        /// The tier of model the work needs.
+        /// The model tier that the work requires.
         optional "required_tier" required_tier: String,
-        /// Most money one dispatch may cost, in cents.
+        /// The maximum cost of one dispatch, in cents.
         optional "max_cost_cents" max_cost_cents: Money,
-        /// Values that win over root inputs and edges, by label.
+        /// Values that take precedence over root inputs and edges, by label.
         optional "param_overrides" param_overrides: Table<Value>,
         /// What a final failure does.
         optional "on_failure" on_failure: Spanned<OnFailure>,
@@ -346,27 +348,28 @@ document! {
         optional "memory" memory: String,
         /// Another workflow to run instead of a lens: `name` or `name@version`.
         optional "workflow_ref" workflow_ref: Tried<Spanned<String>>,
-        /// What the other workflow is given, with `[[label]]` placeholders; without it, what is wired, by label.
+        /// The arguments of the other workflow, with `[[label]]` placeholders; by
+        /// default the wired values, by label.
         optional "args" args: Spanned<Table<LabelTree>>,
-        /// `required`, or a map that says who decides and how.
+        /// `required`, or a map with the approvers and rules.
         optional "approval" approval: Tried<ApprovalDoc>,
-        /// Asks a person for values instead of a lens.
+        /// Requests values from a person instead of applying a lens.
         optional "human_input" human_input: Tried<Spanned<HumanInputMap>>,
     }
 }
 
 document! {
-    /// Values that a person gives a node.
+    /// Values that a person enters for a node.
     pub(crate) struct HumanInputMap {
         /// The values by name; they become the node's output.
         required "schema" schema: Table<SchemaDoc>,
-        /// What is asked, with `${…}` references.
+        /// The text of the request, with `${…}` references.
         optional "summary" summary: Spanned<Template>,
-        /// Users or roles who may answer.
+        /// Users or roles that may answer.
         optional "approvers" approvers: Vec<String>,
-        /// The one who started the run may not answer.
+        /// Whether the initiator of the run is excluded from answering.
         optional "not_initiator" not_initiator: bool,
-        /// How long the question stays open.
+        /// How long the request stays open.
         optional "expires_in" expires_in: Millis,
     }
 }
@@ -384,28 +387,28 @@ impl From<HumanInputMap> for Approval {
 }
 
 impl NodeDoc {
-    /// The lens it applies.
+    /// The lens that the node applies.
     pub(crate) fn lens(&self) -> Option<&Spanned<String>> {
         self.lens_id.as_ref()?.0.as_ref()
     }
 
-    /// The workflow it runs.
+    /// The workflow that the node runs.
     pub(crate) fn workflow(&self) -> Option<&Spanned<String>> {
         self.config.as_ref()?.workflow_ref.as_ref()?.0.as_ref()
     }
 
-    /// The values it asks a person for.
+    /// The values that the node requests from a person.
     pub(crate) fn human_input(&self) -> Option<&Spanned<HumanInputMap>> {
         self.config.as_ref()?.human_input.as_ref()?.0.as_ref()
     }
 
-    /// How a person is asked before its work is done, or instead of any.
+    /// The approval that the node needs before its work, or instead of any.
     pub(crate) fn approval(&self) -> Option<&ApprovalMap> {
         let written = &self.config.as_ref()?.approval.as_ref()?.0.as_ref()?.0;
         Some(written).filter(|map| map.required.unwrap_or(true))
     }
 
-    /// Whether it says what it does, readably or not.
+    /// Whether the node says what it does, even if that cannot be read.
     pub(crate) fn does_something(&self) -> bool {
         let asks = |config: &ConfigDoc| {
             let unread = config.approval.as_ref().is_some_and(|approval| approval.0.is_none());
@@ -419,7 +422,7 @@ impl NodeDoc {
 }
 
 document! {
-    /// A value on its way from one node to another.
+    /// An edge that carries a value from one node to another.
     pub(crate) struct EdgeDoc {
         /// Unique in the document.
         optional "id" id: Spanned<String>,
@@ -427,34 +430,34 @@ document! {
         required "source_node_id" source_node_id: Spanned<String>,
         /// The node it ends at.
         required "target_node_id" target_node_id: Spanned<String>,
-        /// Which part of the source's output it carries (output).
+        /// The part of the source's output that it carries (output).
         optional "source_output_key" source_output_key: String,
-        /// The label it binds; none for an edge that only orders.
+        /// The label that it binds; without it, the edge only orders nodes.
         optional "target_param_label" target_param_label: String,
-        /// How it meets other edges of the same label.
+        /// How its value is merged with other edges of the same label.
         optional "merge_strategy" merge_strategy: Strategy,
-        /// When it counts.
+        /// When the edge is active.
         optional "condition" condition: Spanned<ConditionDoc>,
     }
 }
 
 crate::choice::choices! {
-    /// What an edge's condition looks at.
+    /// The test of an edge's condition.
     pub(crate) enum ConditionType, "a condition type" {
-        /// Text forms are equal.
+        /// The texts of both values are equal.
         Equals = "equals",
         /// One text contains the other.
         Contains = "contains",
-        /// Neither null nor empty.
+        /// The value is neither null nor empty.
         Present = "present",
-        /// True as in JSON.
+        /// The value is true, a number other than 0, or not empty.
         Truthy = "truthy",
-        /// An expression holds.
+        /// The expression is true.
         Expression = "expression",
     }
 }
 
-/// Something that was written, whether or not it could be read.
+/// A field that is present, even if its value cannot be read.
 #[derive(Debug, Clone)]
 pub(crate) struct Tried<T>(pub(crate) Option<T>);
 
@@ -469,11 +472,11 @@ impl<T: Read> Read for Tried<T> {
 }
 
 document! {
-    /// When an edge counts.
+    /// When an edge is active.
     pub(crate) struct ConditionDoc {
-        /// What it looks at.
+        /// The test.
         required "type" kind: Spanned<ConditionType>,
-        /// What `equals` and `contains` compare with.
+        /// The value that `equals` and `contains` compare with.
         optional "value" value: Spanned<Value>,
         /// The expression of an `expression` condition.
         optional "expr" expr: Spanned<Tried<Expr>>,

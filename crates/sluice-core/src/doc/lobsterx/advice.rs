@@ -1,4 +1,4 @@
-//! Warnings about what is allowed but seldom meant.
+//! Warnings about valid documents that probably do not do what the author wants.
 
 use super::declared_names::DeclaredNames;
 use super::step::{StepDraft, located};
@@ -14,13 +14,13 @@ use crate::plan::policy::{OnFailure, OnParentFailure};
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
-/// Warns of declared roles that no step uses.
+/// Warns about declared roles that no step uses.
 pub(super) fn unused_roles<'n>(
     document: &Document,
     drafts: &[StepDraft<'n>],
     cx: &mut DocumentReader<'n, '_>,
 ) {
-    // Which roles a team has that is not known, nobody can say.
+    // The roles of an unknown team are unknown.
     if document.team.as_ref().is_some_and(|team| team.team().is_none()) {
         return;
     }
@@ -38,8 +38,8 @@ pub(super) fn unused_roles<'n>(
     }
 }
 
-/// Warns of steps that say nothing of failure though everything after them ends
-/// in something that cannot be repeated.
+/// Warns about steps without a failure policy if everything after them ends in a step that
+/// cannot be repeated.
 pub(super) fn unprotected_steps<'n>(
     drafts: &[StepDraft<'n>],
     graph: &Graph,
@@ -61,7 +61,7 @@ pub(super) fn unprotected_steps<'n>(
             let draft = &drafts[on];
             if draft.doc.on_failure.is_none() && draft.doc.retry.is_none() {
                 let message = format!(
-                    "every path to `{}`, which cannot be repeated, passes `{}`, which says nothing of failure",
+                    "every path to `{}`, which cannot be repeated, passes through `{}`, which has no failure policy",
                     effect.id(),
                     draft.id()
                 );
@@ -76,9 +76,9 @@ pub(super) fn unprotected_steps<'n>(
     }
 }
 
-/// Warns of steps that are meant for a rejected approval and never run: a
-/// rejection fails its step, and what depends on that alone fails or is skipped
-/// before its condition is looked at.
+/// Warns about steps that are meant for a rejected approval and never run. A rejection fails
+/// its step, and a step that depends on it alone fails or is skipped before its condition is
+/// evaluated.
 pub(super) fn rejected_branches<'n>(
     drafts: &[StepDraft<'n>],
     known: &DeclaredNames<'_>,
@@ -122,8 +122,8 @@ fn asker(
     (approved && drafts[at].asks()).then_some(at)
 }
 
-/// Why a step does not run when the approval of `asker` is rejected, and what
-/// would let it; nothing if it runs. `skipped` says whether it is skipped with `asker`.
+/// Why a step does not run if the approval of `asker` is rejected, and how to change that;
+/// `None` if it runs. `skipped` says whether it is skipped together with `asker`.
 fn unreached(
     draft: &StepDraft<'_>,
     asker: &StepDraft<'_>,
@@ -147,8 +147,8 @@ fn unreached(
     (!substitutes).then_some((message, hint))
 }
 
-/// Whether everything that the step depends on is skipped when `asker` is: skips
-/// cascade where every way from a root leads through it.
+/// Whether every dependency of the step is skipped with `asker`: skips cascade if every path
+/// from a root passes through it.
 fn all_skipped(at: usize, asker: usize, dominators: &[Option<u32>]) -> bool {
     let above = |on: &usize| dominators[*on].map(|on| on as usize);
     std::iter::successors(above(&at), above).any(|on| on == asker)

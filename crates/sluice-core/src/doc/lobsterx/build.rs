@@ -1,4 +1,4 @@
-//! The planned form of a step that was found right.
+//! Builds the planned form of a step without errors.
 
 use super::step::StepDraft;
 use super::written::{ApprovalMap, ForEachMap, ItemsDoc, StepDoc};
@@ -14,7 +14,7 @@ use crate::span::Spanned;
 use indexmap::IndexMap;
 
 impl StepDraft<'_> {
-    /// The planned step. Only for drafts without errors.
+    /// The planned step. Call it only for drafts without errors.
     pub(super) fn into_step(self, shared: Option<&Team>) -> Step {
         let asks = self.asks();
         let mut doc = self.doc;
@@ -76,7 +76,7 @@ impl StepDraft<'_> {
     }
 }
 
-/// What the step does. Takes the parts of the document that say so.
+/// What the step does. Moves those fields out of the document.
 fn work(doc: &mut StepDoc, unresolved: Option<String>) -> Work {
     if let Some(reference) = doc.workflow_ref.take() {
         let (name, version) = shared::split_workflow_ref(&reference.value);
@@ -110,7 +110,7 @@ impl From<ApprovalMap> for Approval {
     }
 }
 
-/// The items the step is done for, with bounds from beside or inside the field.
+/// The items of the step, with bounds from inside `for_each` or next to it.
 fn for_each(doc: &mut StepDoc, path: Option<Path>) -> Option<Box<ForEach>> {
     let ForEachMap { items, max_parallel, max_items } = doc.for_each.take()?.value.0;
     let max_parallel = doc.max_parallel.map(|max| max.value).or(max_parallel);

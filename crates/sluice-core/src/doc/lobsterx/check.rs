@@ -1,4 +1,4 @@
-//! What the steps say of each other: references, names, order.
+//! Checks the steps against each other: references, names, order.
 
 use super::advice;
 use super::declared_names::DeclaredNames;
@@ -18,8 +18,8 @@ use crate::span::{Span, Spanned};
 use crate::template::tree::TemplateTree;
 use std::collections::BTreeSet;
 
-/// Checks the steps against each other and sorts them. No graph is answered
-/// when ids or references are broken, since it would be of something else.
+/// Checks the steps against each other and sorts them. Returns no graph if ids or references
+/// are broken.
 pub(super) fn check<'n>(
     root: &'n Node<'n>,
     document: &Document,
@@ -77,7 +77,7 @@ fn report_duplicates<'n>(
     }
 }
 
-/// Where a path is read, which decides what names it may use.
+/// Where a path is used, which decides the names that it may contain.
 #[derive(Clone, Copy, PartialEq)]
 enum PathUse {
     Condition,
@@ -96,7 +96,7 @@ struct StepCheck<'a, 'n, 'p> {
 }
 
 impl<'n> StepCheck<'_, 'n, '_> {
-    /// Every place where the step names another.
+    /// Checks every reference to another step.
     fn references(&mut self) {
         let (draft, doc) = (self.draft, &self.draft.doc);
         for (index, id) in doc.depends_on.iter().flatten().enumerate() {
@@ -158,7 +158,7 @@ impl<'n> StepCheck<'_, 'n, '_> {
         }
     }
 
-    /// Every template of an argument, each at its own place.
+    /// Checks every template of an argument at its own place.
     fn tree(
         &mut self,
         parts: &mut Vec<PathPart<'n>>,
@@ -191,8 +191,8 @@ impl<'n> StepCheck<'_, 'n, '_> {
         }
     }
 
-    /// The place of an item in the list as written: items that could not be read
-    /// are not among those that were.
+    /// The position of an item in the written list, which also has items that could not be
+    /// read.
     fn index_of(&self, list: &str, span: Span, read: usize) -> usize {
         let written = self.draft.field(list).map(|node| &node.kind);
         let Some(Kind::List(items)) = written else { return read };
@@ -206,7 +206,7 @@ impl<'n> StepCheck<'_, 'n, '_> {
         cx.deeper(parts, |cx| check(&mut StepCheck { at, draft, drafts, known, edges, cx }));
     }
 
-    /// A step that must exist; the step at hand waits for it.
+    /// Checks that a step exists, and adds the dependency on it.
     fn step(&mut self, id: &str, span: Span) {
         match self.known.steps.get(id) {
             Some(at) => self.depend(*at),
@@ -222,7 +222,7 @@ impl<'n> StepCheck<'_, 'n, '_> {
         self.edges.push((self.at, on));
     }
 
-    /// One `from` of an input: `id.field`, or `args.name`.
+    /// Checks one `from` of an input: `id.field` or `args.name`.
     fn source(&mut self, input: &str, written: &Spanned<String>) {
         let path = match Path::parse(&written.value) {
             Ok(path) if !path.rest().is_empty() => path,
@@ -240,7 +240,7 @@ impl<'n> StepCheck<'_, 'n, '_> {
         }
     }
 
-    /// The source of a `for_each`: a step's list, an argument or a variable.
+    /// Checks the source of a `for_each`: a step's list, an argument or a variable.
     fn items(&mut self, path: &Path, span: Span) {
         match path.head() {
             "args" => self.argument(path, span, Code::UnknownIdentifier),
@@ -258,7 +258,7 @@ impl<'n> StepCheck<'_, 'n, '_> {
         }
     }
 
-    /// The paths of an expression or template.
+    /// Checks the paths of an expression or a template.
     fn paths<'e>(
         &mut self,
         parts: &[PathPart<'n>],
@@ -325,8 +325,8 @@ impl<'n> StepCheck<'_, 'n, '_> {
         }
     }
 
-    /// A name that nothing defines: an expression would never mean what it says,
-    /// a template fails the step when it comes to it.
+    /// Reports an undefined name: an expression with it never does what the author wants,
+    /// and a template with it fails the step.
     fn unknown(&mut self, path: &Path, place: PathUse, span: Span, local: bool) {
         if self.known.is_open() {
             return;
@@ -342,7 +342,7 @@ impl<'n> StepCheck<'_, 'n, '_> {
         let (code, message) = match place {
             PathUse::Template => (Code::UnknownVariable, format!("nothing sets `{shown}`")),
             PathUse::Condition | PathUse::Criterion => {
-                (Code::UnknownIdentifier, format!("`{shown}` is no step, variable or argument"))
+                (Code::UnknownIdentifier, format!("`{shown}` is not a step, variable or argument"))
             }
         };
         let problem = Problem::new(code, span, message);
@@ -352,7 +352,7 @@ impl<'n> StepCheck<'_, 'n, '_> {
         });
     }
 
-    /// Warns of an output that its step does not declare.
+    /// Warns about an output that its step does not declare.
     fn declared(
         &mut self,
         at: u32,
@@ -364,7 +364,7 @@ impl<'n> StepCheck<'_, 'n, '_> {
         let Some(Segment::Key(field)) = field else { return };
         let step = &self.drafts[at as usize];
         let span = || located(node, whole, part, self.cx);
-        // Its own criteria are about the answer of one instance.
+        // The success criteria of a step are about the outputs of one instance.
         let problem = if at == self.at {
             let missing = !self.known.may_answer(at, step, field);
             missing.then(|| unanswered(step, field, span(), self.cx))
@@ -377,7 +377,7 @@ impl<'n> StepCheck<'_, 'n, '_> {
         }
     }
 
-    /// Warns of what looks like a reference and stays in the command as it is.
+    /// Warns about text in a command that looks like a reference but is not replaced.
     fn unexpanded(&mut self) {
         let Some(command) = &self.draft.doc.command else { return };
         let node = self.draft.field("command");
@@ -392,7 +392,7 @@ impl<'n> StepCheck<'_, 'n, '_> {
         }
     }
 
-    /// Names of things other than steps.
+    /// Checks names of things other than steps.
     fn names(&mut self, registry: &Registry) {
         let doc = &self.draft.doc;
         if let Some(phase) = &doc.phase {
@@ -438,7 +438,7 @@ impl<'n> StepCheck<'_, 'n, '_> {
     }
 }
 
-/// An output that a step does not have, with what was probably meant.
+/// The problem that a step has no such output, with a suggestion.
 fn undeclared(
     step: &StepDraft<'_>,
     field: &str,
@@ -459,7 +459,7 @@ fn undeclared(
     problem
 }
 
-/// An output that a step's answer does not have.
+/// The problem that one instance of a step has no such output.
 fn unanswered(
     step: &StepDraft<'_>,
     field: &str,
@@ -480,7 +480,7 @@ fn output_of(path: &Path) -> Option<&Segment> {
     }
 }
 
-/// The run's own outputs read names like any template.
+/// Checks the run's outputs like any template.
 fn check_outputs<'n>(
     root: &'n Node<'n>,
     document: &Document,

@@ -1,4 +1,4 @@
-//! Every name a document declares.
+//! The names that a document declares.
 
 use super::step::StepDraft;
 use super::written::Document;
@@ -7,7 +7,7 @@ use crate::doc::read::DocumentReader;
 use crate::path::Path;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Every name that means something in the document.
+/// Every name with a meaning in the document.
 pub(super) struct DeclaredNames<'a> {
     pub(super) steps: BTreeMap<&'a str, u32>,
     /// Declared outputs of all steps: each sets the variable of its name.
@@ -15,9 +15,9 @@ pub(super) struct DeclaredNames<'a> {
     pub(super) args: BTreeSet<&'a str>,
     pub(super) phases: BTreeSet<&'a str>,
     pub(super) roles: BTreeSet<&'a str>,
-    /// What each step declares, by the step's position.
+    /// The outputs that each step declares, by the step's position.
     outputs: BTreeSet<(u32, &'a str)>,
-    /// Whether a step's library was not at hand, so that more may be declared.
+    /// Whether a step's library is not loaded, so that more names may exist.
     open: bool,
 }
 
@@ -26,12 +26,13 @@ impl<'a> DeclaredNames<'a> {
         let outputs = drafts.iter().flat_map(|draft| &draft.doc.outputs);
         let mut steps = BTreeMap::new();
         for (draft, at) in drafts.iter().zip(0u32..) {
-            // Of two steps with one id the first is meant; the second is reported.
+            // If two steps have one id, the first is used and the second is
+            // reported.
             steps.entry(draft.id()).or_insert(at);
         }
         let declared = (0u32..).zip(drafts).flat_map(|(at, draft)| {
             let outputs = draft.doc.outputs.iter().flat_map(Table::names);
-            // An input that is no output passes through.
+            // An input that is not an output passes through.
             let inputs = draft.doc.inputs.iter().flat_map(Table::names);
             outputs.chain(inputs).map(move |name| (at, name))
         });
@@ -60,19 +61,19 @@ impl<'a> DeclaredNames<'a> {
         cx.suggest(name, names.copied())
     }
 
-    /// Whether names may be declared that are not known here.
+    /// Whether there may be declared names that are not known.
     pub(super) fn is_open(&self) -> bool {
         self.open
     }
 
-    /// Whether a step may have an output of that name, as others read it.
+    /// Whether other steps can read an output of that name from a step.
     pub(super) fn may_have(&self, at: u32, step: &StepDraft<'_>, field: &str) -> bool {
         let doc = &step.doc;
         if doc.for_each.is_none() {
             return self.may_answer(at, step, field);
         }
-        // Of many instances there are only the items and, where those are texts,
-        // all of them in one.
+        // A step with many instances has only `items` and, if those are texts, all of
+        // them as one text.
         match field {
             "items" | "json" | "length" | "_skipped" => true,
             "stdout" if step.unresolved.is_some() => true,
@@ -81,10 +82,11 @@ impl<'a> DeclaredNames<'a> {
         }
     }
 
-    /// Whether a step, or each of its instances, may answer an output of that name.
+    /// Whether a step, or each of its instances, may produce an output of that name.
     pub(super) fn may_answer(&self, at: u32, step: &StepDraft<'_>, field: &str) -> bool {
         let doc = &step.doc;
-        // A child's outputs and an absent library's are not known here.
+        // The outputs of a child run and of a library step that is not loaded are
+        // unknown.
         if doc.workflow_ref.is_some() || step.unresolved.is_some() {
             return true;
         }

@@ -1,4 +1,4 @@
-//! Library steps: fields that a step takes over, some of them locked.
+//! Library steps: fields that a step copies, some of them locked.
 
 use super::written::StepDoc;
 use crate::code::Code;
@@ -12,17 +12,17 @@ use crate::plan::policy::{Moderation, OnFailure};
 use crate::value::same;
 use serde_json::Value;
 
-/// What became of a step's `library_step`.
+/// The result of resolving a step's `library_step`.
 #[derive(Default)]
 pub(super) struct LibraryFields<'n> {
-    /// The library's fields, whether the step overrides them or not.
+    /// The library's fields, including those that the step overrides.
     pub(super) fields: &'n [Entry<'n>],
-    /// The name, when no library was at hand.
+    /// The name, if no library is loaded.
     pub(super) unresolved: Option<String>,
 }
 
-/// Fills in what the library says and the step does not. A step that loosens a
-/// locked field is reported.
+/// Copies the library's fields that the step does not set. Reports a step that loosens a locked
+/// field.
 pub(super) fn take_over<'n>(
     doc: &mut StepDoc,
     own: &'n [Entry<'n>],
@@ -32,7 +32,7 @@ pub(super) fn take_over<'n>(
     let Some(name) = doc.library_step.clone() else { return LibraryFields::default() };
     let Some(library) = &registry.library else {
         let message =
-            format!("library step `{}` cannot be checked: no library is at hand", name.value);
+            format!("library step `{}` cannot be checked: no library is loaded", name.value);
         let problem = Problem::new(Code::UnresolvedReference, name.span, message);
         cx.within(PathPart::Key("library_step"), |cx| cx.add(problem));
         return LibraryFields { fields: &[], unresolved: Some(name.value) };
@@ -78,14 +78,14 @@ fn keeps(field: &str, locked: &Node<'_>, own: &Node<'_>) -> bool {
             let number = |node: &Node<'_>| node.to_value().as_u64();
             matches!((number(locked), number(own)), (Some(locked), Some(own)) if own <= locked)
         }
-        // An empty list would say nothing of tools at all.
+        // An empty list would not restrict tools at all.
         "tools" => {
             let own = own.to_value();
             subset(&locked.to_value(), &own) && own.as_array().is_some_and(|own| !own.is_empty())
         }
-        // What the gateway must offer: to ask for more is stricter.
+        // Requiring more of the gateway is stricter.
         "capabilities" => subset(&own.to_value(), &locked.to_value()),
-        // An old word and the new one are the same policy.
+        // An old word and its new spelling are the same policy.
         "on_failure" => quietly::<OnFailure>(locked) == quietly(own),
         "moderation" => match (quietly::<Moderation>(locked), quietly(own)) {
             (Some(locked), Some(own)) => {
@@ -104,13 +104,13 @@ fn lower<T: Read>(locked: &Node<'_>, own: &Node<'_>, measure: impl Fn(T) -> u64)
     }
 }
 
-/// Reads a value whose problems are reported where it is read for good.
+/// Reads a value without reporting its problems, which another reader reports.
 fn quietly<T: Read>(node: &Node<'_>) -> Option<T> {
     let mut problems = Problems::default();
     T::read(node, &mut DocumentReader::new("", Spelling::Strict, &mut problems))
 }
 
-/// Whether a field's value can be read at all; if not, that is reported already.
+/// Whether a field's value can be read; if not, that is reported already.
 fn readable(entry: &Entry<'_>) -> bool {
     let mut problems = Problems::default();
     let mut cx = DocumentReader::new("", Spelling::Strict, &mut problems);

@@ -1,5 +1,4 @@
-//! One written step: its fields gathered from the step, the library and the
-//! defaults, then turned into a planned one.
+//! One step: reads its fields from the step, the library and the defaults, and checks them.
 
 use super::written::{ForEachDoc, ForEachMap, ItemsDoc, StepDoc};
 use super::{NO_DEFAULTS, library};
@@ -19,7 +18,7 @@ use std::collections::BTreeSet;
 pub(super) struct StepDraft<'n> {
     pub(super) index: usize,
     pub(super) node: &'n Node<'n>,
-    /// What the library and the defaults say, whether the step takes it over or not.
+    /// The fields of the library and the defaults, including those that the step overrides.
     pub(super) library: &'n [Entry<'n>],
     pub(super) defaults: &'n [Entry<'n>],
     /// Boxed: it is large and moves often.
@@ -27,13 +26,13 @@ pub(super) struct StepDraft<'n> {
     /// Paths read from text fields, in the order of the fields.
     pub(super) stdin: Option<Path>,
     pub(super) items: Option<Path>,
-    /// Set when the library was not at hand, so that the step's fields are not all known.
+    /// Set if the library is not loaded, so that not all fields of the step are known.
     pub(super) unresolved: Option<String>,
 }
 
 impl<'n> StepDraft<'n> {
-    /// The value of a field where this document writes it: in the step, else in
-    /// the defaults.
+    /// The value of a field where this document writes it: in the step, else in the
+    /// defaults.
     pub(super) fn field(&self, key: &str) -> Option<&'n Node<'n>> {
         let own = self.node.entries().unwrap_or_default();
         let from = if sets(own, key) {
@@ -46,17 +45,17 @@ impl<'n> StepDraft<'n> {
         from.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
     }
 
-    /// The step's id; empty when it could not be read.
+    /// The step's id; empty if it could not be read.
     pub(super) fn id(&self) -> &str {
         self.doc.id.as_ref().map_or("", |id| id.value.as_str())
     }
 
-    /// Where the step is named.
+    /// The span of the step's id.
     pub(super) fn span(&self) -> Span {
         self.doc.id.as_ref().map_or(self.node.span, |id| id.span)
     }
 
-    /// Whether a person decides before the step's work is done.
+    /// Whether the step needs an approval.
     pub(super) fn asks(&self) -> bool {
         self.doc.approval.as_ref().is_some_and(|approval| approval.0.required.unwrap_or(true))
     }
@@ -99,8 +98,8 @@ pub(super) fn read<'n>(
     Some(draft)
 }
 
-/// Default bounds of `for_each` are for the steps that have one, and yield to
-/// bounds written inside it.
+/// Drops default bounds of `for_each` from steps without it, and from steps with bounds inside
+/// it.
 fn drop_idle_bounds(doc: &mut StepDoc, own: &[Entry<'_>], library: &[Entry<'_>]) {
     let inside = doc.for_each.as_ref().map(|for_each| &for_each.value.0);
     let by_default = |key: &str| !sets(own, key) && !sets(library, key);
@@ -117,7 +116,7 @@ pub(super) fn sets(entries: &[Entry<'_>], key: &str) -> bool {
     entries.iter().any(|entry| entry.key == key && !entry.value.is_null())
 }
 
-/// What can be said of a step without looking at the others.
+/// Checks a step without looking at other steps.
 fn check_fields<'n>(draft: &mut StepDraft<'n>, cx: &mut DocumentReader<'n, '_>) {
     if let Some(id) = &draft.doc.id {
         cx.within(PathPart::Key("id"), |cx| names::step_id(&id.value, id.span, cx));
@@ -144,7 +143,7 @@ fn check_fields<'n>(draft: &mut StepDraft<'n>, cx: &mut DocumentReader<'n, '_>) 
         if outputs.contains(name.value.as_str()) {
             let message = format!("`{}` is both an input and an output", name.value);
             let problem = Problem::new(Code::InputAlsoOutput, name.span, message).with_hint(
-                "an agent that repeats what it was given may change it; leave it out of `outputs` to pass it through",
+                "an agent that repeats an input may change it; remove it from `outputs` to pass it through",
             );
             let parts = [PathPart::Key("inputs"), PathPart::Name(name.value.as_str().into())];
             cx.deeper(&parts, |cx| cx.add(problem));
@@ -152,7 +151,7 @@ fn check_fields<'n>(draft: &mut StepDraft<'n>, cx: &mut DocumentReader<'n, '_>) 
     }
 }
 
-/// A list written out is not longer than the step allows.
+/// Checks that a literal list is not longer than the step allows.
 fn check_item_count<'n>(draft: &StepDraft<'n>, cx: &mut DocumentReader<'n, '_>) {
     let Some(Spanned { value: ForEachDoc(map), span }) = &draft.doc.for_each else { return };
     let Some(ItemsDoc::List(items)) = &map.items else { return };
@@ -165,12 +164,12 @@ fn check_item_count<'n>(draft: &StepDraft<'n>, cx: &mut DocumentReader<'n, '_>) 
     }
 }
 
-/// A command wherever one is needed, and safe for the shell where one runs it.
+/// Checks that a step has a command where it needs one, and that a shell command is safe.
 fn check_command<'n>(draft: &StepDraft<'n>, cx: &mut DocumentReader<'n, '_>) {
     let doc = &draft.doc;
     let needed = !draft.asks() && doc.workflow_ref.is_none() && draft.unresolved.is_none();
-    // A command of blanks is none. One that could not be read has been reported,
-    // and so has what would stand for it.
+    // A blank command is no command. One that could not be read is reported already, and so
+    // is a field that would replace it.
     let blank =
         doc.command.as_ref().is_some_and(|command| command.value.source().trim().is_empty());
     let unread = || {
@@ -202,8 +201,8 @@ fn check_command<'n>(draft: &StepDraft<'n>, cx: &mut DocumentReader<'n, '_>) {
     });
 }
 
-/// The place of a part of a field's text: exact when the step itself sets the
-/// field, the whole field otherwise.
+/// The span of a part of a field's text: exact if the step sets the field, else the whole
+/// field.
 pub(super) fn located(
     node: Option<&Node<'_>>,
     whole: Span,
@@ -216,7 +215,7 @@ pub(super) fn located(
     }
 }
 
-/// Fields that exclude each other, or that mean nothing without another.
+/// Checks fields that exclude each other, or that need another field.
 fn check_exclusions<'n>(draft: &StepDraft<'n>, cx: &mut DocumentReader<'n, '_>) {
     let doc = &draft.doc;
     shared::check_retry(doc.on_failure.as_ref(), doc.retry.as_ref(), cx);
@@ -258,7 +257,7 @@ fn check_exclusions<'n>(draft: &StepDraft<'n>, cx: &mut DocumentReader<'n, '_>) 
     }
 }
 
-/// Working directory and variables of shell steps.
+/// Checks the working directory and the variables of shell steps.
 fn check_places<'n>(draft: &StepDraft<'n>, cx: &mut DocumentReader<'n, '_>) {
     if let Some(cwd) = &draft.doc.cwd {
         let climbs = cwd.value.split('/').any(|part| part == "..");
@@ -276,7 +275,7 @@ fn check_places<'n>(draft: &StepDraft<'n>, cx: &mut DocumentReader<'n, '_>) {
         let message = if !fits {
             format!("`{}` cannot be the name of a variable", crate::visible::shorten(&name.value))
         } else if name.value.starts_with("SLUICE_") {
-            "names that begin with `SLUICE_` are the engine's own".to_owned()
+            "names that begin with `SLUICE_` are reserved for the engine".to_owned()
         } else if value.0.contains('\0') {
             "a variable cannot hold a NUL character".to_owned()
         } else {

@@ -1,8 +1,8 @@
-//! Text of a command that looks like a reference and is not one.
+//! Finds text in a command that looks like a reference but is not one.
 //!
-//! Only `${…}` is replaced. `{{ … }}` is how other products write it, `$item`
-//! and `$id.stdout` is how expressions and `stdin` do; in a command they stay as
-//! they are, and a shell makes nothing of them.
+//! Only `${…}` is replaced. Other products write `{{ … }}`; expressions and `stdin` write
+//! `$item` and `$id.stdout`. In a command such text is not replaced, and a shell would expand
+//! it to nothing.
 
 use super::declared_names::DeclaredNames;
 use super::step::StepDraft;
@@ -10,19 +10,19 @@ use crate::doc::leaf::Table;
 use crate::path::{Path, Segment};
 use std::ops::Range;
 
-/// Words that others use for what is a step's, a run's or an item's here.
+/// Names that other products use for values of steps, runs or items.
 const OTHERS: [&str; 8] =
     ["args", "item", "index", "steps", "inputs", "input", "outputs", "variables"];
 
-/// A piece of a command that is left as it is.
+/// Text in a command that is not replaced.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unexpanded {
     pub(super) range: Range<usize>,
-    /// What to write instead.
+    /// The reference to write instead.
     pub(super) reference: String,
 }
 
-/// Every such piece of a command.
+/// Finds all such text in a command.
 pub(super) fn find(
     command: &str,
     draft: &StepDraft<'_>,
@@ -34,7 +34,7 @@ pub(super) fn find(
     found
 }
 
-/// `{{ path }}`, where the path begins with a name that is known here.
+/// `{{ path }}`, if the path begins with a known name.
 fn braces(command: &str, draft: &StepDraft<'_>, known: &DeclaredNames<'_>) -> Vec<Unexpanded> {
     let mut found = Vec::new();
     let mut from = 0;
@@ -61,7 +61,7 @@ fn is_known(head: &str, draft: &StepDraft<'_>, known: &DeclaredNames<'_>) -> boo
         || draft.doc.inputs.iter().flat_map(Table::names).any(|name| name == head)
 }
 
-/// The path as it is written here: `steps.a.x` is `a.x`, `inputs.x` an argument.
+/// The path in Sluice's notation: `steps.a.x` becomes `a.x`, `inputs.x` an argument.
 fn meant(text: &str, path: &Path, known: &DeclaredNames<'_>) -> String {
     let below = text.split_once('.').map_or("", |(_, below)| below);
     let first = match path.rest().first() {

@@ -1,4 +1,4 @@
-//! What a `.lobsterX` document may say.
+//! The format of `.lobsterX` documents.
 
 use crate::args::ArgDecl;
 use crate::code::Code;
@@ -29,31 +29,31 @@ pub(crate) type VersionNumber = WholeNumber<0, EXACT_MAX>;
 pub(crate) type Tokens = WholeNumber<1, EXACT_MAX>;
 
 document! {
-    /// A workflow: steps that agents, tools and people do, and how they depend on each other.
+    /// A workflow: steps for agents, tools and people, with their dependencies.
     pub(crate) struct Document {
         /// The workflow's name, in kebab-case.
         required "name" name: Spanned<String>,
-        /// The author's version of it.
+        /// The author's version number.
         optional "version" version: VersionNumber,
-        /// For people.
+        /// A description for people.
         optional "description" description: String,
-        /// What a run may be given.
+        /// The arguments of a run.
         optional "args" args: Table<ArgDoc>,
         /// Abstract actors that a deployment binds to agents.
         optional "roles" roles: Table<RoleDoc>,
-        /// Groups of steps, for people; they order nothing.
+        /// Groups of steps for display; they do not affect the order.
         optional "phases" phases: Vec<PhaseDoc>,
         /// Fields that every step has unless it, or its library step, sets them.
         optional "defaults" defaults: Later<Defaults>,
-        /// Most money the whole run may cost.
+        /// The budget of the whole run.
         optional "budget" budget: BudgetDoc,
-        /// Most time the whole run may take.
+        /// The time limit of the whole run.
         optional "timeout" timeout: Millis,
-        /// Most steps in flight at once (64).
+        /// The maximum number of steps in flight (64).
         optional "max_parallel" max_parallel: MaxParallel,
         /// When a ready step may start: `eager` (default) or `waves`.
         optional "scheduling" scheduling: Scheduling,
-        /// How often a failed run is taken up again by itself.
+        /// How often a failed run is retried automatically.
         optional "recovery" recovery: RecoveryDoc,
         /// The run's result, by name; by default its final variables.
         optional "outputs" outputs: Table<Spanned<Template>>,
@@ -69,45 +69,46 @@ document! {
     pub(crate) struct StepDoc {
         /// Unique name in snake_case.
         required "id" id: Spanned<String>,
-        /// The role that does it; a deployment binds it to an agent.
+        /// The role that executes it; a deployment binds the role to an agent.
         optional "role" role: Spanned<String>,
-        /// The agent that does it.
+        /// The agent that executes it.
         optional "agent" agent: String,
         /// The instruction, with `${…}` references.
         optional "command" command: Spanned<Template>,
         /// Ids of steps that must settle first.
         optional "depends_on" depends_on: Vec<Spanned<String>>,
-        /// What is piped in: `$id.stdout`, `$id.json`, `$id.outputs.path` or `$id.approved`.
+        /// The standard input: `$id.stdout`, `$id.json`, `$id.outputs.path` or
+        /// `$id.approved`.
         optional "stdin" stdin: Spanned<String>,
         /// The step is skipped unless this expression holds.
         optional "condition" condition: Spanned<Expr>,
         /// Typed values from other steps.
         optional "inputs" inputs: Table<InputDoc>,
-        /// What the step must answer, by name.
+        /// The outputs that the step must produce, by name.
         optional "outputs" outputs: Table<SchemaDoc>,
         /// Expressions over `outputs` that must all hold.
         optional "success_criteria" success_criteria: Vec<Spanned<Expr>>,
-        /// Time for one attempt, from dispatch (600 s).
+        /// The time limit of one attempt, from dispatch (600 s).
         optional "timeout" timeout: Millis,
         /// What a final failure does: `halt` (default), `skip`, or a retrying policy.
         optional "on_failure" on_failure: Spanned<OnFailure>,
-        /// When and how often an attempt is repeated.
+        /// When and how often a failed attempt is retried.
         optional "retry" retry: Spanned<RetryDoc>,
         /// What a failure does to steps in flight: `wait_all` (default) or `fail_fast`.
         optional "parallel_failure_policy" parallel_failure_policy: ParallelFailure,
-        /// `required`, or a map that says who decides and how.
+        /// `required`, or a map with the approvers and rules.
         optional "approval" approval: ApprovalDoc,
         /// Another workflow to run as this step: `name` or `name@version`.
         optional "workflow_ref" workflow_ref: Spanned<String>,
-        /// What the other workflow is given.
+        /// The arguments of the other workflow.
         optional "args" args: Spanned<Table<TemplateTree>>,
-        /// A step of the library whose fields this one takes over.
+        /// A library step whose fields this step copies.
         optional "library_step" library_step: Spanned<String>,
-        /// The list of items the step is done for.
+        /// A list; the step runs once for each item.
         optional "for_each" for_each: Spanned<ForEachDoc>,
-        /// Most instances of a `for_each` step in flight.
+        /// The maximum number of instances of a `for_each` step in flight.
         optional "max_parallel" max_parallel: Spanned<MaxParallel>,
-        /// Most items of a `for_each` step (1000).
+        /// The maximum number of items of a `for_each` step (1000).
         optional "max_items" max_items: Spanned<MaxItems>,
         /// A declared phase.
         optional "phase" phase: Spanned<String>,
@@ -115,23 +116,23 @@ document! {
         optional "model" model: String,
         /// Tools it may use.
         optional "tools" tools: Vec<String>,
-        /// What its gateway must offer.
+        /// Capabilities that its gateway must have.
         optional "capabilities" capabilities: Vec<String>,
-        /// Longest answer, in tokens.
+        /// The limit on output tokens.
         optional "max_output_tokens" max_output_tokens: Tokens,
-        /// Most money one dispatch may cost, in cents.
+        /// The maximum cost of one dispatch, in cents.
         optional "max_cost_cents" max_cost_cents: Money,
         /// What is moderated: `off` (default), `input`, `output` or `both`.
         optional "moderation" moderation: Moderation,
         /// What a failed parent does: `propagate` (default), `skip` or `substitute_default`.
         optional "on_parent_failure" on_parent_failure: OnParentFailure,
-        /// How several values meet in one input.
+        /// How several values are merged into one input.
         optional "merge" merge: Strategy,
-        /// Asks again when the answer does not fit.
+        /// Repeats the request if the outputs are not valid.
         optional "repair" repair: RepairDoc,
         /// Working directory of a shell step, inside the run's workspace.
         optional "cwd" cwd: Spanned<String>,
-        /// Extra variables of a shell step.
+        /// Additional environment variables of a shell step.
         optional "env" env: Table<EnvDoc>,
         /// The memory profile it loads.
         optional "memory" memory: String,
@@ -140,7 +141,7 @@ document! {
     }
 }
 
-/// Step fields without what is each step's own; read as part of every step.
+/// Step fields without those that cannot be defaults; read as part of every step.
 #[derive(Debug, Clone)]
 pub(crate) struct Defaults;
 
@@ -166,7 +167,7 @@ impl Read for Defaults {
 }
 
 document! {
-    /// Asks again when the answer does not fit.
+    /// Repeats the request if the outputs are not valid.
     pub(crate) struct RepairDoc {
         /// How often, with the violations in the message.
         required "reask" reask: WholeNumber<0, { REASK_MAX as u64 }>,
@@ -174,21 +175,21 @@ document! {
 }
 
 document! {
-    /// Who decides, and how.
+    /// The approvers and rules of an approval.
     pub(crate) struct ApprovalMap {
-        /// Whether a decision is needed (true).
+        /// Whether an approval is required (true).
         optional "required" required: bool,
-        /// Users or roles who may decide.
+        /// Users or roles that may decide.
         optional "approvers" approvers: Vec<String>,
-        /// How many must agree (1).
+        /// The number of approvals required (1).
         optional "quorum" quorum: WholeNumber<1, 100>,
-        /// The one who started the run may not decide.
+        /// Whether the initiator of the run is excluded from deciding.
         optional "not_initiator" not_initiator: bool,
-        /// How long the question stays open.
+        /// How long the approval request stays open.
         optional "expires_in" expires_in: Millis,
-        /// What is asked, with `${…}` references.
+        /// The text of the request, with `${…}` references.
         optional "summary" summary: Spanned<Template>,
-        /// Whether the grant holds for retries too.
+        /// Whether an approval also covers retries.
         optional "covers_retries" covers_retries: bool,
     }
 }
@@ -227,11 +228,11 @@ pub(crate) struct PhaseDoc {
 }
 
 document! {
-    /// A group of steps, for people.
+    /// A group of steps for display.
     pub(crate) struct PhaseMap {
-        /// What steps name.
+        /// The id that steps refer to.
         required "id" id: Spanned<String>,
-        /// What people read.
+        /// The name for people.
         optional "name" name: String,
     }
 }
@@ -259,9 +260,9 @@ document! {
     pub(crate) struct InputMap {
         /// `id.field`, or a list of them whose values are merged.
         required "from" from: Sources,
-        /// What the value must be.
+        /// The type of the value.
         optional "type" kind: crate::outputs::schema::FieldType,
-        /// Used when the source is skipped or has no such field.
+        /// The value if the source is skipped or has no such field.
         optional "default" default: Value,
     }
 }
@@ -318,13 +319,13 @@ impl Read for Sources {
 }
 
 document! {
-    /// The items a step is done for, with their bounds.
+    /// The items of a step, with their bounds.
     pub(crate) struct ForEachMap {
         /// A reference to a list, or the list itself.
         required "items" items: ItemsDoc,
-        /// Most instances in flight.
+        /// The maximum number of instances in flight.
         optional "max_parallel" max_parallel: MaxParallel,
-        /// Most items (1000).
+        /// The maximum number of items (1000).
         optional "max_items" max_items: MaxItems,
     }
 }
@@ -384,8 +385,8 @@ impl Read for EnvDoc {
         match &node.kind {
             Kind::Text(text) => Some(EnvDoc(text.clone().into_owned())),
             Kind::Number(_) | Kind::Bool(_) => {
-                // As written, so that `1.10` stays `1.10`. An alias stands where the
-                // number does not, and a library's text is not at hand.
+                // As written, so that `1.10` stays `1.10`. The span of an alias
+                // has no number, and the text of a library is not loaded.
                 let raw = cx.written(node.span).filter(|raw| !raw.starts_with('*'));
                 match (raw, node.to_value()) {
                     (Some(raw), _) => Some(EnvDoc(raw.to_owned())),

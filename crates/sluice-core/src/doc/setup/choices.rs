@@ -1,4 +1,4 @@
-//! The words of rows.
+//! The words of enumerations in rows.
 
 use crate::choice::Choice;
 use crate::code::Code;
@@ -41,7 +41,7 @@ impl Choice for Phase {
 }
 
 impl Choice for Overlap {
-    const WHAT: &'static str = "what becomes of a slot while an earlier run goes on";
+    const WHAT: &'static str = "a policy for overlapping runs";
     const WORDS: &'static [(&'static str, Self)] = &[
         ("skip", Overlap::Skip),
         ("queue", Overlap::Queue),
@@ -50,7 +50,7 @@ impl Choice for Overlap {
 }
 
 impl Choice for Missed {
-    const WHAT: &'static str = "what becomes of missed slots";
+    const WHAT: &'static str = "a policy for missed slots";
     const WORDS: &'static [(&'static str, Self)] =
         &[("skip", Missed::Skip), ("run_once", Missed::RunOnce), ("backfill", Missed::Backfill)];
 }
@@ -92,7 +92,7 @@ impl Choice for PolicySet {
         &[("active", PolicySet::Active), ("shadow", PolicySet::Shadow)];
 }
 
-/// Where an agent is executed.
+/// Where an agent's steps are executed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ExecutionTarget;
 
@@ -102,7 +102,7 @@ impl Choice for ExecutionTarget {
         &[("native", ExecutionTarget), ("cloud", ExecutionTarget)];
 }
 
-/// An address that a gateway can be reached at.
+/// The URL of a gateway.
 #[derive(Debug, Clone)]
 pub(crate) struct GatewayUrl;
 
@@ -112,7 +112,7 @@ impl Read for GatewayUrl {
         if is_url(text) {
             return Some(GatewayUrl);
         }
-        let message = format!("`{}` is no address", crate::visible::shorten(text));
+        let message = format!("`{}` is not a valid URL", crate::visible::shorten(text));
         let problem = Problem::new(Code::BadValue, node.span, message);
         cx.add(problem.with_hint("write it like `https://gateway.example:8443`"));
         None

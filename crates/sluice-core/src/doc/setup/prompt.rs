@@ -1,4 +1,4 @@
-//! What a setup says of prompts: notes, memory profiles, standing instructions.
+//! The format of prompt parts in a setup: notes, memory profiles, instructions.
 
 use crate::choice::Choice;
 use crate::code::Code;
@@ -26,7 +26,7 @@ impl Choice for MemoryUse {
         &[("allow", MemoryUse::Allow), ("deny", MemoryUse::Deny)];
 }
 
-/// A text of at most so many bytes.
+/// A text of at most `MAX` bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Prose<const MAX: usize>;
 
@@ -51,36 +51,36 @@ document! {
     pub(crate) struct NoteDoc {
         /// The text.
         required "text" text: Prose<NOTE_BYTES_MAX>,
-        /// Whether it came from outside and was checked by nobody (false).
+        /// Whether it came from outside and no person has checked it (false).
         optional "untrusted" untrusted: bool,
-        /// Whether it must not leave the house (false).
+        /// Whether it must not leave the organisation (false).
         optional "private" private: bool,
     }
 }
 
 document! {
-    /// What a step that names it is told of the past.
+    /// A memory profile: what a step that names it reads from the past.
     pub(crate) struct MemoryDoc {
-        /// Notes by name, in the order in which they are told.
+        /// Notes by name, in the order of the prompt.
         optional "notes" notes: Vec<String>,
-        /// What an agent answered last, in whatever run.
+        /// The last outputs of an agent, from any run.
         optional "last_outputs" last_outputs: LastOutputsDoc,
-        /// Most bytes of all of it together (16384); what is longer is cut.
+        /// The limit for the whole text in bytes (16384); a longer text is cut.
         optional "max_bytes" max_bytes: WholeNumber<1, { MEMORY_BYTES_MAX as u64 }>,
     }
 }
 
 document! {
-    /// What an agent answered last.
+    /// The last outputs of an agent.
     pub(crate) struct LastOutputsDoc {
-        /// Which agent.
+        /// The agent.
         required "agent" agent: String,
-        /// How many answers at most, newest first.
+        /// The maximum number of outputs, newest first.
         required "count" count: WholeNumber<1, { MEMORY_OUTPUTS_MAX as u64 }>,
     }
 }
 
-/// A memory profile that loads something, and not too much.
+/// A memory profile that is neither empty nor too large.
 #[derive(Debug, Clone)]
 pub(crate) struct Memory;
 
@@ -105,27 +105,27 @@ impl Read for Memory {
 }
 
 document! {
-    /// A policy in words, for every prompt it applies to, and what it binds.
+    /// An instruction for every matching prompt, with binding rules.
     pub(crate) struct InstructionDoc {
-        /// Whose it is: `platform` (layer 2) or `owner` (layer 3).
+        /// Its layer: `platform` (layer 2) or `owner` (layer 3).
         required "layer" layer: Whose,
-        /// What agents are told.
+        /// The text in the prompt.
         optional "text" text: Prose<INSTRUCTION_BYTES_MAX>,
-        /// Only for runs of these workflows; none named means any.
+        /// Only for runs of these workflows; by default all.
         optional "workflows" workflows: Vec<String>,
-        /// Only for steps of these agents; none named means any.
+        /// Only for steps of these agents; by default all.
         optional "agents" agents: Vec<String>,
-        /// Steps may ask for no other tools; none named means any.
+        /// Tools that steps may request; by default any.
         optional "allow_tools" allow_tools: Vec<String>,
-        /// Steps may not ask for these tools.
+        /// Tools that steps may not request.
         optional "deny_tools" deny_tools: Vec<String>,
-        /// Steps may use no other models; none named means any.
+        /// Models that steps may use; by default any.
         optional "models" models: Vec<String>,
-        /// Lenses may be of no other kind; none named means any.
+        /// Kinds that lenses may have; by default any.
         optional "output_kinds" output_kinds: Vec<LensKind>,
         /// Whether steps may load memory (allow).
         optional "memory" memory: MemoryUse,
-        /// Values that nobody may set otherwise: arguments and `param_overrides` by name.
+        /// Fixed values: arguments and `param_overrides` by name.
         optional "pin" pin: Table<Value>,
     }
 }

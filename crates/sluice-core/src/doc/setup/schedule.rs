@@ -1,4 +1,4 @@
-//! What a setup may say of a schedule.
+//! The format of schedules in a setup.
 
 use crate::code::Code;
 use crate::diagnostic::Problem;
@@ -11,32 +11,32 @@ use serde_json::{Map, Value};
 use sluice_govern::registry::{Missed, Overlap, Schedule};
 
 document! {
-    /// A workflow that is started by itself: by the clock, or in a rhythm.
+    /// A schedule that starts a workflow at given times or in an interval.
     pub(crate) struct ScheduleDoc {
         /// A workflow of the registry: its name, or `name@version`.
         required "workflow" workflow: String,
-        /// What it is given.
+        /// The arguments of the run.
         optional "args" args: Table<Value>,
         /// Minute, hour, day of the month, month and day of the week, as in cron.
         optional "cron" cron: String,
-        /// How often: a duration, or seconds.
+        /// The interval: a duration, or seconds.
         optional "every" every: Value,
-        /// The zone whose clocks and days count, by its IANA name (UTC).
+        /// The time zone by its IANA name (UTC).
         optional "time_zone" time_zone: String,
-        /// What becomes of a slot while an earlier run goes on (skip).
+        /// What happens at a slot while an earlier run is active (skip).
         optional "overlap" overlap: Overlap,
-        /// What becomes of slots that nobody was there for (run_once).
+        /// What happens to slots that were missed (run_once).
         optional "missed" missed: Missed,
         /// Days without runs: `2026-12-24`.
         optional "skip_dates" skip_dates: Vec<String>,
         /// The only days with runs.
         optional "only_dates" only_dates: Vec<String>,
-        /// Whether anything is started; left as it is unless written.
+        /// Whether runs are started; unchanged if not set.
         optional "enabled" enabled: bool,
     }
 }
 
-/// A schedule whose times make sense.
+/// A schedule with valid times.
 #[derive(Debug, Clone)]
 pub(crate) struct ScheduleRow;
 

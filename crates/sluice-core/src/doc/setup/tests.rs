@@ -146,14 +146,14 @@ fn what_is_wrong_is_told_all_at_once() {
             4:3 bad_name agents: `a b` is not an id (write `a_b`)
             5:7 wrong_type agents.none: expected a map, found nothing
             7:28 bad_value gateways.local.min_trust_level: 0 is not a whole number from 1 to 10
-            7:36 bad_value gateways.local.url: `gateway` is no address (write it like `https://gateway.example:8443`)
+            7:36 bad_value gateways.local.url: `gateway` is not a valid URL (write it like `https://gateway.example:8443`)
             7:54 wrong_type gateways.local.default: expected `true` or `false`, found a string
             9:8 missing_field deployments.pay: `workflow` is missing
             9:18 bad_value deployments.pay.posture: `free` is not a posture (use one of: bounded_autonomous, approval_required, retrieval, advisory)
-            11:28 conflicting_fields budgets.all: a global budget counts everything: `of` means nothing in it (leave `of` out, or choose another scope)
+            11:28 conflicting_fields budgets.all: a global budget applies to everything: `of` has no meaning (leave `of` out, or choose another scope)
             11:39 bad_value budgets.all.period: `hourly` is not a period of a budget (use one of: daily, weekly, monthly, total)
-            11:61 number_out_of_range budgets.all.amount_cents: `.nan` is no number that 64 bits hold (quote it if it is meant as text)
-            12:25 bad_value budgets.one: `x` is no id of a run (`sluice runs list` shows the ids)
+            11:61 number_out_of_range budgets.all.amount_cents: `.nan` does not fit a 64-bit number (quote it if it is meant as text)
+            12:25 bad_value budgets.one: `x` is not a run id (`sluice runs list` shows the ids)
             14:3 bad_name prices: `no model` is not a model (write `no-model`)
             14:15 missing_field prices.no model: `output_cents_per_mtok` is missing
             16:13 conflicting_fields policies.a: `file` and `text` exclude each other
@@ -358,10 +358,10 @@ fn webhooks_that_make_no_sense_are_refused_and_no_secret_is_repeated() {
           e: {workflow: pay, secret: "vault:x", args: {a: "..", b: "a b"}}
         "#,
         expect![[r#"
-            2:12 bad_value webhooks.a.url: `ftp://example.com/` is no address (write it like `https://example.com/hook`)
+            2:12 bad_value webhooks.a.url: `ftp://example.com/` is not a valid URL (write it like `https://example.com/hook`)
             2:43 bad_value webhooks.a.events[0]: there is no event `run.faild` (did you mean `run.failed`?)
             2:75 bad_value webhooks.a.secret: this is not a reference to a secret: write `secret:NAME`, or `env:NAME` or `file:PATH` as the operator; the secret itself does not belong here (the operator declares it under `[secrets.NAME]` in sluice.toml)
-            3:12 bad_value webhooks.b.url: the address has a user or password in it (leave it out; requests are signed with `secret`)
+            3:12 bad_value webhooks.b.url: the URL contains a user or password (leave it out; requests are signed with `secret`)
             3:56 bad_value webhooks.b.events: 1 to 64 events are named, or `*`
             3:68 bad_value webhooks.b.secret: `env:` is followed by the name of a variable: letters, digits and `_` (the operator declares it under `[secrets.NAME]` in sluice.toml)
             4:6 missing_field webhooks.c: `secret` is missing

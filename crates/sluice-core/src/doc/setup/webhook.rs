@@ -1,4 +1,4 @@
-//! What a setup may say of webhooks, outward and inward.
+//! The format of outbound and inbound webhooks in a setup.
 
 use crate::code::Code;
 use crate::contract::url::is_url;
@@ -17,36 +17,39 @@ use serde_json::{Value, json};
 use sluice_govern::registry::Webhook;
 
 document! {
-    /// Somebody elsewhere whom events are sent to.
+    /// An outbound webhook: a URL that events are sent to.
     pub(crate) struct WebhookDoc {
-        /// Where they are sent: an `https` address, or an `http` one.
+        /// The URL that events are sent to, `https` or `http`.
         required "url" url: Target,
-        /// Which: names of events, or `*` for all but `node.stream.delta`.
+        /// The events to send: names, or `*` for all but `node.stream.delta`.
         required "events" events: Events,
-        /// Only of runs of these workflows; none named means any.
+        /// Sends events of these workflows only; by default of all.
         optional "workflows" workflows: Vec<String>,
-        /// What they are signed with: `secret:NAME`; `env:NAME` or `file:PATH` in the operator's own rows.
+        /// The signing secret: `secret:NAME`; `env:NAME` or `file:PATH` in the
+        /// operator's own rows.
         required "secret" secret: Reference,
-        /// Whether anything is sent; left as it is unless written.
+        /// Whether events are sent; unchanged if not set.
         optional "enabled" enabled: bool,
     }
 }
 
 document! {
-    /// A door through which somebody elsewhere starts runs of one workflow.
+    /// An inbound webhook that starts runs of one workflow.
     pub(crate) struct HookDoc {
         /// A workflow of the registry: its name, or `name@version`.
         required "workflow" workflow: String,
-        /// What requests are signed with: `secret:NAME`; `env:NAME` or `file:PATH` in the operator's own rows.
+        /// The secret that requests are signed with: `secret:NAME`; `env:NAME` or
+        /// `file:PATH` in the operator's own rows.
         required "secret" secret: Reference,
-        /// What the run is given: arguments by name, each the path of a value in the body (`order.items[0]`), or `$` for all of it.
+        /// The arguments of the run: by name, the path of a value in the request body
+        /// (`order.items[0]`), or `$` for the whole body.
         optional "args" args: Table<BodyPath>,
-        /// Whether it is open; left as it is unless written.
+        /// Whether requests are accepted; unchanged if not set.
         optional "enabled" enabled: bool,
     }
 }
 
-/// Where events can be sent.
+/// The URL of an outbound webhook.
 #[derive(Debug, Clone)]
 pub(crate) struct Target;
 
@@ -58,15 +61,15 @@ impl Read for Target {
         if is_url(text) && !authority.contains('@') {
             return Some(Target);
         }
-        // What stands before an `@` may be a password, and is not repeated.
+        // The text before an `@` may be a password, so it is not repeated.
         let (message, hint) = if authority.contains('@') {
             (
-                "the address has a user or password in it".to_owned(),
+                "the URL contains a user or password".to_owned(),
                 "leave it out; requests are signed with `secret`",
             )
         } else {
             (
-                format!("`{}` is no address", shorten(text)),
+                format!("`{}` is not a valid URL", shorten(text)),
                 "write it like `https://example.com/hook`",
             )
         };
@@ -79,7 +82,7 @@ impl Read for Target {
     }
 }
 
-/// Names of events.
+/// The events of an outbound webhook.
 #[derive(Debug, Clone)]
 pub(crate) struct Events;
 
@@ -98,7 +101,6 @@ impl Read for Events {
     }
 }
 
-/// The name of an event.
 #[derive(Debug, Clone)]
 pub(crate) struct EventName;
 
@@ -123,7 +125,8 @@ impl Read for EventName {
     }
 }
 
-/// Where a secret is found. What is none is not repeated: it may be the secret.
+/// A reference to a secret. An invalid text is not repeated, because it may be the secret
+/// itself.
 #[derive(Debug, Clone)]
 pub(crate) struct Reference;
 
@@ -143,10 +146,10 @@ impl Read for Reference {
     }
 }
 
-/// What a reference looks like.
+/// The syntax of a reference to a secret.
 const REFERENCE: &str = r"^(secret:[A-Za-z0-9_-]{1,64}|env:[A-Za-z_][A-Za-z0-9_]*|file:.*\S.*)$";
 
-/// The path of a value in a body.
+/// The path of a value in a request body.
 #[derive(Debug, Clone)]
 pub(crate) struct BodyPath;
 

@@ -1,4 +1,4 @@
-//! What a setup may say.
+//! The format of setups.
 
 use super::choices::{ExecutionTarget, GatewayUrl};
 use super::prompt::{InstructionDoc, Memory, NoteDoc};
@@ -20,25 +20,25 @@ use sluice_govern::registry::{AgentStatus, Period, Phase, PolicySet, Posture, Sc
 
 /// A trust level.
 type Level = WholeNumber<1, 10>;
-/// How many of something, at least one.
+/// A number of things, at least one.
 type Count = WholeNumber<1, 1_000_000>;
 /// Seconds, up to a year.
 type Seconds = WholeNumber<0, 31_622_400>;
 
 document! {
-    /// What rows the registry of a data directory has.
+    /// The rows of the registry.
     pub(crate) struct SetupDoc {
-        /// Who does work, by name.
+        /// Agents, by name.
         optional "agents" agents: Table<AgentDoc>,
-        /// Where work is done, by name.
+        /// Gateways, by name.
         optional "gateways" gateways: Table<GatewayDoc>,
-        /// Bounds on whoever acts in a role, in every workflow.
+        /// Bounds on the agents in a role, in every workflow.
         optional "roles" roles: Table<RoleDoc>,
-        /// Who and where, for one workflow each.
+        /// Deployments: the agents and the gateway of a workflow.
         optional "deployments" deployments: Table<DeploymentDoc>,
-        /// Caps on money.
+        /// Budgets.
         optional "budgets" budgets: Table<Budget>,
-        /// What models cost, by model.
+        /// Prices of models, by model.
         optional "prices" prices: Table<PriceDoc>,
         /// Policies by name: text, or the file it is in.
         optional "policies" policies: Table<Policy>,
@@ -46,28 +46,28 @@ document! {
         optional "policy_dir" policy_dir: String,
         /// Texts that memory profiles load, by name.
         optional "notes" notes: Table<NoteDoc>,
-        /// What steps are told of the past, by name of the profile.
+        /// Memory profiles, by name: the past outputs and notes that steps load.
         optional "memories" memories: Table<Memory>,
-        /// Standing instructions of the platform and the owner, by name.
+        /// Permanent instructions of the platform and the owner, by name.
         optional "instructions" instructions: Table<InstructionDoc>,
         /// Library steps by name: step fields, and `locked`, the list of fields that steps cannot loosen.
         optional "library" library: Library,
         /// Lenses by id: their versions, or the file they are in.
         optional "lenses" lenses: Table<LensOrFile>,
-        /// Teams by name: what a document may write as its `team`.
+        /// Teams by name, written like the `team` of a document.
         optional "teams" teams: Table<TeamRow>,
-        /// Files with workflows. Each becomes a version that never changes.
+        /// Files with workflows. Each becomes an immutable version.
         optional "workflows" workflows: Vec<Spanned<String>>,
-        /// Workflows that are started by themselves, by name.
+        /// Schedules that start workflows, by name.
         optional "schedules" schedules: Table<ScheduleRow>,
-        /// Whom events are sent to, by name.
+        /// Outbound webhooks, by name.
         optional "webhooks" webhooks: Table<WebhookDoc>,
-        /// Doors through which somebody elsewhere starts runs, by name.
+        /// Inbound webhooks, by name.
         optional "hooks" hooks: Table<HookDoc>,
     }
 }
 
-/// Library steps. They are read with the registry's own reader, later.
+/// Library steps, which the registry's own reader reads later.
 #[derive(Debug, Clone)]
 pub(crate) struct Library;
 
@@ -82,31 +82,31 @@ impl Read for Library {
 }
 
 document! {
-    /// Who does work.
+    /// An agent.
     pub(crate) struct AgentDoc {
-        /// What people read.
+        /// The name for people.
         optional "name" name: String,
-        /// Whether it may work; left as it is unless written.
+        /// Whether it may execute steps; unchanged if not set.
         optional "status" status: AgentStatus,
-        /// How far it has come (production).
+        /// Its lifecycle phase (production).
         optional "phase" phase: Phase,
-        /// How far it is trusted, 1 to 10 (5).
+        /// Its trust level, 1 to 10 (5).
         optional "trust_level" trust_level: Level,
-        /// Most steps it does at once, over all runs.
+        /// The maximum number of its steps in flight, over all runs.
         optional "max_concurrent_steps" max_concurrent_steps: Count,
-        /// Most dispatches in a sliding window.
+        /// The maximum number of dispatches in a sliding window.
         optional "rate" rate: RateDoc,
-        /// Most money in a calendar month, in cents.
+        /// Its budget for a calendar month, in cents.
         optional "budget_monthly_cents" budget_monthly_cents: Money,
-        /// What its gateway must offer.
+        /// Capabilities that its gateway must have.
         optional "capabilities" capabilities: Vec<String>,
-        /// Where it is executed.
+        /// Where its steps are executed.
         optional "execution_target" execution_target: ExecutionTarget,
         /// The gateway it is pinned to.
         optional "gateway" gateway: String,
-        /// The model it uses unless a step names one.
+        /// Its model, unless a step names one.
         optional "model" model: String,
-        /// Standing instructions.
+        /// Its system prompt.
         optional "system_prompt" system_prompt: String,
         /// Tools it may use.
         optional "tools" tools: ToolsDoc,
@@ -114,22 +114,23 @@ document! {
         optional "memory" memory: String,
         /// Providers in order of preference, for routing.
         optional "provider_preferences" provider_preferences: Vec<String>,
-        /// Most a dispatch may cost where no price and no step says, in cents.
+        /// The maximum cost of a dispatch without a price or a limit of the step, in
+        /// cents.
         optional "max_cost_cents" max_cost_cents: Money,
-        /// How long a step waits when a gate says: not now; in seconds (3600).
+        /// How long a step waits at a gate that delays it, in seconds (3600).
         optional "queue_timeout_s" queue_timeout_s: Seconds,
-        /// Whether its steps in a run continue one session of the provider: `new` (the
+        /// Whether its steps in a run continue one provider session: `new` (the
         /// default) or `continue`.
         optional "session" session: SessionMode,
     }
 }
 
 document! {
-    /// Most dispatches in a sliding window.
+    /// The maximum number of dispatches in a sliding window.
     pub(crate) struct RateDoc {
-        /// How many.
+        /// The number of dispatches.
         required "limit" limit: Count,
-        /// In how many seconds.
+        /// The length of the window in seconds.
         required "window_s" window_s: WholeNumber<1, 31_622_400>,
     }
 }
@@ -137,36 +138,36 @@ document! {
 document! {
     /// Tools an agent may use.
     pub(crate) struct ToolsDoc {
-        /// Only these; none named means any.
+        /// Only these tools; by default any.
         optional "allow" allow: Vec<String>,
-        /// Never these.
+        /// Never these tools.
         optional "deny" deny: Vec<String>,
-        /// Those that change nothing.
+        /// Tools that change nothing.
         optional "read_only" read_only: Vec<String>,
     }
 }
 
 document! {
-    /// Where work is done.
+    /// A gateway, where steps are executed.
     pub(crate) struct GatewayDoc {
-        /// What people read.
+        /// The name for people.
         optional "name" name: String,
-        /// What it speaks to: `mock`, `shell`, `openai`, …; by default whatever the agent is.
+        /// Its provider: `mock`, `shell`, `openai`, …; by default that of the agent.
         optional "provider" provider: String,
-        /// The environment it stands in (local).
+        /// Its environment (local).
         optional "environment" environment: String,
-        /// Where it is; without it, in this process.
+        /// The URL of its bridge; without it, this process executes the steps.
         optional "url" url: GatewayUrl,
-        /// Where the API of its provider is, for one in this process.
+        /// The base URL of its provider's API, if this process calls it.
         optional "base_url" base_url: GatewayUrl,
-        /// Where the key is kept that its provider, or the bridge behind it, is shown:
-        /// `secret:NAME`; `env:NAME` or `file:PATH` in the operator's own rows.
+        /// The key for its provider or its bridge: `secret:NAME`; `env:NAME` or
+        /// `file:PATH` in the operator's own rows.
         optional "key" key: Reference,
-        /// Servers of tools that it may offer to models, by the operator's names.
+        /// Tool servers that it may offer to models, by the operator's names.
         optional "tool_servers" tool_servers: Vec<String>,
-        /// Whether its callbacks may leave out which dispatch they are of (false).
+        /// Whether its callbacks may omit the dispatch number (false).
         optional "legacy_callback" legacy_callback: bool,
-        /// What it offers.
+        /// Its capabilities.
         optional "capabilities" capabilities: Vec<String>,
         /// Agents below this trust level may not use it (1).
         optional "min_trust_level" min_trust_level: Level,
@@ -174,72 +175,72 @@ document! {
         optional "cost_rank" cost_rank: WholeNumber<0, 1_000_000>,
         /// Whether it is the organisation's default (false).
         optional "default" default: bool,
-        /// Whether it is stopped for a while; left as it is unless written.
+        /// Whether it is paused; unchanged if not set.
         optional "paused" paused: bool,
-        /// The agents deployed on it; none named means any.
+        /// The agents deployed on it; by default any.
         optional "agents" agents: Vec<String>,
     }
 }
 
 document! {
-    /// Bounds on whoever acts in a role.
+    /// Bounds on the agents in a role.
     pub(crate) struct RoleDoc {
-        /// Most money its steps may cost in one run, in cents.
+        /// The maximum cost of its steps in one run, in cents.
         optional "max_spend_cents" max_spend_cents: Money,
-        /// Environments its steps may run in; none named means any.
+        /// Environments in which its steps may run; by default any.
         optional "allowed_environments" allowed_environments: Vec<String>,
-        /// What its inputs must be.
+        /// Requirements for its inputs.
         optional "trusted_context" trusted_context: ContextDoc,
     }
 }
 
 document! {
-    /// What inputs a role accepts.
+    /// Requirements for the inputs of a role.
     pub(crate) struct ContextDoc {
-        /// Source classes of acceptable inputs; none named means any.
+        /// Source classes of acceptable inputs; by default any.
         optional "accepted_source_classes" accepted_source_classes: Vec<String>,
-        /// Oldest acceptable input, in seconds.
+        /// The maximum age of an input, in seconds.
         optional "max_age_s" max_age_s: Seconds,
     }
 }
 
 document! {
-    /// Who does a workflow's roles, where, and with how much freedom.
+    /// The agents, the gateway and the posture of a workflow's runs.
     pub(crate) struct DeploymentDoc {
         /// The workflow.
         required "workflow" workflow: String,
-        /// Whether it counts (true). A workflow has one active deployment.
+        /// Whether it is active (true). A workflow has one active deployment.
         optional "active" active: bool,
         /// The gateway of its runs.
         optional "gateway" gateway: String,
-        /// Which agent stands for which role.
+        /// The agent of each role.
         optional "roles" roles: Table<String>,
         /// The gateway an agent is pinned to in its runs.
         optional "agent_gateways" agent_gateways: Table<String>,
-        /// How much freedom its runs have (bounded_autonomous).
+        /// The autonomy of its runs (bounded_autonomous).
         optional "posture" posture: Posture,
-        /// No agent counts as more trusted than this in its runs.
+        /// The highest trust level that an agent has in its runs.
         optional "trust_ceiling" trust_ceiling: Level,
     }
 }
 
 document! {
-    /// A cap on money.
+    /// A budget.
     pub(crate) struct BudgetRowDoc {
-        /// What it counts.
+        /// What it applies to.
         required "scope" scope: Scope,
-        /// Which gateway, agent, workflow or run; without it, all of them together.
+        /// The gateway, agent, workflow or run; without it, all of them together.
         optional "of" of: Spanned<String>,
-        /// When it starts anew, in UTC.
+        /// When it starts again, in UTC.
         required "period" period: Period,
-        /// The cap, in cents.
+        /// The limit, in cents.
         required "amount_cents" amount_cents: Money,
-        /// Whether it counts (true).
+        /// Whether it is enforced (true).
         optional "enabled" enabled: bool,
     }
 }
 
-/// A cap on money whose fields agree.
+/// A budget whose fields agree.
 #[derive(Debug, Clone)]
 pub(crate) struct Budget;
 
@@ -248,13 +249,13 @@ impl Read for Budget {
         let map = BudgetRowDoc::read(node, cx)?;
         match (map.scope, &map.of) {
             (Some(Scope::Global), Some(of)) => {
-                let message = "a global budget counts everything: `of` means nothing in it";
+                let message = "a global budget applies to everything: `of` has no meaning";
                 let problem = Problem::new(Code::ConflictingFields, of.span, message);
                 cx.add(problem.with_hint("leave `of` out, or choose another scope"));
             }
             (Some(Scope::Run), Some(of)) if RunId::parse(&of.value).is_none() => {
                 let shown = crate::visible::shorten(&of.value);
-                let message = format!("`{shown}` is no id of a run");
+                let message = format!("`{shown}` is not a run id");
                 let problem = Problem::new(Code::BadValue, of.span, message);
                 cx.add(problem.with_hint("`sluice runs list` shows the ids"));
             }
@@ -269,32 +270,33 @@ impl Read for Budget {
 }
 
 document! {
-    /// What a million tokens of a model cost.
+    /// The price of a model.
     pub(crate) struct PriceDoc {
-        /// A million tokens read, in cents.
+        /// A million input tokens, in cents.
         required "input_cents_per_mtok" input_cents_per_mtok: Money,
-        /// A million tokens written, thought included, in cents.
+        /// A million output tokens, including thinking, in cents.
         required "output_cents_per_mtok" output_cents_per_mtok: Money,
-        /// A million tokens read that the provider had kept, in cents; as any others without it.
+        /// A million cached input tokens, in cents; by default the price of input
+        /// tokens.
         optional "cached_input_cents_per_mtok" cached_input_cents_per_mtok: Money,
-        /// Longest answer, where neither step nor agent bounds it, in tokens.
+        /// The limit on output tokens if neither step nor agent sets one.
         optional "max_output_tokens" max_output_tokens: WholeNumber<1, 100_000_000>,
     }
 }
 
 document! {
-    /// Policies: their text, or the file it is in.
+    /// Policies: their text, or a file with it.
     pub(crate) struct PolicyDoc {
-        /// The file, relative to this one.
+        /// The file, relative to this file.
         optional "file" file: Spanned<String>,
-        /// The policies themselves.
+        /// The text of the policies.
         optional "text" text: String,
-        /// Which set they belong to (active).
+        /// The policy set that they belong to (active).
         optional "set" set: PolicySet,
     }
 }
 
-/// Policies that stand in one place.
+/// Policies with either a text or a file.
 #[derive(Debug, Clone)]
 pub(crate) struct Policy;
 
@@ -321,14 +323,14 @@ impl Read for Policy {
 }
 
 document! {
-    /// Where a lens is.
+    /// A lens in a file.
     pub(crate) struct LensFileDoc {
-        /// The file, relative to this one.
+        /// The file, relative to this file.
         required "file" file: String,
     }
 }
 
-/// A lens: here, or in a file.
+/// A lens, inline or in a file.
 #[derive(Debug, Clone)]
 pub(crate) struct LensOrFile;
 
@@ -338,7 +340,7 @@ impl Read for LensOrFile {
             LensFileDoc::read(node, cx)?;
             return Some(LensOrFile);
         }
-        // Lenses are often made by programs, which write them their own way.
+        // Programs often write lenses, in their own spelling.
         let strict = std::mem::replace(&mut cx.spelling, Spelling::Either);
         let lens = LensDoc::read(node, cx);
         cx.spelling = strict;

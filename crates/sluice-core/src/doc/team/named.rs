@@ -1,7 +1,7 @@
-//! Teams that are called by name: rows of the registry, and documents that name them.
+//! Teams referred to by name: rows of the registry, and documents that name them.
 //!
-//! INVARIANT: a plan holds its team itself, never a name. A run keeps the team it
-//! started with, and a team that is changed gives its workflows another hash.
+//! INVARIANT: a plan contains its team, never a name. A run keeps the team that it started
+//! with, and changing a team changes the hash of its workflows.
 
 use super::TeamDoc;
 use crate::code::Code;
@@ -16,8 +16,7 @@ use crate::visible::shorten;
 use crate::yaml;
 use serde_json::{Value, json};
 
-/// What a document says of its team: the team itself, or the name of one that
-/// the registry has.
+/// The `team` field of a document: a team, or the name of a registered one.
 #[derive(Debug, Clone)]
 pub(crate) enum TeamField {
     Written(TeamDoc),
@@ -42,9 +41,8 @@ impl Read for TeamField {
 }
 
 impl TeamField {
-    /// Checks the team, or takes over the one that is named. One that is not
-    /// known is an error, even where no teams are at hand: without its members
-    /// the steps would go to others, and without the approvals it asks for.
+    /// Checks the team, or resolves its name. An unknown name is an error even if no teams
+    /// are loaded: without the team, steps would go to other agents and skip its approvals.
     pub(crate) fn settle(&mut self, registry: &Registry, cx: &mut DocumentReader<'_, '_>) {
         let name = match self {
             TeamField::Written(team) => return team.check(cx),
@@ -62,15 +60,15 @@ impl TeamField {
                 Problem::new(Code::UnknownRow, name.span, message).with_suggestion(near)
             }
             None => {
-                let message = format!("there is no team `{shown}`: no teams are at hand");
-                let hint = "`sluice teams set` makes one, `--registry FILE` hands one over";
+                let message = format!("there is no team `{shown}`: no teams are loaded");
+                let hint = "create it with `sluice teams set`, or pass it with `--registry FILE`";
                 Problem::new(Code::UnknownRow, name.span, message).with_hint(hint)
             }
         };
         cx.add(problem);
     }
 
-    /// The team, where it is known.
+    /// The team, if it is known.
     pub(crate) fn team(&self) -> Option<&TeamDoc> {
         match self {
             TeamField::Written(team) => Some(team),
@@ -87,7 +85,7 @@ impl TeamField {
     }
 }
 
-/// A team as a row: what a document may write, checked by itself.
+/// A team as a registry row, checked on its own.
 #[derive(Debug, Clone)]
 pub(crate) struct TeamRow(pub(crate) TeamDoc);
 
@@ -103,10 +101,10 @@ impl Read for TeamRow {
     }
 }
 
-/// The team that a document calls by name, as far as it can be read.
+/// The name of the team that a document refers to, as far as it can be read.
 pub(crate) fn named(document: &str) -> Option<String> {
-    // Most documents name none, and need not be parsed to see it. A key can be
-    // written with escapes, too.
+    // Most documents name no team, and need not be parsed to see it. A key may also be
+    // written with escapes.
     if !document.contains("team") && !document.contains('\\') {
         return None;
     }

@@ -148,14 +148,14 @@ fn expressions_read_what_exists() {
     }
     let told: String = ["topik", "args.topik", "gathre.x", "args", "zzz"].map(declared).concat();
     expect![[r#"
-        6:60 unknown_identifier edges[0].condition: `topik` is no node or argument (did you mean `topic`?)
+        6:60 unknown_identifier edges[0].condition: `topik` is not a node or argument (did you mean `topic`?)
         ~8:6 unknown_variable outputs.r: nothing sets `topik` (did you mean `topic`?)
-        6:60 unknown_identifier edges[0].condition: `topik` is no node or argument (did you mean `topic`?)
+        6:60 unknown_identifier edges[0].condition: `topik` is not a node or argument (did you mean `topic`?)
         ~8:6 unknown_variable outputs.r: nothing sets `topik` (did you mean `topic`?)
-        6:60 unknown_identifier edges[0].condition: `gathre` is no node or argument (did you mean `gather`?)
+        6:60 unknown_identifier edges[0].condition: `gathre` is not a node or argument (did you mean `gather`?)
         ~8:6 unknown_variable outputs.r: nothing sets `gathre` (did you mean `gather`?)
         ok
-        6:60 unknown_identifier edges[0].condition: `zzz` is no node or argument
+        6:60 unknown_identifier edges[0].condition: `zzz` is not a node or argument
         ~8:6 unknown_variable outputs.r: nothing sets `zzz`
     "#]].assert_eq(&told);
     // Without declared arguments any name may be given when the run starts.
@@ -249,6 +249,6 @@ fn a_validator_says_what_failure_means() {
     assert_eq!(validator("{on_failure: halt}", "~"), "ok\n");
     assert_eq!(validator("{}", "{type: truthy}"), "ok\n");
     expect![[r#"
-        5:14 validation_missing_policy nodes[0]: validation node `v` says nothing of failure (set `config.on_failure`, or put a condition on an edge that leaves it)
+        5:14 validation_missing_policy nodes[0]: validation node `v` has no failure policy (set `config.on_failure`, or put a condition on an edge that leaves it)
     "#]].assert_eq(&validator("{retry: {attempts: 2}}", "~"));
 }

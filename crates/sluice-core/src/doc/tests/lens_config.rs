@@ -93,7 +93,7 @@ fn every_bound_of_a_config() {
         4:67 bad_value nodes[0].config.timeout_ms: 31622400001 is not a whole number from 1 to 31622400000
         4:67 bad_value nodes[0].config.timeout_ms: 1.5 is not a whole number from 1 to 31622400000
         4:67 wrong_type nodes[0].config.timeout_ms: expected a number, found a string
-        4:67 number_out_of_range nodes[0].config.timeout_ms: `1e400` is no number that 64 bits hold (quote it if it is meant as text)
+        4:67 number_out_of_range nodes[0].config.timeout_ms: `1e400` does not fit a 64-bit number (quote it if it is meant as text)
         4:73 unsupported_tag nodes[0].config.timeout_ms: the tag `tag:yaml.org,2002:int` has no meaning here (leave the tag out)
         4:73 bad_value nodes[0].config.retry.attempts: 0 is not a whole number from 1 to 100
         4:73 bad_value nodes[0].config.retry.attempts: 101 is not a whole number from 1 to 100
@@ -125,12 +125,12 @@ fn retry_and_a_retrying_policy_exclude_each_other() {
         assert_eq!(told, "ok\n");
     }
     config("{on_failure: fail}").show("steps.0.on_failure").check(expect![[r#"
-        ~4:67 deprecated_value nodes[0].config.on_failure: `fail` is an old word for `halt` (write `halt`)
+        ~4:67 deprecated_value nodes[0].config.on_failure: `fail` is an old name of `halt` (write `halt`)
         ok
         steps.0.on_failure = "halt"
     "#]]);
     config("{on_failure: continue}").show("steps.0.on_failure").check(expect![[r#"
-        ~4:67 deprecated_value nodes[0].config.on_failure: `continue` is an old word for `skip` (write `skip`)
+        ~4:67 deprecated_value nodes[0].config.on_failure: `continue` is an old name of `skip` (write `skip`)
         ok
         steps.0.on_failure = "skip"
     "#]]);
@@ -334,14 +334,14 @@ fn a_node_does_one_thing() {
         (
             "lens_id: l, config: {human_input: {schema: {x: string}}}",
             expect![[r#"
-            4:72 conflicting_fields nodes[1].config.human_input: a node that asks for values does nothing else
+            4:72 conflicting_fields nodes[1].config.human_input: a node with `human_input` cannot do anything else
         "#]],
         ),
         (
             "config: {workflow_ref: other, human_input: {schema: {x: string}}, approval: required}",
             expect![[r#"
-                4:81 conflicting_fields nodes[1].config.human_input: a node that asks for values does nothing else
-                4:81 conflicting_fields nodes[1].config.human_input: `human_input` is an approval already; say in it who may answer
+                4:81 conflicting_fields nodes[1].config.human_input: a node with `human_input` cannot do anything else
+                4:81 conflicting_fields nodes[1].config.human_input: `human_input` is already an approval; set `approvers` in it
             "#]],
         ),
         (
@@ -392,7 +392,7 @@ fn what_such_a_node_names_exists() {
         (
             "config: {workflow_ref: other@x}",
             expect![[r#"
-            4:61 bad_reference nodes[1].config.workflow_ref: `x` is no version number (write `name` or `name@3`)
+            4:61 bad_reference nodes[1].config.workflow_ref: `x` is not a version number (write `name` or `name@3`)
         "#]],
         ),
         (
@@ -416,7 +416,7 @@ fn what_such_a_node_names_exists() {
         (
             "config: {human_input: {schema: {}}}",
             expect![[r#"
-            4:60 bad_value nodes[1].config.human_input.schema: there are no values to ask for (use `approval` to ask for consent alone)
+            4:60 bad_value nodes[1].config.human_input.schema: there are no values to request (use `approval` to request a decision without values)
         "#]],
         ),
         (
@@ -428,7 +428,7 @@ fn what_such_a_node_names_exists() {
         (
             "config: {human_input: {schema: {by: string, 'a b': string, n: {type: nmber}}}}",
             expect![[r#"
-            4:70 reserved_name nodes[1].config.human_input.schema.by: `by` is part of every answer already
+            4:70 reserved_name nodes[1].config.human_input.schema.by: `by` is already part of every approval
             4:82 bad_name nodes[1].config.human_input.schema.a b: `a b` is not a name (write `a_b`)
             4:107 bad_value nodes[1].config.human_input.schema.n.type: `nmber` is not a type (did you mean `number`?)
         "#]],

@@ -242,7 +242,7 @@ fn merged_sources_need_labels_of_their_own() {
         ))
         .transcript()
     };
-    let told = "~11:10 duplicate_merge_label edges[2]: two sources merged into one object are labelled `Same` (the later one replaces the earlier)\nok\n";
+    let told = "~11:10 duplicate_merge_label edges[2]: two sources merged into one object are labelled `Same` (the later value replaces the earlier one)\nok\n";
     assert_eq!(merged(", merge_strategy: json_object", ""), told);
     assert_eq!(merged("", "merge: json_object"), told);
     assert_eq!(merged(", merge_strategy: array", "merge: json_object"), "ok\n");
@@ -260,7 +260,7 @@ fn a_node_without_label_is_merged_under_its_id() {
         ",
     )
     .check(expect![[r#"
-        ~6:22 duplicate_merge_label edges[1]: two sources merged into one object are labelled `a` (the later one replaces the earlier)
+        ~6:22 duplicate_merge_label edges[1]: two sources merged into one object are labelled `a` (the later value replaces the earlier one)
         ok
     "#]]);
 }
@@ -330,7 +330,7 @@ fn a_name_is_any_short_text() {
     let named = |name: &str| {
         Script::lens(&format!("name: {name}\nnodes: [{{id: a, lens_id: l}}]\n")).transcript()
     };
-    let fine = "~2:26 unresolved_reference nodes[0].lens_id: lens `l` cannot be checked: no registry is at hand\nok\n";
+    let fine = "~2:26 unresolved_reference nodes[0].lens_id: lens `l` cannot be checked: no registry is loaded\nok\n";
     assert_eq!(named("Größe: no").lines().count(), 1, "a colon needs quotes");
     assert_eq!(named("'Größe & Co'"), fine);
     assert_eq!(named(&"ä".repeat(128)), fine);
@@ -338,14 +338,14 @@ fn a_name_is_any_short_text() {
         [named(&"ä".repeat(129)), named("' '"), named("\"a\\tb\""), named("5"), named("~")];
     expect![[r#"
         1:7 bad_name name: the name has over 128 characters
-        ~2:26 unresolved_reference nodes[0].lens_id: lens `l` cannot be checked: no registry is at hand
+        ~2:26 unresolved_reference nodes[0].lens_id: lens `l` cannot be checked: no registry is loaded
         1:7 bad_name name: the name is empty
-        ~2:26 unresolved_reference nodes[0].lens_id: lens `l` cannot be checked: no registry is at hand
-        1:7 bad_name name: the name holds a control character
-        ~2:26 unresolved_reference nodes[0].lens_id: lens `l` cannot be checked: no registry is at hand
+        ~2:26 unresolved_reference nodes[0].lens_id: lens `l` cannot be checked: no registry is loaded
+        1:7 bad_name name: the name contains a control character
+        ~2:26 unresolved_reference nodes[0].lens_id: lens `l` cannot be checked: no registry is loaded
         1:7 wrong_type name: expected a string, found a number (quote it if it is meant as text)
-        ~2:26 unresolved_reference nodes[0].lens_id: lens `l` cannot be checked: no registry is at hand
+        ~2:26 unresolved_reference nodes[0].lens_id: lens `l` cannot be checked: no registry is loaded
         1:1 missing_field: `name` is missing
-        ~2:26 unresolved_reference nodes[0].lens_id: lens `l` cannot be checked: no registry is at hand
+        ~2:26 unresolved_reference nodes[0].lens_id: lens `l` cannot be checked: no registry is loaded
     "#]].assert_eq(&refused.concat());
 }

@@ -146,16 +146,16 @@ fn with_a_registry_an_unknown_lens_is_an_error_and_without_one_a_warning() {
         3:97 unknown_lens nodes[2].version_id: lens `summary` has no version `3`
     "#]]);
     Script::lens(document).show("steps.0.work").check(expect![[r#"
-        ~3:26 unresolved_reference nodes[0].lens_id: lens `sumary` cannot be checked: no registry is at hand
-        ~3:52 unresolved_reference nodes[1].lens_id: lens `locl` cannot be checked: no registry is at hand (did you mean `local`?)
-        ~3:76 unresolved_reference nodes[2].lens_id: lens `summary` cannot be checked: no registry is at hand
+        ~3:26 unresolved_reference nodes[0].lens_id: lens `sumary` cannot be checked: no registry is loaded
+        ~3:52 unresolved_reference nodes[1].lens_id: lens `locl` cannot be checked: no registry is loaded (did you mean `local`?)
+        ~3:76 unresolved_reference nodes[2].lens_id: lens `summary` cannot be checked: no registry is loaded
         ok
         steps.0.work = {"kind":"unresolved","what":"lens","name":"sumary"}
     "#]]);
     Script::lens(document).registry("library: {}").check(expect![[r#"
-        ~3:26 unresolved_reference nodes[0].lens_id: lens `sumary` cannot be checked: no registry is at hand
-        ~3:52 unresolved_reference nodes[1].lens_id: lens `locl` cannot be checked: no registry is at hand (did you mean `local`?)
-        ~3:76 unresolved_reference nodes[2].lens_id: lens `summary` cannot be checked: no registry is at hand
+        ~3:26 unresolved_reference nodes[0].lens_id: lens `sumary` cannot be checked: no registry is loaded
+        ~3:52 unresolved_reference nodes[1].lens_id: lens `locl` cannot be checked: no registry is loaded (did you mean `local`?)
+        ~3:76 unresolved_reference nodes[2].lens_id: lens `summary` cannot be checked: no registry is loaded
         ok
     "#]]);
 }

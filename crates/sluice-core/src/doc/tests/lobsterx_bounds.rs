@@ -203,8 +203,8 @@ fn failure_policies() {
             on_failure: retry_once => ok | steps.0.on_failure = "retry_once" | steps.0.parallel_failure_policy = "wait_all" | steps.0.on_parent_failure = "propagate"
             on_failure: retry_once_then_escalate => ok | steps.0.on_failure = "retry_once_then_escalate" | steps.0.parallel_failure_policy = "wait_all" | steps.0.on_parent_failure = "propagate"
             on_failure: retry => ok | steps.0.on_failure = "retry" | steps.0.parallel_failure_policy = "wait_all" | steps.0.on_parent_failure = "propagate"
-            on_failure: fail => ~5:17 deprecated_value steps[0].on_failure: `fail` is an old word for `halt` (write `halt`) | ok | steps.0.on_failure = "halt" | steps.0.parallel_failure_policy = "wait_all" | steps.0.on_parent_failure = "propagate"
-            on_failure: continue => ~5:17 deprecated_value steps[0].on_failure: `continue` is an old word for `skip` (write `skip`) | ok | steps.0.on_failure = "skip" | steps.0.parallel_failure_policy = "wait_all" | steps.0.on_parent_failure = "propagate"
+            on_failure: fail => ~5:17 deprecated_value steps[0].on_failure: `fail` is an old name of `halt` (write `halt`) | ok | steps.0.on_failure = "halt" | steps.0.parallel_failure_policy = "wait_all" | steps.0.on_parent_failure = "propagate"
+            on_failure: continue => ~5:17 deprecated_value steps[0].on_failure: `continue` is an old name of `skip` (write `skip`) | ok | steps.0.on_failure = "skip" | steps.0.parallel_failure_policy = "wait_all" | steps.0.on_parent_failure = "propagate"
             on_failure: retry_onec => 5:17 bad_value steps[0].on_failure: `retry_onec` is not a failure policy (did you mean `retry_once`?)
             on_failure: explode => 5:17 bad_value steps[0].on_failure: `explode` is not a failure policy (use one of: halt, skip, retry_once, retry_once_then_escalate, retry)
             on_failure: [halt] => 5:17 wrong_type steps[0].on_failure: expected a string, found a list

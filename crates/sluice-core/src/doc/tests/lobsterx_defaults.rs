@@ -110,7 +110,7 @@ fn a_steps_own_fields_are_no_defaults() {
             {timeout: } => ok | steps.1.timeout_ms = 600000
             {tmeout: 5} => 2:12 unknown_field defaults.tmeout: unknown field `tmeout` (did you mean `timeout`?)
             {timeout: 0} => 2:21 bad_duration defaults.timeout: a duration cannot be zero
-            {on_failure: continue} => ~2:24 deprecated_value defaults.on_failure: `continue` is an old word for `skip` (write `skip`) | ok | steps.1.timeout_ms = 600000
+            {on_failure: continue} => ~2:24 deprecated_value defaults.on_failure: `continue` is an old name of `skip` (write `skip`) | ok | steps.1.timeout_ms = 600000
             {retry: {attempts: 0, attempt: 1}} => 2:30 bad_value defaults.retry.attempts: 0 is not a whole number from 1 to 100 | 2:33 unknown_field defaults.retry.attempt: unknown field `attempt` (did you mean `attempts`?)
         "#]],
     );
@@ -190,9 +190,9 @@ fn problems_of_a_default_are_told_once() {
         ~3:14 unknown_variable steps[0].command: nothing sets `nobody`
         ~3:28 unknown_variable steps[0].command: nothing sets `nothing`
         ~3:43 unknown_variable steps[0].command: nothing sets `nobody`
-        4:14 unknown_identifier steps[0].condition: `nowhere` is no step, variable or argument
-        4:33 unknown_identifier steps[0].condition: `nothere` is no step, variable or argument
-        ~5:15 deprecated_value defaults.on_failure: `fail` is an old word for `halt` (write `halt`)
+        4:14 unknown_identifier steps[0].condition: `nowhere` is not a step, variable or argument
+        4:33 unknown_identifier steps[0].condition: `nothere` is not a step, variable or argument
+        ~5:15 deprecated_value defaults.on_failure: `fail` is an old name of `halt` (write `halt`)
         6:9 unknown_role steps[0].role: the role `ghost` is not declared (declare it under `roles`)
         7:10 unknown_phase steps[0].phase: the phase `never` is not declared (declare it under `phases`)
         8:10 unknown_step steps[0].stdin: there is no step `gone` (did you mean `one`?)
@@ -217,7 +217,7 @@ fn one_bad_default_does_not_hide_other_problems() {
     }
     text.push_str("  - {id: last, timeout: 0}\n");
     Script::lobsterx(&text).check(expect![[r#"
-        ~2:24 deprecated_value defaults.on_failure: `fail` is an old word for `halt` (write `halt`)
+        ~2:24 deprecated_value defaults.on_failure: `fail` is an old name of `halt` (write `halt`)
         ~2:42 unknown_variable steps[0].command: nothing sets `nobody`
         2:58 unknown_role steps[0].role: the role `ghost` is not declared (declare it under `roles`)
         304:25 bad_duration steps[300].timeout: a duration cannot be zero
@@ -263,9 +263,9 @@ fn a_default_that_clashes_with_a_step_is_told() {
         ",
     )
     .check(expect![[r#"
-        2:19 conflicting_fields steps[0].retry: `retry` and `on_failure: retry_once` both say how to try again
+        2:19 conflicting_fields steps[0].retry: `retry` and `on_failure: retry_once` both define retries
         6:31 conflicting_fields steps[2].workflow_ref: a step runs either a command or another workflow
-        ~6:31 unresolved_reference steps[2].workflow_ref: workflow `other` cannot be checked: no registry is at hand
+        ~6:31 unresolved_reference steps[2].workflow_ref: workflow `other` cannot be checked: no registry is loaded
     "#]]);
 }
 

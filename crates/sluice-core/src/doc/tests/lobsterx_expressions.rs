@@ -53,15 +53,15 @@ fn names_of_a_condition() {
             condition: true => ok | steps.1.depends_on = -
             condition: false => ok | steps.1.depends_on = -
             condition: exists(gather_data.outputs.risk) => ok | steps.1.depends_on = ["gather_data"]
-            condition: gather_dta.risk == 1 => 9:16 unknown_identifier steps[1].condition: `gather_dta` is no step, variable or argument (did you mean `gather_data`?)
-            condition: nothing_alike == 1 => 9:16 unknown_identifier steps[1].condition: `nothing_alike` is no step, variable or argument
+            condition: gather_dta.risk == 1 => 9:16 unknown_identifier steps[1].condition: `gather_dta` is not a step, variable or argument (did you mean `gather_data`?)
+            condition: nothing_alike == 1 => 9:16 unknown_identifier steps[1].condition: `nothing_alike` is not a step, variable or argument
             condition: args.wh == 'x' => 9:16 unknown_identifier steps[1].condition: there is no argument `wh` (did you mean `who`?)
             condition: args.zzzzz == 'x' => 9:16 unknown_identifier steps[1].condition: there is no argument `zzzzz`
-            condition: wh == 'x' => 9:16 unknown_identifier steps[1].condition: `wh` is no step, variable or argument (did you mean `who`?)
-            condition: item == 1 => 9:16 unknown_identifier steps[1].condition: `item` is no step, variable or argument (`item` exists only in a step with `for_each`)
-            condition: index == 1 => 9:16 unknown_identifier steps[1].condition: `index` is no step, variable or argument (`index` exists only in a step with `for_each`)
-            condition: outputs.risk == 1 => 9:16 unknown_identifier steps[1].condition: `outputs` is no step, variable or argument (name the step: `id.outputs.field`)
-            condition: value == 1 => 9:16 unknown_identifier steps[1].condition: `value` is no step, variable or argument
+            condition: wh == 'x' => 9:16 unknown_identifier steps[1].condition: `wh` is not a step, variable or argument (did you mean `who`?)
+            condition: item == 1 => 9:16 unknown_identifier steps[1].condition: `item` is not a step, variable or argument (`item` exists only in a step with `for_each`)
+            condition: index == 1 => 9:16 unknown_identifier steps[1].condition: `index` is not a step, variable or argument (`index` exists only in a step with `for_each`)
+            condition: outputs.risk == 1 => 9:16 unknown_identifier steps[1].condition: `outputs` is not a step, variable or argument (name the step: `id.outputs.field`)
+            condition: value == 1 => 9:16 unknown_identifier steps[1].condition: `value` is not a step, variable or argument
             condition: gather_data.outputs.rsk == 1 => ~9:16 undeclared_output steps[1].condition: step `gather_data` declares no output `rsk` (did you mean `risk`?) | ok | steps.1.depends_on = ["gather_data"]
             condition: gather_data.outputs['ri sk'] == 1 => ~9:16 undeclared_output steps[1].condition: step `gather_data` declares no output `ri sk` (did you mean `risk`?) | ok | steps.1.depends_on = ["gather_data"]
             condition: gather_data[0] == 1 => ok | steps.1.depends_on = ["gather_data"]
@@ -166,10 +166,10 @@ fn items_and_success_criteria() {
             success_criteria: [] => ok | steps.1.depends_on = - | steps.1.success_criteria = - | steps.1.for_each.items = -
             success_criteria: [use_it.outputs.a == 1] => ~9:24 undeclared_output steps[1].success_criteria[0]: step `use_it` declares no output `a` | ok | steps.1.depends_on = - | steps.1.success_criteria = ["use_it.outputs.a == 1"] | steps.1.for_each.items = -
             success_criteria: outputs.a == 1 => 9:23 wrong_type steps[1].success_criteria: expected a list, found a string
-            success_criteria: [nobody == 1, 5, '(', args.wh == 1] => 9:24 unknown_identifier steps[1].success_criteria[0]: `nobody` is no step, variable or argument | 9:37 wrong_type steps[1].success_criteria[1]: expected a string, found a number (quote it if it is meant as text) | 9:42 bad_expression steps[1].success_criteria[2]: expected a value, found the end | 9:45 unknown_identifier steps[1].success_criteria[3]: there is no argument `wh` (did you mean `who`?)
+            success_criteria: [nobody == 1, 5, '(', args.wh == 1] => 9:24 unknown_identifier steps[1].success_criteria[0]: `nobody` is not a step, variable or argument | 9:37 wrong_type steps[1].success_criteria[1]: expected a string, found a number (quote it if it is meant as text) | 9:42 bad_expression steps[1].success_criteria[2]: expected a value, found the end | 9:45 unknown_identifier steps[1].success_criteria[3]: there is no argument `wh` (did you mean `who`?)
             success_criteria: [true] => ok | steps.1.depends_on = - | steps.1.success_criteria = ["true"] | steps.1.for_each.items = -
-            success_criteria: [gather_dta.risk == 1] => 9:24 unknown_identifier steps[1].success_criteria[0]: `gather_dta` is no step, variable or argument (did you mean `gather_data`?)
-            success_criteria: [item == 1] => 9:24 unknown_identifier steps[1].success_criteria[0]: `item` is no step, variable or argument (`item` exists only in a step with `for_each`)
+            success_criteria: [gather_dta.risk == 1] => 9:24 unknown_identifier steps[1].success_criteria[0]: `gather_dta` is not a step, variable or argument (did you mean `gather_data`?)
+            success_criteria: [item == 1] => 9:24 unknown_identifier steps[1].success_criteria[0]: `item` is not a step, variable or argument (`item` exists only in a step with `for_each`)
         "#]],
     );
 }

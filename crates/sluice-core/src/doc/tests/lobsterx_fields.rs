@@ -268,7 +268,7 @@ fn roles_phases_and_team() {
             team: {} => 2:7 missing_field team: `members` is missing
             team: {members: [{agent: x}]} => 2:18 missing_field team.members[0]: `id` is missing
             team: {members: [{id: a, lane: -1, sort_order: 2, is_active: false, agent: x, role: y, memory_profile: m, tool_profile: {allow_tools: [a], deny_tools: [b], requires_approval: true}, model_profile: {support_level: high}, personality_profile: {system_prompt_patch: p}}], failure_policy: {mode: halt}, queue_policy: {a: 1}, approval_policy: x, retry_policy: [1]} => 2:315 unknown_field team.queue_policy.a: unknown field `a` | 2:339 wrong_type team.approval_policy: expected a map, found a string | 2:356 wrong_type team.retry_policy: expected a map, found a list
-            team: {members: [{id: a, lane: 1.5}]} => 2:32 bad_value team.members[0].lane: 1.5 is no whole number
+            team: {members: [{id: a, lane: 1.5}]} => 2:32 bad_value team.members[0].lane: 1.5 is not a whole number
             team: {members: [{id: a, lane: '1'}]} => 2:32 wrong_type team.members[0].lane: expected a number, found a string
             team: {members: [{id: a}], failure_policy: {mode: stop}} => 2:51 bad_value team.failure_policy.mode: `stop` is not a failure mode (use one of: isolate, halt)
             team: {members: [{id: a}], failure_policy: {mode: isolate}} => ok | roles = - | phases = - | team = {"members":[{"id":"a","lane":0,"sort_order":0,"is_active":true,"requires_approval":false}],"failure_mode":"isolate"}
@@ -348,14 +348,14 @@ fn a_command_wherever_one_is_needed() {
             approval: required => ok | steps.0.work = {"kind":"approval"}
             approval: {required: false} => 2:14 missing_command steps[0]: step `one` has no command (add `command`, or `approval`, `workflow_ref` or `library_step`)
             approval: required, command: go => ok | steps.0.work = {"kind":"command","command":"go"}
-            workflow_ref: other => ~2:33 unresolved_reference steps[0].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ok | steps.0.work = {"kind":"workflow","name":"other"}
-            workflow_ref: other, command: go => 2:33 conflicting_fields steps[0].workflow_ref: a step runs either a command or another workflow | ~2:33 unresolved_reference steps[0].workflow_ref: workflow `other` cannot be checked: no registry is at hand
-            library_step: lib => ~2:33 unresolved_reference steps[0].library_step: library step `lib` cannot be checked: no library is at hand | ok | steps.0.work = {"kind":"unresolved","what":"library_step","name":"lib"}
-            workflow_ref: other, approval: required => ~2:33 unresolved_reference steps[0].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ok | steps.0.work = {"kind":"workflow","name":"other"}
+            workflow_ref: other => ~2:33 unresolved_reference steps[0].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ok | steps.0.work = {"kind":"workflow","name":"other"}
+            workflow_ref: other, command: go => 2:33 conflicting_fields steps[0].workflow_ref: a step runs either a command or another workflow | ~2:33 unresolved_reference steps[0].workflow_ref: workflow `other` cannot be checked: no registry is loaded
+            library_step: lib => ~2:33 unresolved_reference steps[0].library_step: library step `lib` cannot be checked: no library is loaded | ok | steps.0.work = {"kind":"unresolved","what":"library_step","name":"lib"}
+            workflow_ref: other, approval: required => ~2:33 unresolved_reference steps[0].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ok | steps.0.work = {"kind":"workflow","name":"other"}
             args: {x: 1}, command: go => 2:25 conflicting_fields steps[0].args: `args` are for another workflow; there is no `workflow_ref`
-            workflow_ref: other, args: {x: 1, y: [null, '${z}'], z: {a: b}} => ~2:33 unresolved_reference steps[0].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ~2:66 unknown_variable steps[0].args.y[1]: nothing sets `z` | ok | steps.0.work = {"kind":"workflow","args":{"x":1,"y":[null,"${z}"],"z":{"a":"b"}},"name":"other"}
-            workflow_ref: other, args: [1] => ~2:33 unresolved_reference steps[0].workflow_ref: workflow `other` cannot be checked: no registry is at hand | 2:46 wrong_type steps[0].args: expected a map, found a list
-            workflow_ref: other, args: {} => ~2:33 unresolved_reference steps[0].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ok | steps.0.work = {"kind":"workflow","name":"other"}
+            workflow_ref: other, args: {x: 1, y: [null, '${z}'], z: {a: b}} => ~2:33 unresolved_reference steps[0].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ~2:66 unknown_variable steps[0].args.y[1]: nothing sets `z` | ok | steps.0.work = {"kind":"workflow","args":{"x":1,"y":[null,"${z}"],"z":{"a":"b"}},"name":"other"}
+            workflow_ref: other, args: [1] => ~2:33 unresolved_reference steps[0].workflow_ref: workflow `other` cannot be checked: no registry is loaded | 2:46 wrong_type steps[0].args: expected a map, found a list
+            workflow_ref: other, args: {} => ~2:33 unresolved_reference steps[0].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ok | steps.0.work = {"kind":"workflow","name":"other"}
         "#]],
     );
 }
@@ -372,11 +372,11 @@ fn retry_beside_each_failure_policy() {
         expect![[r#"
             halt => ok | steps.0.on_failure = "halt" | steps.0.retry.attempts = 2
             skip => ok | steps.0.on_failure = "skip" | steps.0.retry.attempts = 2
-            fail => ~2:66 deprecated_value steps[0].on_failure: `fail` is an old word for `halt` (write `halt`) | ok | steps.0.on_failure = "halt" | steps.0.retry.attempts = 2
-            continue => ~2:66 deprecated_value steps[0].on_failure: `continue` is an old word for `skip` (write `skip`) | ok | steps.0.on_failure = "skip" | steps.0.retry.attempts = 2
-            retry => 2:39 conflicting_fields steps[0].retry: `retry` and `on_failure: retry` both say how to try again
-            retry_once => 2:39 conflicting_fields steps[0].retry: `retry` and `on_failure: retry_once` both say how to try again
-            retry_once_then_escalate => 2:39 conflicting_fields steps[0].retry: `retry` and `on_failure: retry_once_then_escalate` both say how to try again
+            fail => ~2:66 deprecated_value steps[0].on_failure: `fail` is an old name of `halt` (write `halt`) | ok | steps.0.on_failure = "halt" | steps.0.retry.attempts = 2
+            continue => ~2:66 deprecated_value steps[0].on_failure: `continue` is an old name of `skip` (write `skip`) | ok | steps.0.on_failure = "skip" | steps.0.retry.attempts = 2
+            retry => 2:39 conflicting_fields steps[0].retry: `retry` and `on_failure: retry` both define retries
+            retry_once => 2:39 conflicting_fields steps[0].retry: `retry` and `on_failure: retry_once` both define retries
+            retry_once_then_escalate => 2:39 conflicting_fields steps[0].retry: `retry` and `on_failure: retry_once_then_escalate` both define retries
         "#]],
     );
 }
@@ -460,7 +460,7 @@ fn fields_of_other_products_are_refused_with_what_they_are_called_here() {
     );
     Script::lobsterx("{name: tiny, on: push, inputs: {}, jobs: [], steps: [{id: a, command: x}]}")
         .check(expect![[r#"
-            1:14 unknown_field on: unknown field `on` (a document does not say when it is run: `sluice schedules` and `sluice hooks` do)
+            1:14 unknown_field on: unknown field `on` (use `sluice schedules` or `sluice hooks` to start runs of a workflow)
             1:24 unknown_field inputs: unknown field `inputs` (did you mean `args`?)
             1:36 unknown_field jobs: unknown field `jobs` (did you mean `steps`?)
         "#]]);

@@ -169,7 +169,7 @@ fn working_directories_and_variables() {
             env: {'': x} => 5:11 bad_value steps[0].env.: `` cannot be the name of a variable
             env: {A-B: x} => 5:11 bad_value steps[0].env.A-B: `A-B` cannot be the name of a variable
             env: {é: x} => 5:11 bad_value steps[0].env.é: `é` cannot be the name of a variable
-            env: {SLUICE_V1: x} => 5:11 bad_value steps[0].env.SLUICE_V1: names that begin with `SLUICE_` are the engine's own
+            env: {SLUICE_V1: x} => 5:11 bad_value steps[0].env.SLUICE_V1: names that begin with `SLUICE_` are reserved for the engine
             env: {SLUICE: x} => ok | steps.0.cwd = - | steps.0.env = {"SLUICE":"x"}
             env: {A: "a\0b"} => 5:11 bad_value steps[0].env.A: a variable cannot hold a NUL character
             env: [A] => 5:10 wrong_type steps[0].env: expected a map, found a list

@@ -53,8 +53,8 @@ fn every_place_that_names_a_step_makes_a_dependency() {
             command: go, for_each: $list => ok | steps.2.depends_on = -
             command: go, success_criteria: [outputs.x > 1, bb.n > aa.n] => ~5:46 undeclared_output steps[2].success_criteria[0]: step `zz` declares no output `x` | ~5:61 undeclared_output steps[2].success_criteria[1]: step `bb` declares no output `n` (declare it under `outputs`; the text of `bb` is `bb.stdout`) | ~5:68 undeclared_output steps[2].success_criteria[1]: step `aa` declares no output `n` | ok | steps.2.depends_on = ["aa","bb"]
             approval: {summary: 'see ${aa.list}'} => ok | steps.2.depends_on = ["aa"]
-            workflow_ref: other, args: {x: '${aa.list}', y: [1, {z: 'a ${bb.outputs.n}'}]} => ~5:28 unresolved_reference steps[2].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ~5:75 undeclared_output steps[2].args.y[1].z: step `bb` declares no output `n` (declare it under `outputs`; the text of `bb` is `bb.stdout`) | ok | steps.2.depends_on = ["aa","bb"]
-            workflow_ref: other, args: {x: '${list}'} => ~5:28 unresolved_reference steps[2].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ok | steps.2.depends_on = -
+            workflow_ref: other, args: {x: '${aa.list}', y: [1, {z: 'a ${bb.outputs.n}'}]} => ~5:28 unresolved_reference steps[2].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ~5:75 undeclared_output steps[2].args.y[1].z: step `bb` declares no output `n` (declare it under `outputs`; the text of `bb` is `bb.stdout`) | ok | steps.2.depends_on = ["aa","bb"]
+            workflow_ref: other, args: {x: '${list}'} => ~5:28 unresolved_reference steps[2].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ok | steps.2.depends_on = -
             command: '${aa.outputs.list}', depends_on: [aa], stdin: $aa.json => ok | steps.2.depends_on = ["aa"]
         "#]],
     );
@@ -202,7 +202,7 @@ fn a_step_cannot_wait_for_itself() {
             command: go, condition: aa.x == 1 => 3:10 cycle_detected steps[0]: the dependencies form a cycle: aa -> aa (each step in the list waits for the next one; remove one of the dependencies) | ~3:38 undeclared_output steps[0].condition: step `aa` declares no output `x`
             command: '${aa.x}' => 3:10 cycle_detected steps[0]: the dependencies form a cycle: aa -> aa (each step in the list waits for the next one; remove one of the dependencies) | ~3:26 undeclared_output steps[0].command: step `aa` declares no output `x`
             approval: {summary: '${aa.x}'} => 3:10 cycle_detected steps[0]: the dependencies form a cycle: aa -> aa (each step in the list waits for the next one; remove one of the dependencies) | ~3:37 undeclared_output steps[0].approval.summary: step `aa` declares no output `x`
-            workflow_ref: other, args: {x: '${aa.x}'} => 3:10 cycle_detected steps[0]: the dependencies form a cycle: aa -> aa (each step in the list waits for the next one; remove one of the dependencies) | ~3:28 unresolved_reference steps[0].workflow_ref: workflow `other` cannot be checked: no registry is at hand
+            workflow_ref: other, args: {x: '${aa.x}'} => 3:10 cycle_detected steps[0]: the dependencies form a cycle: aa -> aa (each step in the list waits for the next one; remove one of the dependencies) | ~3:28 unresolved_reference steps[0].workflow_ref: workflow `other` cannot be checked: no registry is loaded
             command: go, for_each: $aa.outputs.list => 3:10 cycle_detected steps[0]: the dependencies form a cycle: aa -> aa (each step in the list waits for the next one; remove one of the dependencies)
             command: go, success_criteria: [aa.stdout == 'x'] => ok
         "#]],

@@ -224,7 +224,7 @@ fn other_locked_fields_stay_as_they_are() {
         Agent: shell => 6:5 unknown_field steps[0].Agent: unknown field `Agent` (did you mean `agent`?)
         on_failure: skip => ok | steps.0.agent = "reviewer"
         on_failure: halt => 6:17 locked_field steps[0].on_failure: library step `review` locks `on_failure` (leave it out, or set it to something stricter)
-        on_failure: continue => ~6:17 deprecated_value steps[0].on_failure: `continue` is an old word for `skip` (write `skip`) | ok | steps.0.agent = "reviewer"
+        on_failure: continue => ~6:17 deprecated_value steps[0].on_failure: `continue` is an old name of `skip` (write `skip`) | ok | steps.0.agent = "reviewer"
         command: anything => ok | steps.0.agent = "reviewer"
         model: weak => ok | steps.0.agent = "reviewer"
         <<: {agent: shell} => 6:5 unknown_field steps[0].<<: merge keys are not supported
@@ -303,15 +303,15 @@ fn a_librarys_problems_show_where_it_is_named() {
             5:19 bad_value steps[0].cwd: the working directory must lie inside the run's workspace (use a relative path without `..`)
             5:19 unknown_step steps[0].stdin: there is no step `gone` (did you mean `one`?)
             5:19 unknown_role steps[0].role: the role `ghost` is not declared (declare it under `roles`)
-            5:19 unknown_identifier steps[0].condition: `nowhere` is no step, variable or argument
-            ~5:19 deprecated_value steps[0].on_failure: `fail` is an old word for `halt` (write `halt`)
+            5:19 unknown_identifier steps[0].condition: `nowhere` is not a step, variable or argument
+            ~5:19 deprecated_value steps[0].on_failure: `fail` is an old name of `halt` (write `halt`)
             ~5:19 unknown_variable steps[0].command: nothing sets `nobody`
             ~5:19 unknown_variable steps[0].command: nothing sets `nothing`
             6:29 bad_value steps[1].cwd: the working directory must lie inside the run's workspace (use a relative path without `..`)
             6:29 unknown_step steps[1].stdin: there is no step `gone` (did you mean `one`?)
             6:29 unknown_role steps[1].role: the role `ghost` is not declared (declare it under `roles`)
-            6:29 unknown_identifier steps[1].condition: `nowhere` is no step, variable or argument
-            ~6:29 deprecated_value steps[1].on_failure: `fail` is an old word for `halt` (write `halt`)
+            6:29 unknown_identifier steps[1].condition: `nowhere` is not a step, variable or argument
+            ~6:29 deprecated_value steps[1].on_failure: `fail` is an old name of `halt` (write `halt`)
         "#]]);
 }
 
@@ -336,7 +336,7 @@ fn library_steps_that_are_not_there() {
         .show("steps.0.work")
         .show("steps.0.model")
         .check(expect![[r#"
-            ~1:46 unresolved_reference steps[0].library_step: library step `review` cannot be checked: no library is at hand
+            ~1:46 unresolved_reference steps[0].library_step: library step `review` cannot be checked: no library is loaded
             ok
             steps.0.work = {"kind":"unresolved","what":"library_step","name":"review"}
             steps.0.model = "x"
@@ -344,7 +344,7 @@ fn library_steps_that_are_not_there() {
     // A registry without a library is no library at hand; an empty one is.
     let text = "{name: tiny, steps: [{id: one, library_step: review}]}";
     Script::lobsterx(text).registry("{workflows: {}}").check(expect![[r#"
-        ~1:46 unresolved_reference steps[0].library_step: library step `review` cannot be checked: no library is at hand
+        ~1:46 unresolved_reference steps[0].library_step: library step `review` cannot be checked: no library is loaded
         ok
     "#]]);
     Script::lobsterx(text).registry("{library: {}}").check(expect![[r#"
@@ -394,9 +394,9 @@ fn a_librarys_arguments_and_variables() {
     told("steps: [{id: one, library_step: sub}, {id: two, library_step: float}, {id: three, library_step: sub, args: {a: '${nothing}'}}]")
         .check(expect![[r#"
             ~3:33 unknown_variable steps[0].args.a[0]: nothing sets `nobody`
-            ~3:33 unresolved_reference steps[0].workflow_ref: workflow `other` cannot be checked: no registry is at hand
+            ~3:33 unresolved_reference steps[0].workflow_ref: workflow `other` cannot be checked: no registry is loaded
             3:63 wrong_type steps[1].env.A: expected a string, found a number (quote it if it is meant as text)
-            ~3:97 unresolved_reference steps[2].workflow_ref: workflow `other` cannot be checked: no registry is at hand
+            ~3:97 unresolved_reference steps[2].workflow_ref: workflow `other` cannot be checked: no registry is loaded
             ~3:115 unknown_variable steps[2].args.a: nothing sets `nothing`
         "#]]);
 }

@@ -96,17 +96,17 @@ fn places_inside_expressions() {
             "agent: shell\n            cwd: a\n            stdin: nonsense",
         ],
         expect![[r#"
-            condition: 1 == 1 and nobody == 2 => 5:27 unknown_identifier steps[0].condition: `nobody` is no step, variable or argument
-            condition: ("ä" == "ö") and nobody == 2 => 5:33 unknown_identifier steps[0].condition: `nobody` is no step, variable or argument
-            condition: "1 == 1 and nobody == 2" => 5:28 unknown_identifier steps[0].condition: `nobody` is no step, variable or argument
+            condition: 1 == 1 and nobody == 2 => 5:27 unknown_identifier steps[0].condition: `nobody` is not a step, variable or argument
+            condition: ("ä" == "ö") and nobody == 2 => 5:33 unknown_identifier steps[0].condition: `nobody` is not a step, variable or argument
+            condition: "1 == 1 and nobody == 2" => 5:28 unknown_identifier steps[0].condition: `nobody` is not a step, variable or argument
             condition: |
                           1 == 1 and
-                          nobody == 2 => 7:7 unknown_identifier steps[0].condition: `nobody` is no step, variable or argument
+                          nobody == 2 => 7:7 unknown_identifier steps[0].condition: `nobody` is not a step, variable or argument
             condition: 1 == 1 and and => 5:27 bad_expression steps[0].condition: expected a value, found `and`
-            success_criteria: [1 == 1, 2 == nobody] => 5:37 unknown_identifier steps[0].success_criteria[1]: `nobody` is no step, variable or argument
+            success_criteria: [1 == 1, 2 == nobody] => 5:37 unknown_identifier steps[0].success_criteria[1]: `nobody` is not a step, variable or argument
             success_criteria:
                           - 5
-                          - 2 == nobody => 6:9 wrong_type steps[0].success_criteria[0]: expected a string, found a number (quote it if it is meant as text) | 7:14 unknown_identifier steps[0].success_criteria[1]: `nobody` is no step, variable or argument
+                          - 2 == nobody => 6:9 wrong_type steps[0].success_criteria[0]: expected a string, found a number (quote it if it is meant as text) | 7:14 unknown_identifier steps[0].success_criteria[1]: `nobody` is not a step, variable or argument
             approval: {summary: 'see ${nobody}'} => ~5:32 unknown_variable steps[0].approval.summary: nothing sets `nobody` | ok
             agent: shell
                         cwd: a
@@ -219,15 +219,15 @@ fn paths_name_the_part_that_is_wrong() {
         14:29 unknown_step steps[1].inputs.worst: there is no step `nobody`
         14:39 bad_reference steps[1].inputs.worst: `z` does not name a step's value (write `worst: id.field`)
         15:7 bad_name steps[1].inputs.x y: `x y` is not a name (write `x_y`)
-        ~16:7 input_also_output steps[1].inputs.both: `both` is both an input and an output (an agent that repeats what it was given may change it; leave it out of `outputs` to pass it through)
+        ~16:7 input_also_output steps[1].inputs.both: `both` is both an input and an output (an agent that repeats an input may change it; remove it from `outputs` to pass it through)
         17:29 bad_name steps[1].outputs.a b: `a b` is not a name (write `a_b`)
         18:11 bad_value steps[1].env.1: `1` cannot be the name of a variable
         19:37 unknown_step steps[1].for_each: there is no step `nobody`
         20:18 wrong_type steps[1].depends_on[0]: expected a string, found a number (quote it if it is meant as text)
         20:26 unknown_step steps[1].depends_on[2]: there is no step `gone` (did you mean `one`?)
         21:24 wrong_type steps[1].success_criteria[0]: expected a string, found a number (quote it if it is meant as text)
-        21:27 unknown_identifier steps[1].success_criteria[1]: `nobody` is no step, variable or argument
-        ~23:19 unresolved_reference steps[2].workflow_ref: workflow `other` cannot be checked: no registry is at hand
+        21:27 unknown_identifier steps[1].success_criteria[1]: `nobody` is not a step, variable or argument
+        ~23:19 unresolved_reference steps[2].workflow_ref: workflow `other` cannot be checked: no registry is loaded
         ~24:31 unknown_variable steps[2].args.b[0].c: nothing sets `nobody`
         24:43 bad_template steps[2].args.b[1]: unclosed `${` (write `$${` for a literal `${`)
         24:49 bad_template steps[2].args.b[2]: unclosed `${` (write `$${` for a literal `${`)

@@ -413,7 +413,7 @@ fn every_field_reaches_the_plan() {
 #[test]
 fn a_full_document_has_only_the_warnings_it_deserves() {
     Script::lobsterx(FULL).order().check(expect![[r#"
-        ~80:19 unresolved_reference steps[3].workflow_ref: workflow `other-flow` cannot be checked: no registry is at hand
+        ~80:19 unresolved_reference steps[3].workflow_ref: workflow `other-flow` cannot be checked: no registry is loaded
         ok
         gather <-
         ask <- gather
@@ -471,10 +471,10 @@ fn the_fields_tell_the_format() {
     expect![[r#"
         {name: tiny, steps: [{id: one, command: go}]} => ok
         family = "lobsterx"
-        {name: tiny} => 1:1 unknown_format: this is no workflow that Sluice knows (a `.lobsterX` document has `steps`, a lens document has `nodes` and `edges`)
-        {name: tiny, steps: [], nodes: []} => 1:1 unknown_format: this is no workflow that Sluice knows (a `.lobsterX` document has `steps`, a lens document has `nodes` and `edges`)
-        [] => 1:1 unknown_format: this is no workflow that Sluice knows (a `.lobsterX` document has `steps`, a lens document has `nodes` and `edges`)
-        text => 1:1 unknown_format: this is no workflow that Sluice knows (a `.lobsterX` document has `steps`, a lens document has `nodes` and `edges`)
+        {name: tiny} => 1:1 unknown_format: this is not a workflow document (a `.lobsterX` document has `steps`, a lens document has `nodes` and `edges`)
+        {name: tiny, steps: [], nodes: []} => 1:1 unknown_format: this is not a workflow document (a `.lobsterX` document has `steps`, a lens document has `nodes` and `edges`)
+        [] => 1:1 unknown_format: this is not a workflow document (a `.lobsterX` document has `steps`, a lens document has `nodes` and `edges`)
+        text => 1:1 unknown_format: this is not a workflow document (a `.lobsterX` document has `steps`, a lens document has `nodes` and `edges`)
     "#]].assert_eq(&out);
 }
 

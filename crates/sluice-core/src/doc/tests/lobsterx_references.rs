@@ -244,22 +244,22 @@ fn other_workflows() {
         &["steps.0.work"],
         &lines,
         expect![[r#"
-            credit-check => ~3:29 unresolved_reference steps[0].workflow_ref: workflow `credit-check` cannot be checked: no registry is at hand | ok | steps.0.work = {"kind":"workflow","name":"credit-check"}
-            credit-check@2 => ~3:29 unresolved_reference steps[0].workflow_ref: workflow `credit-check` cannot be checked: no registry is at hand | ok | steps.0.work = {"kind":"workflow","name":"credit-check","version":2}
-            credit-check@3 => ~3:29 unresolved_reference steps[0].workflow_ref: workflow `credit-check` cannot be checked: no registry is at hand | ok | steps.0.work = {"kind":"workflow","name":"credit-check","version":3}
-            credit-chek => ~3:29 unresolved_reference steps[0].workflow_ref: workflow `credit-chek` cannot be checked: no registry is at hand | ok | steps.0.work = {"kind":"workflow","name":"credit-chek"}
-            nothing-alike => ~3:29 unresolved_reference steps[0].workflow_ref: workflow `nothing-alike` cannot be checked: no registry is at hand | ok | steps.0.work = {"kind":"workflow","name":"nothing-alike"}
-            credit-check@ => 3:29 bad_reference steps[0].workflow_ref: `` is no version number (write `name` or `name@3`)
-            credit-check@latest => 3:29 bad_reference steps[0].workflow_ref: `latest` is no version number (write `name` or `name@3`)
-            credit-check@-1 => 3:29 bad_reference steps[0].workflow_ref: `-1` is no version number (write `name` or `name@3`)
-            credit-check@+2 => 3:29 bad_reference steps[0].workflow_ref: `+2` is no version number (write `name` or `name@3`)
-            credit-check@2@2 => 3:29 bad_reference steps[0].workflow_ref: `2@2` is no version number (write `name` or `name@3`)
-            '@2' => 3:29 bad_name steps[0].workflow_ref: `` is not in kebab-case (names are lower-case letters, digits and single dashes, a letter first) | ~3:29 unresolved_reference steps[0].workflow_ref: workflow `` cannot be checked: no registry is at hand
-            Credit-Check => 3:29 bad_name steps[0].workflow_ref: `Credit-Check` is not in kebab-case (write `credit-check`) | ~3:29 unresolved_reference steps[0].workflow_ref: workflow `Credit-Check` cannot be checked: no registry is at hand
-            '' => 3:29 bad_name steps[0].workflow_ref: `` is not in kebab-case (names are lower-case letters, digits and single dashes, a letter first) | ~3:29 unresolved_reference steps[0].workflow_ref: workflow `` cannot be checked: no registry is at hand
+            credit-check => ~3:29 unresolved_reference steps[0].workflow_ref: workflow `credit-check` cannot be checked: no registry is loaded | ok | steps.0.work = {"kind":"workflow","name":"credit-check"}
+            credit-check@2 => ~3:29 unresolved_reference steps[0].workflow_ref: workflow `credit-check` cannot be checked: no registry is loaded | ok | steps.0.work = {"kind":"workflow","name":"credit-check","version":2}
+            credit-check@3 => ~3:29 unresolved_reference steps[0].workflow_ref: workflow `credit-check` cannot be checked: no registry is loaded | ok | steps.0.work = {"kind":"workflow","name":"credit-check","version":3}
+            credit-chek => ~3:29 unresolved_reference steps[0].workflow_ref: workflow `credit-chek` cannot be checked: no registry is loaded | ok | steps.0.work = {"kind":"workflow","name":"credit-chek"}
+            nothing-alike => ~3:29 unresolved_reference steps[0].workflow_ref: workflow `nothing-alike` cannot be checked: no registry is loaded | ok | steps.0.work = {"kind":"workflow","name":"nothing-alike"}
+            credit-check@ => 3:29 bad_reference steps[0].workflow_ref: `` is not a version number (write `name` or `name@3`)
+            credit-check@latest => 3:29 bad_reference steps[0].workflow_ref: `latest` is not a version number (write `name` or `name@3`)
+            credit-check@-1 => 3:29 bad_reference steps[0].workflow_ref: `-1` is not a version number (write `name` or `name@3`)
+            credit-check@+2 => 3:29 bad_reference steps[0].workflow_ref: `+2` is not a version number (write `name` or `name@3`)
+            credit-check@2@2 => 3:29 bad_reference steps[0].workflow_ref: `2@2` is not a version number (write `name` or `name@3`)
+            '@2' => 3:29 bad_name steps[0].workflow_ref: `` is not in kebab-case (names are lower-case letters, digits and single dashes, a letter first) | ~3:29 unresolved_reference steps[0].workflow_ref: workflow `` cannot be checked: no registry is loaded
+            Credit-Check => 3:29 bad_name steps[0].workflow_ref: `Credit-Check` is not in kebab-case (write `credit-check`) | ~3:29 unresolved_reference steps[0].workflow_ref: workflow `Credit-Check` cannot be checked: no registry is loaded
+            '' => 3:29 bad_name steps[0].workflow_ref: `` is not in kebab-case (names are lower-case letters, digits and single dashes, a letter first) | ~3:29 unresolved_reference steps[0].workflow_ref: workflow `` cannot be checked: no registry is loaded
             5 => 3:29 wrong_type steps[0].workflow_ref: expected a string, found a number (quote it if it is meant as text)
-            credit-check@02 => ~3:29 unresolved_reference steps[0].workflow_ref: workflow `credit-check` cannot be checked: no registry is at hand | ok | steps.0.work = {"kind":"workflow","name":"credit-check","version":2}
-            credit-check@99999999999999999999 => 3:29 bad_reference steps[0].workflow_ref: `99999999999999999999` is no version number (write `name` or `name@3`)
+            credit-check@02 => ~3:29 unresolved_reference steps[0].workflow_ref: workflow `credit-check` cannot be checked: no registry is loaded | ok | steps.0.work = {"kind":"workflow","name":"credit-check","version":2}
+            credit-check@99999999999999999999 => 3:29 bad_reference steps[0].workflow_ref: `99999999999999999999` is not a version number (write `name` or `name@3`)
         "#]],
     );
     let mut out = String::new();
@@ -274,11 +274,11 @@ fn other_workflows() {
         credit-check@3 => 3:29 unknown_workflow steps[0].workflow_ref: the registry has no version 3 of `credit-check`
         credit-chek => 3:29 unknown_workflow steps[0].workflow_ref: the registry has no workflow `credit-chek` (did you mean `credit-check`?)
         nothing-alike => 3:29 unknown_workflow steps[0].workflow_ref: the registry has no workflow `nothing-alike`
-        credit-check@ => 3:29 bad_reference steps[0].workflow_ref: `` is no version number (write `name` or `name@3`)
-        credit-check@latest => 3:29 bad_reference steps[0].workflow_ref: `latest` is no version number (write `name` or `name@3`)
-        credit-check@-1 => 3:29 bad_reference steps[0].workflow_ref: `-1` is no version number (write `name` or `name@3`)
-        credit-check@+2 => 3:29 bad_reference steps[0].workflow_ref: `+2` is no version number (write `name` or `name@3`)
-        credit-check@2@2 => 3:29 bad_reference steps[0].workflow_ref: `2@2` is no version number (write `name` or `name@3`)
+        credit-check@ => 3:29 bad_reference steps[0].workflow_ref: `` is not a version number (write `name` or `name@3`)
+        credit-check@latest => 3:29 bad_reference steps[0].workflow_ref: `latest` is not a version number (write `name` or `name@3`)
+        credit-check@-1 => 3:29 bad_reference steps[0].workflow_ref: `-1` is not a version number (write `name` or `name@3`)
+        credit-check@+2 => 3:29 bad_reference steps[0].workflow_ref: `+2` is not a version number (write `name` or `name@3`)
+        credit-check@2@2 => 3:29 bad_reference steps[0].workflow_ref: `2@2` is not a version number (write `name` or `name@3`)
         '@2' => 3:29 bad_name steps[0].workflow_ref: `` is not in kebab-case (names are lower-case letters, digits and single dashes, a letter first)
         3:29 unknown_workflow steps[0].workflow_ref: the registry has no workflow ``
         Credit-Check => 3:29 bad_name steps[0].workflow_ref: `Credit-Check` is not in kebab-case (write `credit-check`)
@@ -287,7 +287,7 @@ fn other_workflows() {
         3:29 unknown_workflow steps[0].workflow_ref: the registry has no workflow ``
         5 => 3:29 wrong_type steps[0].workflow_ref: expected a string, found a number (quote it if it is meant as text)
         credit-check@02 => ok
-        credit-check@99999999999999999999 => 3:29 bad_reference steps[0].workflow_ref: `99999999999999999999` is no version number (write `name` or `name@3`)
+        credit-check@99999999999999999999 => 3:29 bad_reference steps[0].workflow_ref: `99999999999999999999` is not a version number (write `name` or `name@3`)
     "#]].assert_eq(&out);
 }
 

@@ -17,8 +17,8 @@ fn a_field_both_given_and_answered() {
         ",
     )
     .check(expect![[r#"
-        ~6:14 input_also_output steps[1].inputs.risk: `risk` is both an input and an output (an agent that repeats what it was given may change it; leave it out of `outputs` to pass it through)
-        ~6:47 input_also_output steps[1].inputs.third: `third` is both an input and an output (an agent that repeats what it was given may change it; leave it out of `outputs` to pass it through)
+        ~6:14 input_also_output steps[1].inputs.risk: `risk` is both an input and an output (an agent that repeats an input may change it; remove it from `outputs` to pass it through)
+        ~6:47 input_also_output steps[1].inputs.third: `third` is both an input and an output (an agent that repeats an input may change it; remove it from `outputs` to pass it through)
         ok
     "#]]);
 }
@@ -74,40 +74,40 @@ fn outputs_that_a_condition_may_read() {
             "plain.outputs[\"a b\"]",
         ],
         expect![[r#"
-            plain.risk => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ok
-            plain.outputs.risk => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ok
-            plain.outputs.risk.deep => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ok
-            plain.rsk => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ~8:41 undeclared_output steps[5].condition: step `plain` declares no output `rsk` (did you mean `risk`?) | ok
-            plain.outputs.rsk => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ~8:41 undeclared_output steps[5].condition: step `plain` declares no output `rsk` (did you mean `risk`?) | ok
-            plain.through => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ok
-            plain.outputs.through => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ok
-            $plain.stdout => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ok
-            plain.stdout => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ok
-            $plain.json.risk => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ok
-            plain.length => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ok
-            plain._skipped => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ok
-            plain.approved => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ~8:41 undeclared_output steps[5].condition: step `plain` declares no output `approved` | ok
-            plain.by => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ~8:41 undeclared_output steps[5].condition: step `plain` declares no output `by` | ok
-            plain.items => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ~8:41 undeclared_output steps[5].condition: step `plain` declares no output `items` | ok
-            plain.outputs => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ok
-            plain => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ok
-            plain[0] => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ok
-            $ask.approved => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ok
-            ask.by => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ok
-            ask.at => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ok
-            ask.comment => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ok
-            ask.reason => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ok
-            ask.outputs.approved => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ok
-            ask.items => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ~8:41 undeclared_output steps[5].condition: step `ask` declares no output `items` | ok
-            ask.aproved => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ~8:41 undeclared_output steps[5].condition: step `ask` declares no output `aproved` | ok
-            many.items => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ok
-            many.outputs.items[0].n => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ok
-            many.n => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ~8:41 undeclared_output steps[5].condition: step `many` declares no output `n` (write `many.items`, or `many.items[0].n`) | ok
-            many.itms => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ~8:41 undeclared_output steps[5].condition: step `many` declares no output `itms` (write `many.items`, or `many.items[0]`) | ok
-            child.anything => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ok
-            bare.x => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ~8:41 undeclared_output steps[5].condition: step `bare` declares no output `x` (declare it under `outputs`; the text of `bare` is `bare.stdout`) | ok
-            plain.outputs["risk"] => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ok
-            plain.outputs["a b"] => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ~8:41 undeclared_output steps[5].condition: step `plain` declares no output `a b` | ok
+            plain.risk => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ok
+            plain.outputs.risk => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ok
+            plain.outputs.risk.deep => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ok
+            plain.rsk => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ~8:41 undeclared_output steps[5].condition: step `plain` declares no output `rsk` (did you mean `risk`?) | ok
+            plain.outputs.rsk => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ~8:41 undeclared_output steps[5].condition: step `plain` declares no output `rsk` (did you mean `risk`?) | ok
+            plain.through => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ok
+            plain.outputs.through => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ok
+            $plain.stdout => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ok
+            plain.stdout => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ok
+            $plain.json.risk => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ok
+            plain.length => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ok
+            plain._skipped => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ok
+            plain.approved => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ~8:41 undeclared_output steps[5].condition: step `plain` declares no output `approved` | ok
+            plain.by => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ~8:41 undeclared_output steps[5].condition: step `plain` declares no output `by` | ok
+            plain.items => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ~8:41 undeclared_output steps[5].condition: step `plain` declares no output `items` | ok
+            plain.outputs => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ok
+            plain => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ok
+            plain[0] => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ok
+            $ask.approved => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ok
+            ask.by => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ok
+            ask.at => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ok
+            ask.comment => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ok
+            ask.reason => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ok
+            ask.outputs.approved => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ok
+            ask.items => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ~8:41 undeclared_output steps[5].condition: step `ask` declares no output `items` | ok
+            ask.aproved => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ~8:41 undeclared_output steps[5].condition: step `ask` declares no output `aproved` | ok
+            many.items => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ok
+            many.outputs.items[0].n => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ok
+            many.n => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ~8:41 undeclared_output steps[5].condition: step `many` declares no output `n` (write `many.items`, or `many.items[0].n`) | ok
+            many.itms => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ~8:41 undeclared_output steps[5].condition: step `many` declares no output `itms` (write `many.items`, or `many.items[0]`) | ok
+            child.anything => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ok
+            bare.x => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ~8:41 undeclared_output steps[5].condition: step `bare` declares no output `x` (declare it under `outputs`; the text of `bare` is `bare.stdout`) | ok
+            plain.outputs["risk"] => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ok
+            plain.outputs["a b"] => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is loaded | ~8:41 undeclared_output steps[5].condition: step `plain` declares no output `a b` | ok
         "#]],
     );
 }
@@ -198,13 +198,13 @@ fn a_chain_to_a_side_effect() {
             "on_failure: halt, idempotent: false",
         ],
         expect![[r#"
-            model: x => ~3:10 unprotected_step steps[0]: every path to `pay`, which cannot be repeated, passes `aa`, which says nothing of failure (set `on_failure` or `retry`) | ~4:10 unprotected_step steps[1]: every path to `pay`, which cannot be repeated, passes `bb`, which says nothing of failure (set `on_failure` or `retry`) | ok
-            on_failure: halt => ~3:10 unprotected_step steps[0]: every path to `pay`, which cannot be repeated, passes `aa`, which says nothing of failure (set `on_failure` or `retry`) | ok
-            on_failure: skip => ~3:10 unprotected_step steps[0]: every path to `pay`, which cannot be repeated, passes `aa`, which says nothing of failure (set `on_failure` or `retry`) | ok
-            retry: {attempts: 2} => ~3:10 unprotected_step steps[0]: every path to `pay`, which cannot be repeated, passes `aa`, which says nothing of failure (set `on_failure` or `retry`) | ok
-            on_failure: fail => ~3:10 unprotected_step steps[0]: every path to `pay`, which cannot be repeated, passes `aa`, which says nothing of failure (set `on_failure` or `retry`) | ~4:57 deprecated_value steps[1].on_failure: `fail` is an old word for `halt` (write `halt`) | ok
-            idempotent: false => ~3:10 unprotected_step steps[0]: every path to `bb`, which cannot be repeated, passes `aa`, which says nothing of failure (set `on_failure` or `retry`) | ~4:10 unprotected_step steps[1]: every path to `pay`, which cannot be repeated, passes `bb`, which says nothing of failure (set `on_failure` or `retry`) | ok
-            on_failure: halt, idempotent: false => ~3:10 unprotected_step steps[0]: every path to `bb`, which cannot be repeated, passes `aa`, which says nothing of failure (set `on_failure` or `retry`) | ok
+            model: x => ~3:10 unprotected_step steps[0]: every path to `pay`, which cannot be repeated, passes through `aa`, which has no failure policy (set `on_failure` or `retry`) | ~4:10 unprotected_step steps[1]: every path to `pay`, which cannot be repeated, passes through `bb`, which has no failure policy (set `on_failure` or `retry`) | ok
+            on_failure: halt => ~3:10 unprotected_step steps[0]: every path to `pay`, which cannot be repeated, passes through `aa`, which has no failure policy (set `on_failure` or `retry`) | ok
+            on_failure: skip => ~3:10 unprotected_step steps[0]: every path to `pay`, which cannot be repeated, passes through `aa`, which has no failure policy (set `on_failure` or `retry`) | ok
+            retry: {attempts: 2} => ~3:10 unprotected_step steps[0]: every path to `pay`, which cannot be repeated, passes through `aa`, which has no failure policy (set `on_failure` or `retry`) | ok
+            on_failure: fail => ~3:10 unprotected_step steps[0]: every path to `pay`, which cannot be repeated, passes through `aa`, which has no failure policy (set `on_failure` or `retry`) | ~4:57 deprecated_value steps[1].on_failure: `fail` is an old name of `halt` (write `halt`) | ok
+            idempotent: false => ~3:10 unprotected_step steps[0]: every path to `bb`, which cannot be repeated, passes through `aa`, which has no failure policy (set `on_failure` or `retry`) | ~4:10 unprotected_step steps[1]: every path to `pay`, which cannot be repeated, passes through `bb`, which has no failure policy (set `on_failure` or `retry`) | ok
+            on_failure: halt, idempotent: false => ~3:10 unprotected_step steps[0]: every path to `bb`, which cannot be repeated, passes through `aa`, which has no failure policy (set `on_failure` or `retry`) | ok
         "#]],
     );
 }
@@ -223,7 +223,7 @@ fn only_steps_that_every_path_passes_are_unprotected() {
         ",
     )
     .check(expect![[r#"
-        ~3:10 unprotected_step steps[0]: every path to `pay`, which cannot be repeated, passes `top`, which says nothing of failure (set `on_failure` or `retry`)
+        ~3:10 unprotected_step steps[0]: every path to `pay`, which cannot be repeated, passes through `top`, which has no failure policy (set `on_failure` or `retry`)
         ok
     "#]]);
     // Two roots: no step is on every path.
@@ -250,7 +250,7 @@ fn only_steps_that_every_path_passes_are_unprotected() {
         ",
     )
     .check(expect![[r#"
-        ~3:10 unprotected_step steps[0]: every path to `pay`, which cannot be repeated, passes `top`, which says nothing of failure (set `on_failure` or `retry`)
+        ~3:10 unprotected_step steps[0]: every path to `pay`, which cannot be repeated, passes through `top`, which has no failure policy (set `on_failure` or `retry`)
         ok
     "#]]);
     // A diamond below a chain, the join protected.
@@ -267,8 +267,8 @@ fn only_steps_that_every_path_passes_are_unprotected() {
         ",
     )
     .check(expect![[r#"
-        ~3:10 unprotected_step steps[0]: every path to `pay`, which cannot be repeated, passes `root`, which says nothing of failure (set `on_failure` or `retry`)
-        ~4:10 unprotected_step steps[1]: every path to `pay`, which cannot be repeated, passes `top`, which says nothing of failure (set `on_failure` or `retry`)
+        ~3:10 unprotected_step steps[0]: every path to `pay`, which cannot be repeated, passes through `root`, which has no failure policy (set `on_failure` or `retry`)
+        ~4:10 unprotected_step steps[1]: every path to `pay`, which cannot be repeated, passes through `top`, which has no failure policy (set `on_failure` or `retry`)
         ok
     "#]]);
 }
@@ -315,7 +315,7 @@ fn names_that_nothing_sets() {
         ~5:35 unknown_variable steps[0].command: there is no argument `whom` (did you mean `who`?)
         ~5:65 unknown_variable steps[0].command: nothing sets `nope`
         ~8:32 unknown_variable steps[1].approval.summary: nothing sets `wh` (did you mean `who`?)
-        ~11:19 unresolved_reference steps[2].workflow_ref: workflow `other` cannot be checked: no registry is at hand
+        ~11:19 unresolved_reference steps[2].workflow_ref: workflow `other` cannot be checked: no registry is loaded
         ~15:25 unknown_variable steps[2].args.b[1].c: nothing sets `nope`
         ~16:12 unknown_variable steps[2].args.d: nothing sets `index` (`index` exists only in a step with `for_each`)
         ok
@@ -336,9 +336,9 @@ fn deprecated_words_mean_the_new_ones() {
     .show("steps.0.on_failure")
     .show("steps.1.on_failure")
     .check(expect![[r#"
-        ~3:40 deprecated_value steps[0].on_failure: `fail` is an old word for `halt` (write `halt`)
-        ~4:40 deprecated_value steps[1].on_failure: `continue` is an old word for `skip` (write `skip`)
-        ~5:42 deprecated_value steps[2].on_failure: `continue` is an old word for `skip` (write `skip`)
+        ~3:40 deprecated_value steps[0].on_failure: `fail` is an old name of `halt` (write `halt`)
+        ~4:40 deprecated_value steps[1].on_failure: `continue` is an old name of `skip` (write `skip`)
+        ~5:42 deprecated_value steps[2].on_failure: `continue` is an old name of `skip` (write `skip`)
         ok
         steps.0.on_failure = "halt"
         steps.1.on_failure = "skip"

@@ -71,14 +71,14 @@ fn a_team_that_nobody_knows_is_an_error_in_both_formats() {
         Night-Desk: 2:7 unknown_row team: the registry has no team `Night-Desk` (did you mean `night-desk`?)
         '': 2:7 unknown_row team: the registry has no team ``
         night-desk: 2:7 unknown_row team: the registry has no team `night-desk`
-        night-desk: 2:7 unknown_row team: there is no team `night-desk`: no teams are at hand (`sluice teams set` makes one, `--registry FILE` hands one over)
+        night-desk: 2:7 unknown_row team: there is no team `night-desk`: no teams are loaded (create it with `sluice teams set`, or pass it with `--registry FILE`)
         5: 2:7 wrong_type team: expected a map or the name of a team, found a number
         [night-desk]: 2:7 wrong_type team: expected a map or the name of a team, found a list
         nigth-desk: 2:7 unknown_row team: the registry has no team `nigth-desk` (did you mean `night-desk`?)
         Night-Desk: 2:7 unknown_row team: the registry has no team `Night-Desk` (did you mean `night-desk`?)
         '': 2:7 unknown_row team: the registry has no team ``
         night-desk: 2:7 unknown_row team: the registry has no team `night-desk`
-        night-desk: 2:7 unknown_row team: there is no team `night-desk`: no teams are at hand (`sluice teams set` makes one, `--registry FILE` hands one over)
+        night-desk: 2:7 unknown_row team: there is no team `night-desk`: no teams are loaded (create it with `sluice teams set`, or pass it with `--registry FILE`)
         5: 2:7 wrong_type team: expected a map or the name of a team, found a number
         [night-desk]: 2:7 wrong_type team: expected a map or the name of a team, found a list
     "#]].assert_eq(&out);

@@ -210,7 +210,7 @@ fn missing_frames_and_runs_are_missing() {
             frames.insert(2, again);
         },
         &expect![[r#"
-            event 5 of run_00000000000000000000000000000010 is reordered: it was there before
+            event 5 of run_00000000000000000000000000000010 is reordered: it occurs twice
         "#]],
     );
 }

@@ -8,23 +8,23 @@ fn a_path_leads_to_the_value() {
         "a: 1e999\nsteps:\n- x\n- 2\n- - 1e999\n- outputs:\n    r: {s: [0, 1e999]}\n",
         expect![[r#"
             {"a":"1e999","steps":["x",2,["1e999"],{"outputs":{"r":{"s":[0,"1e999"]}}}]}
-            1:4 number_out_of_range a: `1e999` is no number that 64 bits hold (quote it if it is meant as text)
-            5:5 number_out_of_range steps[2][0]: `1e999` is no number that 64 bits hold (quote it if it is meant as text)
-            7:16 number_out_of_range steps[3].outputs.r.s[1]: `1e999` is no number that 64 bits hold (quote it if it is meant as text)
+            1:4 number_out_of_range a: `1e999` does not fit a 64-bit number (quote it if it is meant as text)
+            5:5 number_out_of_range steps[2][0]: `1e999` does not fit a 64-bit number (quote it if it is meant as text)
+            7:16 number_out_of_range steps[3].outputs.r.s[1]: `1e999` does not fit a 64-bit number (quote it if it is meant as text)
         "#]],
     );
     check(
         "1e999",
         expect![[r#"
         "1e999"
-        1:1 number_out_of_range: `1e999` is no number that 64 bits hold (quote it if it is meant as text)
+        1:1 number_out_of_range: `1e999` does not fit a 64-bit number (quote it if it is meant as text)
     "#]],
     );
     check(
         "[[0, 1e999]]",
         expect![[r#"
         [[0,"1e999"]]
-        1:6 number_out_of_range [0][1]: `1e999` is no number that 64 bits hold (quote it if it is meant as text)
+        1:6 number_out_of_range [0][1]: `1e999` does not fit a 64-bit number (quote it if it is meant as text)
     "#]],
     );
 }
@@ -71,14 +71,14 @@ fn lines_and_columns_are_those_of_an_editor() {
         "äöü: 1e999\n",
         expect![[r#"
         {"äöü":"1e999"}
-        1:6 number_out_of_range äöü: `1e999` is no number that 64 bits hold (quote it if it is meant as text)
+        1:6 number_out_of_range äöü: `1e999` does not fit a 64-bit number (quote it if it is meant as text)
     "#]],
     );
     check(
         "{€: 1, 😀: [😀, 1e999]}\n",
         expect![[r#"
         {"€":1,"😀":["😀","1e999"]}
-        1:15 number_out_of_range 😀[1]: `1e999` is no number that 64 bits hold (quote it if it is meant as text)
+        1:15 number_out_of_range 😀[1]: `1e999` does not fit a 64-bit number (quote it if it is meant as text)
     "#]],
     );
     // With Windows line ends.
@@ -86,8 +86,8 @@ fn lines_and_columns_are_those_of_an_editor() {
         "a: 1\r\nb:\r\n  - 1e999\r\nc: 1e999\r\n",
         expect![[r#"
         {"a":1,"b":["1e999"],"c":"1e999"}
-        3:5 number_out_of_range b[0]: `1e999` is no number that 64 bits hold (quote it if it is meant as text)
-        4:4 number_out_of_range c: `1e999` is no number that 64 bits hold (quote it if it is meant as text)
+        3:5 number_out_of_range b[0]: `1e999` does not fit a 64-bit number (quote it if it is meant as text)
+        4:4 number_out_of_range c: `1e999` does not fit a 64-bit number (quote it if it is meant as text)
     "#]],
     );
     // After a byte order mark, which editors do not show.
@@ -95,8 +95,8 @@ fn lines_and_columns_are_those_of_an_editor() {
         "\u{feff}a: 1e999\nb: 1e999\n",
         expect![[r#"
         {"a":"1e999","b":"1e999"}
-        1:4 number_out_of_range a: `1e999` is no number that 64 bits hold (quote it if it is meant as text)
-        2:4 number_out_of_range b: `1e999` is no number that 64 bits hold (quote it if it is meant as text)
+        1:4 number_out_of_range a: `1e999` does not fit a 64-bit number (quote it if it is meant as text)
+        2:4 number_out_of_range b: `1e999` does not fit a 64-bit number (quote it if it is meant as text)
     "#]],
     );
 }
