@@ -1,8 +1,8 @@
-//! What every format becomes: a graph of steps, ready to run.
+//! The plan: a graph of steps, ready to run, which every format is resolved to.
 //!
-//! Everything after the front end (journal, engine, governance, events) knows
-//! only the plan. It is plain data: defaults are filled in, references are
-//! resolved, nothing points back into the document's text.
+//! Everything after the front end (journal, engine, governance, events) knows only the plan. It
+//! is plain data: defaults are filled in, references are resolved, and nothing points into the
+//! document's text.
 
 pub mod graph;
 pub mod policy;
@@ -22,54 +22,54 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use step::{Approval, Retry, Step};
 
-/// A workflow, resolved.
+/// A resolved workflow.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(try_from = "read::Written")]
 pub struct Plan {
-    /// Which family of documents it came from: defaults and final status differ.
+    /// The family of documents that it came from: defaults and the final status differ.
     pub family: Family,
     /// The workflow's name.
     pub name: String,
-    /// The author's version of it.
+    /// The author's version number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
-    /// For people.
+    /// A description for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What a run may be given.
+    /// The arguments of a run.
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
     pub args: IndexMap<String, ArgDecl>,
     /// The roles that steps name.
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
     pub roles: IndexMap<String, Role>,
-    /// Groups of steps, for people; they order nothing.
+    /// Groups of steps for display; they do not affect the order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<Phase>,
-    /// The model of steps that name none, unless the caller names another.
+    /// The model of steps without one, unless the caller sets another.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_model: Option<String>,
-    /// Most money the whole run may cost.
+    /// The budget of the whole run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_cost: Option<Money>,
-    /// Most time the whole run may take.
+    /// The time limit of the whole run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// Most steps in flight at once.
+    /// The maximum number of steps in flight.
     pub max_parallel: u32,
     /// When a ready step may start.
     pub scheduling: Scheduling,
-    /// Whether a failed run is taken up again by itself.
+    /// Whether a failed run is retried automatically.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,
-    /// The run's result; when empty, its final variables.
+    /// The outputs of the run; if empty, its final variables.
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
     pub outputs: IndexMap<String, Template>,
-    /// Who shares the work.
+    /// The team that shares the steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub team: Option<Team>,
     /// The steps, in document order.
     pub steps: Vec<Step>,
-    /// How they depend on each other. Follows from the steps, so it is not hashed.
+    /// The dependencies of the steps. They follow from the steps, so they are not hashed.
     #[serde(skip)]
     pub graph: Graph,
 }
@@ -77,7 +77,7 @@ pub struct Plan {
 impl Plan {
     /// SHA-256 of the canonical JSON, in hexadecimal.
     pub fn hash(&self) -> String {
-        /// What a step of a plan usually takes as JSON.
+        /// The typical size of a step as JSON.
         const STEP_BYTES: usize = 512;
         canonical::sha256_hex(self, self.steps.len() * STEP_BYTES)
     }
@@ -88,7 +88,7 @@ impl Plan {
     }
 }
 
-/// A text that is no plan.
+/// A text that is not a plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("plan cannot be read: {0}")]
 pub struct PlanError(String);
@@ -96,49 +96,49 @@ pub struct PlanError(String);
 /// An abstract actor that a deployment binds to an agent.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 pub struct Role {
-    /// For people.
+    /// A description for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Skills an agent in this role must have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub required_skills: Vec<String>,
-    /// Most money its steps may cost in one run.
+    /// The maximum cost of its steps in one run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_spend: Option<Money>,
-    /// Environments its steps may run in; none named means any.
+    /// Environments in which its steps may run; empty means any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed_environments: Vec<String>,
-    /// What its inputs must be.
+    /// Requirements for its inputs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trusted_context: Option<TrustedContext>,
 }
 
-/// What inputs a role accepts.
+/// Requirements for the inputs of a role.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 pub struct TrustedContext {
-    /// Source classes of acceptable inputs; none named means any.
+    /// Source classes of acceptable inputs; empty means any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accepted_source_classes: Vec<String>,
-    /// Oldest acceptable input, in seconds.
+    /// The maximum age of an input, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_age_s: Option<u64>,
 }
 
-/// A group of steps, for people.
+/// A group of steps for display.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Phase {
-    /// What steps name.
+    /// The id that steps refer to.
     pub id: String,
-    /// What people read.
+    /// The name for people.
     pub name: String,
 }
 
-/// How often a failed run is reopened by itself.
+/// How often a failed run is retried automatically.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Recovery {
-    /// Most times.
+    /// The maximum number of retries.
     pub max: u32,
-    /// How long after the failure.
+    /// The delay after the failure.
     pub after_ms: u64,
 }
 
@@ -150,12 +150,12 @@ pub(crate) const RETRY_POLICY: &str = "retry_policy";
 /// The members that share a run's steps, and their common policies.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Team {
-    /// In document order.
+    /// The members, in document order.
     pub members: Vec<Member>,
-    /// What a failed branch does to the others.
+    /// What a failed branch does to other branches.
     pub failure_mode: policy::FailureMode,
-    /// Its other policies by name, as they were settled when the plan was made. Plans
-    /// of earlier versions hold whatever was written.
+    /// Its other policies by name, resolved when the plan was made. Plans of earlier
+    /// versions contain the policies as written.
     #[serde(
         default,
         deserialize_with = "wire::values_by_name",
@@ -165,25 +165,25 @@ pub struct Team {
 }
 
 impl Team {
-    /// In which order ready steps are taken.
+    /// The order in which ready steps start.
     pub fn order(&self) -> QueueOrder {
         let order = self.policies.get(QUEUE_POLICY).and_then(|policy| policy.get("order"));
         order.and_then(Value::as_str).and_then(choice::find).unwrap_or(QueueOrder::Id)
     }
 
-    /// Whether people are asked before every step of a member.
+    /// Whether every step of a member needs an approval.
     pub fn asks_always(&self) -> bool {
         let policy = self.policies.get(APPROVAL_POLICY);
         policy.and_then(|policy| policy.get("required")).and_then(Value::as_bool).unwrap_or(false)
     }
 
-    /// How people are asked before a member begins.
+    /// The approval that a member's steps need.
     pub fn approval(&self) -> Approval {
         let policy = self.policies.get(APPROVAL_POLICY).cloned();
         policy.and_then(|policy| serde_json::from_value(policy).ok()).unwrap_or_default()
     }
 
-    /// When steps that say nothing of it are tried again.
+    /// The retry policy of steps without one.
     pub fn retry(&self) -> Option<Retry> {
         serde_json::from_value(self.policies.get(RETRY_POLICY)?.clone()).ok()
     }
@@ -194,17 +194,17 @@ impl Team {
 pub struct Member {
     /// Unique in the team.
     pub id: String,
-    /// The agent that does the work.
+    /// The agent that executes the steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// Its role in the team.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// Lower lanes are asked first.
+    /// Members with a lower lane come first.
     pub lane: i64,
     /// Order within a lane.
     pub sort_order: i64,
-    /// Whether it takes work at all.
+    /// Whether it executes steps.
     pub is_active: bool,
     /// Tools it may use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -212,12 +212,12 @@ pub struct Member {
     /// Tools it may never use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deny_tools: Vec<String>,
-    /// Whether an approval stands before each of its nodes.
+    /// Whether each of its nodes needs an approval.
     pub requires_approval: bool,
     /// The tier of work its model supports.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub support_level: Option<String>,
-    /// Added to the system prompt.
+    /// A text added to the system prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_prompt_patch: Option<String>,
     /// The memory it loads.

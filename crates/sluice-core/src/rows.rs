@@ -1,12 +1,12 @@
-//! Rows of the registry on their way into the store.
+//! Prepares rows of the registry before they are stored.
 //!
-//! A file, a command or a request says what rows there should be. Here that
-//! becomes what is written: `settle` fills in what the author does not write,
-//! `entrust` says whose secrets a row may name, `faults` says what rows claim of each other that is not so, `cautions` what is
-//! seldom meant, `diff` says what changes, and `entries` what the audit is told of it.
+//! A file, a command or a request contains the wanted rows. `settle` completes them, `entrust`
+//! decides whose secrets a row may name, `faults` finds contradictions between rows, `cautions`
+//! finds probable mistakes, `diff` lists the changes, and `entries` makes the audit entries
+//! about them.
 //!
-//! INVARIANT: settling what was settled changes nothing, so that applying the
-//! same file twice writes nothing the second time.
+//! INVARIANT: settling a settled row changes nothing, so applying the same file twice writes
+//! nothing the second time.
 
 mod caution;
 mod diff;
@@ -34,12 +34,12 @@ pub fn find<'r>(rows: &'r [Row], kind: Kind, name: &str) -> Option<&'r Row> {
     rows.iter().find(|row| row.kind == kind && row.name == name)
 }
 
-/// The names of a kind.
+/// The names of the rows of a kind.
 pub fn names(rows: &[Row], kind: Kind) -> impl Iterator<Item = &str> {
     rows.iter().filter(move |row| row.kind == kind).map(|row| row.name.as_str())
 }
 
-/// The rows after some are put and some are removed. By kind, then name.
+/// The rows after a change, by kind, then name.
 pub fn with(rows: &[Row], put: &[Row], remove: &[(Kind, String)]) -> Vec<Row> {
     let gone = |row: &Row| remove.iter().any(|(kind, name)| *kind == row.kind && *name == row.name);
     let kept = rows.iter().filter(|row| find(put, row.kind, &row.name).is_none() && !gone(row));

@@ -1,8 +1,8 @@
-//! Who waits for whom.
+//! The dependency graph of a plan.
 //!
-//! Positions are places in the plan's list of steps. Everything is in flat
-//! arrays, so that a graph of a hundred thousand steps costs a few allocations
-//! and time linear in steps and edges.
+//! A position is an index into the plan's list of steps. Everything is in flat arrays, so that
+//! a graph of a hundred thousand steps costs a few allocations and time linear in steps and
+//! edges.
 
 mod radix;
 #[cfg(test)]
@@ -12,13 +12,13 @@ mod tests;
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Graph {
     ids: Ids,
-    /// Positions in the order of their ids.
+    /// Positions sorted by id.
     by_id: Vec<u32>,
     dependencies: Lists,
     dependents: Lists,
     /// For each position, the length of the longest path to it from a root.
     layer_of: Vec<u32>,
-    /// Positions by layer; inside a layer by id, the order in which steps are taken.
+    /// Positions by layer; within a layer sorted by id, the order in which steps start.
     layers: Vec<Vec<u32>>,
 }
 
@@ -48,7 +48,7 @@ impl Lists {
         &self.items[self.starts[position] as usize..self.starts[position + 1] as usize]
     }
 
-    /// The lists that pairs `(list, item)` make, items in the order they come.
+    /// Builds the lists from pairs `(list, item)`, keeping the order of items.
     fn gather(count: usize, pairs: impl Iterator<Item = (u32, u32)> + Clone) -> Lists {
         let mut starts = vec![0u32; count + 1];
         let mut total = 0;
@@ -68,7 +68,7 @@ impl Lists {
         Lists { starts, items }
     }
 
-    /// Sorts each list and drops what it holds twice.
+    /// Sorts each list and removes duplicates.
     fn tidy(&mut self) {
         let mut kept = 0;
         for list in 0..self.starts.len() - 1 {
@@ -89,19 +89,19 @@ impl Lists {
     }
 }
 
-/// A place in an array of fewer than 2^32 items.
+/// An index into an array of fewer than 2^32 items.
 fn position(at: usize) -> u32 {
     u32::try_from(at).expect("a plan has fewer than 2^32 edges")
 }
 
-/// Steps that wait for each other: each depends on the next, the last on the first.
+/// Steps that depend on each other: each depends on the next, the last on the first.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the dependencies form a cycle")]
 pub struct Cycles(pub Vec<Vec<usize>>);
 
 impl Graph {
-    /// Sorts `ids` (unique) into layers. `edges` are pairs `(step, dependency)`
-    /// of positions; one named twice counts once.
+    /// Sorts `ids` (unique) into layers. `edges` are pairs `(step, dependency)` of
+    /// positions; duplicates are ignored.
     pub fn new(ids: &[&str], edges: &[(u32, u32)]) -> Result<Graph, Cycles> {
         let count = ids.len();
         let mut dependencies = Lists::gather(count, edges.iter().copied());
@@ -154,7 +154,7 @@ impl Graph {
         if placed < count {
             return Err(self.cycles(&waiting));
         }
-        // Walking the ids in order fills every layer in id order.
+        // Visiting the ids in order fills every layer in id order.
         self.layers = sizes.into_iter().map(Vec::with_capacity).collect();
         for at in &self.by_id {
             self.layers[self.layer_of[*at as usize] as usize].push(*at);
@@ -162,7 +162,7 @@ impl Graph {
         Ok(())
     }
 
-    /// The cycles that a walk along unplaced dependencies meets, each once.
+    /// The cycles among steps without a layer, each once.
     fn cycles(&self, waiting: &[usize]) -> Cycles {
         const UNSEEN: usize = usize::MAX;
         let mut walk_of = vec![UNSEEN; waiting.len()];
@@ -173,7 +173,7 @@ impl Graph {
             while walk_of[at] == UNSEEN {
                 walk_of[at] = walk;
                 trail.push(at);
-                // An unplaced step has an unplaced dependency, else it would have been placed.
+                // A step without a layer has a dependency without a layer.
                 let next = self.dependencies.of(at).iter().find(|on| waiting[**on as usize] > 0);
                 at = *next.expect("an unplaced step waits for another") as usize;
             }
@@ -185,18 +185,18 @@ impl Graph {
         Cycles(cycles)
     }
 
-    /// The position of the step called `id`.
+    /// The position of the step with this id.
     pub fn position(&self, id: &str) -> Option<usize> {
         let found = self.by_id.binary_search_by(|at| self.ids.of(*at as usize).cmp(id)).ok()?;
         Some(self.by_id[found] as usize)
     }
 
-    /// What the step at `position` waits for, in document order.
+    /// The dependencies of the step at `position`, in document order.
     pub fn dependencies(&self, position: usize) -> &[u32] {
         self.dependencies.of(position)
     }
 
-    /// Who waits for the step at `position`, in document order.
+    /// The dependents of the step at `position`, in document order.
     pub fn dependents(&self, position: usize) -> &[u32] {
         self.dependents.of(position)
     }
@@ -211,13 +211,13 @@ impl Graph {
         &self.layers
     }
 
-    /// How many dependencies there are.
+    /// The number of dependencies.
     pub fn edge_count(&self) -> usize {
         self.dependencies.items.len()
     }
 
-    /// For each position, the last step that every path to it passes; `None` for
-    /// steps that have no such step.
+    /// For each position, the last step that every path to it passes through; `None` if
+    /// there is none.
     pub fn immediate_dominators(&self) -> Vec<Option<u32>> {
         let mut found: Vec<Option<u32>> = vec![None; self.layer_of.len()];
         let mut depth = vec![0u32; self.layer_of.len()];
@@ -235,7 +235,7 @@ impl Graph {
     }
 }
 
-/// The last step that every path to either of two steps passes.
+/// The last step that every path to either of two steps passes through.
 fn meet(found: &[Option<u32>], depth: &[u32], a: Option<u32>, b: u32) -> Option<u32> {
     let (mut a, mut b) = (a?, b);
     while a != b {

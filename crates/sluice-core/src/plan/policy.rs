@@ -1,9 +1,9 @@
-//! The words a plan's policies are made of.
+//! The enumerations of a plan's policies.
 
 use crate::choice::choices;
 
 choices! {
-    /// Which kind of document a plan came from.
+    /// The family of documents that a plan came from.
     pub enum Family, "a family" {
         /// `.lobsterX`: a list of steps.
         Lobsterx = "lobsterx",
@@ -23,23 +23,23 @@ choices! {
 }
 
 choices! {
-    /// What becomes of a run when a step has failed for good.
+    /// What a final failure of a step does to the run.
     pub enum OnFailure, "a failure policy", old: ["fail" => "halt", "continue" => "skip"] {
-        /// Nothing new starts; the run fails.
+        /// No further step starts; the run fails.
         Halt = "halt",
-        /// The step counts as skipped.
+        /// The step is treated as skipped.
         Skip = "skip",
-        /// One more try at once, then halt.
+        /// One retry at once, then halt.
         RetryOnce = "retry_once",
-        /// One more try at once, then a person decides.
+        /// One retry at once, then a person decides.
         RetryOnceThenEscalate = "retry_once_then_escalate",
-        /// Up to three more tries after 1, 2 and 4 seconds, then halt.
+        /// Up to three retries after 1, 2 and 4 seconds, then halt.
         Retry = "retry",
     }
 }
 
 impl OnFailure {
-    /// Whether the policy tries the step again by itself.
+    /// Whether the policy retries the step.
     pub fn retries(self) -> bool {
         match self {
             OnFailure::Halt | OnFailure::Skip => false,
@@ -55,7 +55,7 @@ choices! {
         Propagate = "propagate",
         /// The step is skipped.
         Skip = "skip",
-        /// The step runs with "" for what is missing.
+        /// The step runs with "" for missing values.
         SubstituteDefault = "substitute_default",
     }
 }
@@ -63,7 +63,7 @@ choices! {
 choices! {
     /// What a failure does to steps in flight.
     pub enum ParallelFailure, "a parallel failure policy" {
-        /// They go on to their end.
+        /// They continue.
         WaitAll = "wait_all",
         /// They are cancelled at once.
         FailFast = "fail_fast",
@@ -71,13 +71,13 @@ choices! {
 }
 
 choices! {
-    /// Which side of a step is moderated.
+    /// Which text of a step is moderated.
     pub enum Moderation, "a moderation" {
         /// Neither.
         Off = "off",
-        /// What goes in.
+        /// The text that the step sends to its agent.
         Input = "input",
-        /// What comes out.
+        /// The text that the agent answers with.
         Output = "output",
         /// Both.
         Both = "both",
@@ -85,7 +85,7 @@ choices! {
 }
 
 impl Moderation {
-    /// Whether this side is moderated.
+    /// Whether this text is moderated.
     pub fn covers(self, phase: ModerationPhase) -> bool {
         match self {
             Moderation::Off => false,
@@ -97,21 +97,21 @@ impl Moderation {
 }
 
 choices! {
-    /// Why an attempt may be tried again.
+    /// Which failures of an attempt are retried.
     pub enum RetryCause, "a cause of retry" {
-        /// It took too long.
+        /// The attempt timed out.
         Timeout = "timeout",
         /// The provider failed.
         ProviderError = "provider_error",
-        /// The provider asked to slow down.
+        /// The provider limits the rate of requests.
         RateLimit = "rate_limit",
-        /// The output broke its contract.
+        /// The output violated its contract.
         ContractViolated = "contract_violated",
     }
 }
 
 choices! {
-    /// What a lens makes or does.
+    /// What a lens produces or does.
     pub enum LensKind, "a lens kind" {
         /// Text.
         Text = "text",
@@ -123,15 +123,15 @@ choices! {
         Audio = "audio",
         /// A piece of music.
         Music = "music",
-        /// A body of findings.
+        /// Research findings.
         Research = "research",
         /// A PDF file.
         Pdf = "pdf",
-        /// Data, reshaped.
+        /// Transformed data.
         Transform = "transform",
-        /// Other work, coordinated.
+        /// The coordination of other work.
         Orchestration = "orchestration",
-        /// A verdict on other work.
+        /// A judgement of other work.
         Validation = "validation",
         /// A choice of route.
         Routing = "routing",
@@ -139,7 +139,7 @@ choices! {
 }
 
 choices! {
-    /// What was not at hand when a plan was made.
+    /// What was not loaded when a plan was made.
     pub enum Sought, "a thing that is looked up" {
         /// A step of the library.
         LibraryStep = "library_step",
@@ -149,9 +149,9 @@ choices! {
 }
 
 choices! {
-    /// What a failed node of a team run does to the others.
+    /// What a failed node of a team run does to other branches.
     pub enum FailureMode, "a failure mode" {
-        /// Its branch fails; the others go on.
+        /// Its branch fails; other branches continue.
         Isolate = "isolate",
         /// The run halts.
         Halt = "halt",
@@ -159,11 +159,11 @@ choices! {
 }
 
 choices! {
-    /// In which order a team's ready steps are taken.
+    /// The order in which a team's ready steps start.
     pub enum QueueOrder, "a queue order" {
         /// By id.
         Id = "id",
-        /// By the lane of whoever does them, then by id.
+        /// By the lane of the step's member, then by id.
         Lane = "lane",
     }
 }

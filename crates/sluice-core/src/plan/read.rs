@@ -1,11 +1,10 @@
-//! A plan, read back from its JSON.
+//! Reads a plan back from its JSON.
 //!
-//! Journals pin this JSON for ever: what was written once must be read by every
-//! later version, so fields nobody knows are passed over, and what was left out
-//! means what it meant then.
+//! Journals keep this JSON forever, so every later version must read it: unknown fields are
+//! ignored, and a missing field has its original default.
 //!
-//! INVARIANT: a plan that was read is as sound as one that was made: its steps
-//! are found by id, and their dependencies lead to steps and never back.
+//! INVARIANT: a plan that was read is as sound as a new one: ids are unique, and dependencies
+//! lead to existing steps without a cycle.
 
 use super::graph::Graph;
 use super::policy::{Family, Scheduling};
@@ -28,7 +27,6 @@ impl Plan {
     }
 }
 
-/// The fields of a plan that are written.
 #[derive(Deserialize)]
 #[serde(expecting = "a plan")]
 pub(super) struct PlanJson {
@@ -92,7 +90,9 @@ fn graph(steps: &[Step]) -> Result<Graph, PlanError> {
         for on in &step.depends_on {
             let Some(position) = positions.get(on.as_str()) else {
                 let (id, on) = (shorten(&step.id), shorten(on));
-                return Err(PlanError(format!("step `{id}` depends on `{on}`, which is no step")));
+                return Err(PlanError(format!(
+                    "step `{id}` depends on `{on}`, which is not a step"
+                )));
             };
             pairs.push((at, *position));
         }
@@ -106,7 +106,7 @@ fn graph(steps: &[Step]) -> Result<Graph, PlanError> {
     })
 }
 
-/// An edge carries what a dependency gave.
+/// Checks that an edge comes from a dependency.
 fn check_edges(step: &Step) -> Result<(), PlanError> {
     if step.edges.is_empty() {
         return Ok(());

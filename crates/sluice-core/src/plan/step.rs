@@ -1,7 +1,7 @@
-//! One step of a plan, whichever format it came from.
+//! One step of a plan, the same for every format.
 //!
-//! Fields stand in alphabetical order: canonical JSON then needs no sorting,
-//! and hashing a large plan is a third faster.
+//! The fields are in alphabetical order: canonical JSON then needs no sorting, and hashing a
+//! large plan is a third faster.
 
 mod read;
 
@@ -30,31 +30,31 @@ use serde_json::{Map, Value};
 /// One step.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Step {
-    /// The agent that does it.
+    /// The agent that executes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// A person decides before the work is done.
+    /// The approval that it needs before its work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Box<Approval>>,
-    /// What its gateway must offer.
+    /// Capabilities that its gateway must have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capabilities: Vec<String>,
-    /// The step is skipped unless this holds.
+    /// The step is skipped unless this expression is true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub condition: Option<Expr>,
     /// Working directory inside the run's workspace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// Ids of the steps that must settle first, written and implied, in document order.
+    /// Ids of the steps that must settle first, explicit and implied, in document order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<String>,
-    /// Lens edges that end here, in the document's order.
+    /// Lens edges that end at this node, in document order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edges: Vec<Edge>,
-    /// Extra variables for shell steps.
+    /// Additional environment variables of a shell step.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub env: IndexMap<String, String>,
-    /// The step is done once for each item.
+    /// The step runs once for each item.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub for_each: Option<Box<ForEach>>,
     /// Unique in the plan.
@@ -64,62 +64,62 @@ pub struct Step {
     /// Typed values from other steps.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub inputs: IndexMap<String, Input>,
-    /// What people read instead of the id.
+    /// The name for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// Most money one dispatch may cost.
+    /// The maximum cost of one dispatch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_cost: Option<Money>,
-    /// Longest answer.
+    /// The limit on output tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u64>,
     /// The memory profile it loads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<String>,
-    /// How several values meet in one input.
+    /// How several values are merged into one input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub merge: Option<Strategy>,
     /// The model to use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What is moderated.
+    /// Which text is moderated.
     pub moderation: Moderation,
-    /// What a final failure does to the run. Absent for lens nodes and steps of a
-    /// team that name none: the failure stays where it is, and dependents decide by
-    /// their `on_parent_failure`.
+    /// What a final failure does to the run. Absent for lens nodes and steps of a team
+    /// without a policy: the failure does not stop the run, and dependents follow their
+    /// `on_parent_failure`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_failure: Option<OnFailure>,
     /// What a failed parent does.
     pub on_parent_failure: OnParentFailure,
-    /// The author's order, where it differs from the document's.
+    /// The author's order, if it differs from the document order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ordinal: Option<i64>,
-    /// What it must answer.
+    /// The outputs that it must produce.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub outputs: IndexMap<String, FieldSchema>,
     /// What a failure does to steps in flight.
     pub parallel_failure_policy: ParallelFailure,
-    /// The group it is shown in.
+    /// The group in which it is shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
-    /// Times the step is asked again with the violations found.
+    /// How often the request is repeated with the violations found.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub reask: u32,
-    /// The tier of model it needs, in team runs.
+    /// The model tier that it requires, in team runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub required_tier: Option<String>,
-    /// When and how often an attempt is repeated.
+    /// When and how often a failed attempt is retried.
     pub retry: Retry,
-    /// The role it is done in.
+    /// The role that executes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// What is piped in.
+    /// The standard input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stdin: Option<Path>,
-    /// What must hold of the answer.
+    /// Expressions over the outputs that must all be true.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub success_criteria: Vec<Expr>,
-    /// Time for one attempt, from dispatch.
+    /// The time limit of one attempt, from dispatch.
     pub timeout_ms: u64,
     /// Tools it may use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -129,7 +129,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// The rules that the outputs of this step must keep.
+    /// The rules for the outputs of this step.
     pub fn output_rules(&self) -> OutputRules<'_> {
         OutputRules { outputs: &self.outputs, success_criteria: &self.success_criteria }
     }
@@ -143,7 +143,7 @@ fn is_zero(number: &u32) -> bool {
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Work {
-    /// Nothing but ask a person.
+    /// It only requests an approval.
     Approval,
     /// An instruction for an agent or a shell.
     Command {
@@ -154,18 +154,18 @@ pub enum Work {
     Workflow(Box<WorkflowWork>),
     /// A lens version applied to the node's inputs.
     Lens(Box<LensWork>),
-    /// A library step or lens that was not at hand when the plan was made. Such
-    /// a plan can be shown, not run.
+    /// A library step or lens that was not loaded when the plan was made. Such a plan can
+    /// be shown, but not run.
     Unresolved {
-        /// What it was looked for as.
+        /// The kind of thing that is missing.
         what: Sought,
-        /// The name it was looked for by.
+        /// Its name.
         name: String,
     },
 }
 
 impl Work {
-    /// The word for people: what kind of step this is.
+    /// The word for this kind of step.
     pub fn kind(&self) -> &'static str {
         match self {
             Work::Approval => "approval",
@@ -177,18 +177,18 @@ impl Work {
     }
 }
 
-/// Another workflow and what it is given.
+/// Another workflow and its arguments.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct WorkflowWork {
-    /// What it is given.
+    /// The arguments of the child run.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub args: IndexMap<String, TemplateTree>,
-    /// What a node of a lens document gives it, with the node's labels.
+    /// The arguments in a lens document, with the node's labels.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub label_args: IndexMap<String, LabelTree>,
-    /// Its name.
+    /// The workflow's name.
     pub name: String,
-    /// Its version; the newest at start when absent.
+    /// The workflow's version; by default the newest at the start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
 }
@@ -196,48 +196,48 @@ pub struct WorkflowWork {
 /// A lens version and how a node uses it.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct LensWork {
-    /// What its inputs must be.
+    /// Requirements for its inputs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_contract: Option<InputContract>,
-    /// The lens.
+    /// The id of the lens.
     pub lens_id: String,
-    /// What it makes or does.
+    /// The kind of output.
     pub lens_kind: LensKind,
-    /// What its output must be.
+    /// Requirements for its output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_contract: Option<OutputContract>,
-    /// Values that win over root inputs and edges.
+    /// Values that take precedence over root inputs and edges.
     #[serde(default, deserialize_with = "wire::map", skip_serializing_if = "Map::is_empty")]
     pub param_overrides: Map<String, Value>,
     /// The instruction, with placeholders.
     pub template: LensTemplate,
-    /// The version, pinned.
+    /// The pinned version.
     pub version_id: String,
 }
 
 /// A typed value from other steps.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Input {
-    /// Used when the source is skipped or has no such field.
+    /// The value if the source is skipped or has no such field.
     #[serde(default, deserialize_with = "wire::given", skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
-    /// Where it comes from; several sources are merged.
+    /// The sources; several values are merged.
     pub from: Vec<Path>,
-    /// What it must be.
+    /// The type of the value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<FieldSchema>,
 }
 
-/// When and how often an attempt is repeated.
+/// When and how often a failed attempt is retried.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Retry {
-    /// Attempts in all.
+    /// The total number of attempts.
     pub attempts: u32,
-    /// First delay; it doubles.
+    /// The first delay; it doubles with each attempt.
     pub backoff_ms: u64,
-    /// Longest delay.
+    /// The longest delay.
     pub max_backoff_ms: u64,
-    /// What is worth another try.
+    /// The errors that are retried.
     pub retry_on: Vec<RetryCause>,
 }
 
@@ -252,22 +252,22 @@ impl Default for Retry {
     }
 }
 
-/// Who decides, and how.
+/// The approvers and rules of an approval.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Approval {
-    /// Users or roles who may; none named means whoever has the permission.
+    /// Users or roles that may decide; empty means everyone with the permission.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approvers: Vec<String>,
-    /// Whether the grant holds for retries too.
+    /// Whether an approval also covers retries.
     pub covers_retries: bool,
-    /// How long the question stays open.
+    /// How long the approval request stays open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_in_ms: Option<u64>,
-    /// The one who started the run may not.
+    /// Whether the initiator of the run is excluded from deciding.
     pub not_initiator: bool,
-    /// How many must agree.
+    /// The number of approvals required.
     pub quorum: u32,
-    /// What is asked.
+    /// The text of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<Template>,
 }
@@ -285,63 +285,63 @@ impl Default for Approval {
     }
 }
 
-/// The items a step is done for.
+/// The items of a step that runs once for each.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct ForEach {
-    /// Where they come from.
+    /// The source of the items.
     pub items: Items,
-    /// Most items.
+    /// The maximum number of items.
     pub max_items: u32,
-    /// Most instances in flight; the run's own bound when absent.
+    /// The maximum number of instances in flight; by default the limit of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_parallel: Option<u32>,
 }
 
-/// Where items come from.
+/// The source of items.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case", try_from = "read::Written")]
 pub enum Items {
-    /// A list that another step or an argument holds.
+    /// A list in another step or an argument.
     From(Path),
-    /// Written in the document.
+    /// A literal list.
     List(Vec<Value>),
 }
 
-/// A lens edge, kept at the node it ends at.
+/// A lens edge, stored at the node where it ends.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Edge {
-    /// When it counts.
+    /// When the edge is active.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub condition: Option<EdgeCondition>,
     /// Unique in the plan.
     pub id: String,
-    /// How it meets other edges of the same label.
+    /// How its value is merged with other edges of the same label.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub merge_strategy: Option<Strategy>,
     /// The node it starts at.
     pub source: String,
-    /// Which part of the source's output it carries.
+    /// The part of the source's output that it carries.
     pub source_output_key: String,
-    /// The label it binds, as written.
+    /// The label that it binds, as written.
     pub target_param_label: String,
 }
 
-/// When an edge counts.
+/// When an edge is active.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum EdgeCondition {
-    /// A test of the value the edge carries.
+    /// A test of the carried value.
     Test(Test),
     /// An expression over the run.
     Expression {
-        /// The expression; `value` is what the edge carries.
+        /// The expression; `value` is the carried value.
         expr: Expr,
     },
 }
 
 impl EdgeCondition {
-    /// Whether the edge counts, carrying `value`. Only an expression can fail,
-    /// by running out of fuel.
+    /// Whether the edge is active for `value`. Only an expression can fail, when it runs
+    /// out of fuel.
     pub fn holds(&self, value: &Value, scope: &dyn Scope) -> Result<bool, EvalError> {
         match self {
             EdgeCondition::Test(test) => Ok(test.holds(value)),

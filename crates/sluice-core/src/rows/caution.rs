@@ -1,4 +1,4 @@
-//! What rows say that is allowed, and seldom meant.
+//! Warnings about rows that are valid but probably a mistake.
 
 use super::fault::{ALWAYS_THERE, RowFault, read};
 use crate::code::Code;
@@ -6,12 +6,11 @@ use sluice_govern::registry::{ANYTHING, Agent, AgentStatus, Gateway, Kind, PROVI
 use sluice_govern::route::is_elsewhere;
 use std::collections::BTreeMap;
 
-/// Gateways that are named in one message.
+/// The maximum number of gateways in one message.
 const NAMED_MAX: usize = 3;
 
-/// Everything that the rows say that is seldom meant: agents whose work no gateway
-/// could do. A step of one is stopped by the first gate, so the operator should
-/// know before there is one.
+/// Warns about agents for which no gateway fits. The first gate would stop every step of such
+/// an agent, so the operator should know before a run starts.
 pub fn cautions(rows: &[Row]) -> Vec<RowFault> {
     let gateways: BTreeMap<&str, Gateway> = rows
         .iter()
@@ -22,7 +21,7 @@ pub fn cautions(rows: &[Row]) -> Vec<RowFault> {
     agents.filter_map(|row| idle(row, &gateways)).collect()
 }
 
-/// An agent whose work no gateway could do.
+/// A warning if no gateway fits an agent.
 fn idle(row: &Row, gateways: &BTreeMap<&str, Gateway>) -> Option<RowFault> {
     let agent: Agent = read(row)?;
     let gone = matches!(agent.status, AgentStatus::Terminated | AgentStatus::Deprecated);
@@ -62,7 +61,7 @@ fn idle(row: &Row, gateways: &BTreeMap<&str, Gateway>) -> Option<RowFault> {
     })
 }
 
-/// Why a gateway could never do an agent's work; none if it could.
+/// Why a gateway never fits an agent; `None` if it can.
 fn why_not(name: &str, agent: &Agent, gateway: &Gateway) -> Option<String> {
     let offered =
         |one: &&String| gateway.capabilities.iter().any(|has| has == *one || has == ANYTHING);

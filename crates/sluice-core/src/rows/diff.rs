@@ -1,4 +1,4 @@
-//! What differs between rows and rows.
+//! The differences between two sets of rows.
 
 use super::find;
 use serde::Serialize;
@@ -6,35 +6,35 @@ use serde_json::Value;
 use sluice_govern::registry::{Kind, Row};
 use std::fmt;
 
-/// Longest value that a line shows, in characters.
+/// The longest value shown in a line, in characters.
 const SHOWN_CHARS_MAX: usize = 60;
 
-/// A row that is new, gone or changed.
+/// A row that was added, removed or changed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
-    /// What it is.
+    /// The kind of row.
     pub kind: Kind,
-    /// Its name.
+    /// The name of the row.
     pub name: String,
-    /// What it said; none if it is new.
+    /// The old body; `None` if the row was added.
     pub before: Option<Value>,
-    /// What it says; none if it is gone.
+    /// The new body; `None` if the row was removed.
     pub after: Option<Value>,
 }
 
-/// A field that changed.
+/// A changed field.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FieldChange {
-    /// Which one: `rate.limit`.
+    /// The path of the field: `rate.limit`.
     pub path: String,
-    /// What it was; null if it was not set.
+    /// The old value; null if it was not set.
     pub before: Value,
-    /// What it is; null if it is not set.
+    /// The new value; null if it is not set.
     pub after: Value,
 }
 
-/// What changes when rows become other rows, in the order in which kinds are
-/// applied, then by name.
+/// The differences between two sets of rows, in the order in which kinds are applied, then by
+/// name.
 pub fn diff(before: &[Row], after: &[Row]) -> Vec<Difference> {
     let mut found: Vec<Difference> = Vec::new();
     for row in after {
@@ -63,7 +63,7 @@ impl Difference {
         }
     }
 
-    /// The fields that changed; none for a row that is new or gone.
+    /// The changed fields; empty for a row that was added or removed.
     pub fn fields(&self) -> Vec<FieldChange> {
         let mut found = Vec::new();
         if let (Some(before), Some(after)) = (&self.before, &self.after) {
@@ -96,8 +96,8 @@ impl fmt::Display for FieldChange {
     }
 }
 
-/// Goes into maps; everything else is compared whole. Rows are no deeper than
-/// the documents they came from.
+/// Descends into maps and compares other values whole. Rows are no deeper than the documents
+/// they came from.
 fn compare(path: String, before: &Value, after: &Value, found: &mut Vec<FieldChange>) {
     if before == after {
         return;
@@ -115,7 +115,7 @@ fn compare(path: String, before: &Value, after: &Value, found: &mut Vec<FieldCha
     }
 }
 
-/// A value on a line; none if it would not fit.
+/// A value on one line; `None` if it is too long.
 fn short(value: &Value) -> Option<String> {
     let text = match value {
         Value::Null => "unset".to_owned(),

@@ -1,4 +1,4 @@
-//! What the audit is told when rows change.
+//! Audit entries about changed rows.
 
 use super::Difference;
 use crate::canonical;
@@ -8,25 +8,22 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use sluice_govern::registry::Kind;
 
-/// Longest text that is told whole, in bytes. Of a longer one the hash is told;
-/// the row itself stays in the history of the registry.
+/// The longest text that an entry contains, in bytes. A longer one is replaced by its hash; the
+/// row itself stays in the history of the registry.
 const TEXT_BYTES_MAX: usize = 4096;
 
-/// The digest of the row's body before the change, in an entry's detail: null where
-/// there was no row.
+/// The key in an entry's detail for the digest of the old body: null if there was no row.
 pub const BEFORE_DIGEST: &str = "before_sha256";
-/// The same after the change: null where the row is gone.
+/// The key for the digest of the new body: null if the row was removed.
 pub const AFTER_DIGEST: &str = "after_sha256";
 
-/// SHA-256 over the canonical form of a row's body, as hexadecimal digits. Entries
-/// chain the versions of a row with it: what the newest entry says came after is
-/// the row there is.
+/// SHA-256 over the canonical form of a row's body, as hexadecimal digits. With it, entries
+/// chain the versions of a row: the digest in the newest entry must match the stored row.
 pub fn digest(body: &Value) -> String {
     Hash::of(canonical::to_string(body).as_bytes()).to_string()
 }
 
-/// An entry for each row that changes. What runs where, and who does it, is a
-/// category of its own.
+/// One entry for each changed row. Changes of deployments have a category of their own.
 pub fn entries(differences: &[Difference], actor: &str, at_ms: u64) -> Vec<Entry> {
     let entry = |one: &Difference| Entry {
         at_ms,
@@ -46,7 +43,7 @@ pub fn entries(differences: &[Difference], actor: &str, at_ms: u64) -> Vec<Entry
     differences.iter().map(entry).collect()
 }
 
-/// A row's body without texts that are longer than anyone reads in an audit.
+/// A row's body with long texts replaced by their hashes.
 fn told(body: &Value) -> Value {
     match body {
         Value::String(text) if text.len() > TEXT_BYTES_MAX => {

@@ -1,4 +1,4 @@
-//! What rows say of each other that is not so.
+//! Contradictions between rows.
 
 use super::{find, names};
 use crate::code::Code;
@@ -13,10 +13,10 @@ use sluice_govern::registry::{
 use sluice_govern::route::is_elsewhere;
 use std::collections::BTreeMap;
 
-/// Agents that need no row: every process has them.
+/// Built-in agents, which need no row.
 pub const ALWAYS_THERE: [&str; 3] = ["http", "mock", "shell"];
 
-/// What people call providers who mean their models or their products.
+/// Names of models or products that people write instead of the provider.
 const PROVIDER_NICKNAMES: [(&str, &str); 10] = [
     ("claude", "anthropic"),
     ("gpt", "openai"),
@@ -30,24 +30,24 @@ const PROVIDER_NICKNAMES: [(&str, &str); 10] = [
     ("bash", "shell"),
 ];
 
-/// Something a row says that is not so, whole as the rows are.
+/// A contradiction or a mistake in a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowFault {
-    /// What the row is.
+    /// The kind of row.
     pub kind: Kind,
-    /// Its name.
+    /// The name of the row.
     pub name: String,
-    /// The field, from the outside in.
+    /// The path of the field, outermost key first.
     pub path: Vec<String>,
-    /// Which kind of problem.
+    /// The kind of problem.
     pub code: Code,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// What to do about it.
+    /// How to fix it.
     pub hint: Option<String>,
 }
 
-/// Everything that the rows say of each other that is not so.
+/// Finds all contradictions between rows.
 pub fn faults(rows: &[Row]) -> Vec<RowFault> {
     let mut look = Look { rows, found: Vec::new() };
     for row in rows {
@@ -118,8 +118,8 @@ impl Look<'_> {
         self.provider(row, &gateway);
     }
 
-    /// Notes a provider that nothing in this process speaks to. What a bridge calls
-    /// its adapters is its own affair.
+    /// Reports a provider for which this process has no adapter. A bridge has its own names
+    /// for adapters.
     fn provider(&mut self, row: &Row, gateway: &Gateway) {
         let written = gateway.provider.as_str();
         if gateway.url.is_some() || written.is_empty() || PROVIDERS.contains(&written) {
@@ -143,7 +143,7 @@ impl Look<'_> {
         });
     }
 
-    /// Notes a native agent that is pinned to a gateway with a URL.
+    /// Reports a native agent that is pinned to a gateway with a URL.
     fn near(&mut self, row: &Row, path: &[&str], (name, agent): (&str, &Agent), gateway: &str) {
         let gateway_row = find(self.rows, Kind::Gateway, gateway).and_then(read::<Gateway>);
         if !gateway_row.is_some_and(|gateway| is_elsewhere(agent, &gateway)) {
@@ -185,7 +185,7 @@ impl Look<'_> {
         match envelope.scope {
             Scope::Gateway => self.known(row, &["of"], Kind::Gateway, of),
             Scope::Agent => self.known(row, &["of"], Kind::Agent, of),
-            // Workflows also come from files, and runs come and go.
+            // Workflows also come from files, and runs are temporary.
             Scope::Global | Scope::Workflow | Scope::Run => {}
         }
     }
@@ -213,9 +213,9 @@ impl Look<'_> {
         let Some(webhook) = read::<Webhook>(row) else { return };
         for (at, workflow) in webhook.workflows.iter().enumerate() {
             let path = ["workflows", &at.to_string()];
-            // Runs are told apart by their workflow's name alone.
+            // Only the name of a run's workflow decides, not its version.
             match workflow.split_once('@') {
-                // Documents that are sent with the start are registered nowhere.
+                // Documents sent with a start request are not registered.
                 None if workflow.starts_with(DocumentSource::INLINE) => {}
                 None => self.workflow(row, &path, workflow),
                 Some((name, _)) => self.found.push(RowFault {
@@ -232,7 +232,7 @@ impl Look<'_> {
         }
     }
 
-    /// Notes a workflow, perhaps one version of it, that is not registered.
+    /// Reports a workflow, or a version of one, that is not registered.
     fn workflow(&mut self, row: &Row, path: &[&str], wanted: &str) {
         let there = || names(self.rows, Kind::Workflow).filter_map(WorkflowVersion::split);
         let known = there()
@@ -256,7 +256,7 @@ impl Look<'_> {
         });
     }
 
-    /// Notes a name that no row has.
+    /// Reports a name without a row.
     fn known(&mut self, row: &Row, path: &[&str], kind: Kind, name: &str) {
         let always: &[&str] = match kind {
             Kind::Agent => &ALWAYS_THERE,
@@ -279,7 +279,7 @@ impl Look<'_> {
         });
     }
 
-    /// Notes rows that claim what an earlier one has.
+    /// Reports rows that claim something that an earlier row has already.
     fn once(
         &mut self,
         kind: Kind,
@@ -307,7 +307,7 @@ impl Look<'_> {
     }
 }
 
-/// A row that cannot be read claims nothing.
+/// A row that cannot be read is ignored.
 pub(super) fn read<T: DeserializeOwned>(row: &Row) -> Option<T> {
     serde_json::from_value(row.body.clone()).ok()
 }

@@ -1,11 +1,10 @@
-//! Lenses in the registry: versions are added, and never change or go.
+//! Lenses in the registry: versions are added, and never changed or removed.
 
 use crate::canonical;
 use serde_json::{Map, Value};
 use sluice_govern::registry::{Kind, Row};
 
-/// The versions of a lens that a row would change: those it has under the same
-/// id and with another content.
+/// The versions of a lens that a row would change: same id, different content.
 pub fn changed_versions<'r>(written: &'r Row, before: Option<&Row>) -> Vec<&'r str> {
     let (Some(new), Some(old)) = (versions(written), before.and_then(versions)) else {
         return Vec::new();
@@ -18,8 +17,7 @@ pub fn changed_versions<'r>(written: &'r Row, before: Option<&Row>) -> Vec<&'r s
     changed.map(|(id, _)| id.as_str()).collect()
 }
 
-/// Puts the versions there were before those that are new: the last one is the
-/// one that was added last.
+/// Puts the existing versions before the new ones, so that the newest is last.
 pub(super) fn keep_versions(body: &mut Map<String, Value>, old: Option<&Map<String, Value>>) {
     let there = old.and_then(|old| old.get("versions")).and_then(Value::as_object);
     let (Some(there), Some(Value::Object(new))) = (there, body.get_mut("versions")) else {

@@ -1,21 +1,21 @@
-//! Secrets that rows name, and who may name which.
+//! Secrets that rows refer to, and which author may refer to which.
 //!
-//! `secret:NAME` may stand in any row: what it is, and where it may be sent, is the
-//! operator's to declare. A variable or a file of the machine may be named by the
-//! operator alone, and the row records that the operator did.
+//! Every row may contain `secret:NAME`; the operator declares its value and where it may be
+//! sent. Only the operator may refer to a variable or a file of the machine, and the row
+//! records that.
 //!
-//! INVARIANT: `operator_secret` is never taken from what was written. A row that
-//! another author changes in any way loses its variable or file, or is refused.
+//! INVARIANT: `operator_secret` is never copied from the written row. A row that another author
+//! changes in any way loses its variable or file, or is rejected.
 
 use super::settle::{canonical, kept};
 use serde_json::{Map, Value};
 use sluice_govern::registry::{Kind, Row};
 use sluice_govern::secret::SecretRef;
 
-/// The field that records that the operator named the variable or file.
+/// The field that records that the operator set the variable or file.
 pub(super) const BY_OPERATOR: &str = "operator_secret";
 
-/// Who writes rows.
+/// The author of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowAuthor {
     /// The operator, on the machine of the data directory, for the first organisation.
@@ -24,18 +24,18 @@ pub enum RowAuthor {
     Organisation,
 }
 
-/// A row that names a variable or a file, written by an author who may not name one.
+/// A row that refers to a variable or a file, by an author without that right.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotYours {
-    /// What kind of row it is.
+    /// The kind of row.
     pub kind: Kind,
-    /// Its name.
+    /// The name of the row.
     pub name: String,
-    /// The field that holds the reference.
+    /// The field with the reference.
     pub field: &'static str,
 }
 
-/// The field of a kind that names a secret.
+/// The field that refers to a secret, for a kind of row.
 pub const fn secret_field(kind: Kind) -> Option<&'static str> {
     match kind {
         Kind::Gateway => Some("key"),
@@ -44,13 +44,13 @@ pub const fn secret_field(kind: Kind) -> Option<&'static str> {
     }
 }
 
-/// The secret that a row names.
+/// The secret that a row refers to.
 pub fn secret_of(row: &Row) -> Option<SecretRef> {
     row.body.get(secret_field(row.kind)?)?.as_str()?.parse().ok()
 }
 
-/// Records in a settled row whether the operator named its secret; refuses one that
-/// another author may not name.
+/// Records in a settled row whether the operator set its secret; rejects a reference that the
+/// author may not use.
 pub fn entrust(row: &mut Row, before: Option<&Row>, author: RowAuthor) -> Result<(), NotYours> {
     let Some(field) = secret_field(row.kind) else { return Ok(()) };
     let of_machine = secret_of(row).is_some_and(|reference| reference.is_of_machine());
@@ -58,7 +58,8 @@ pub fn entrust(row: &mut Row, before: Option<&Row>, author: RowAuthor) -> Result
         _ if !of_machine => false,
         RowAuthor::Operator => true,
         RowAuthor::Organisation => match before {
-            // What commands keep may change: a row that is paused stays the operator's.
+            // Fields kept by commands may change: a row that is paused stays the
+            // operator's.
             Some(before) if written(before) == written(row) => is_by_operator(before),
             _ => return Err(NotYours { kind: row.kind, name: row.name.clone(), field }),
         },
@@ -70,7 +71,7 @@ pub fn entrust(row: &mut Row, before: Option<&Row>, author: RowAuthor) -> Result
             body.shift_remove(BY_OPERATOR);
         }
     }
-    // Fields have one order, so that equal rows are written alike.
+    // Fields have one order, so that equal rows have equal texts.
     if let Ok(body) = canonical(row.kind, row.body.clone()) {
         row.body = body;
     }
@@ -81,7 +82,7 @@ fn is_by_operator(row: &Row) -> bool {
     row.body.get(BY_OPERATOR) == Some(&Value::Bool(true))
 }
 
-/// What the author of a row wrote, defaults filled in.
+/// The row as its author wrote it, with defaults filled in.
 fn written(row: &Row) -> Map<String, Value> {
     let whole = canonical(row.kind, row.body.clone());
     let whole = whole.unwrap_or_else(|_| row.body.clone());

@@ -1,4 +1,4 @@
-//! What the author of a row does not write.
+//! Completes a written row.
 
 use super::lens::keep_versions;
 use super::secret::BY_OPERATOR;
@@ -10,8 +10,8 @@ use sluice_govern::registry::{
     Price, Role, Row, Schedule, Token, Webhook, WorkflowVersion,
 };
 
-/// Fields that commands and the engine keep. A file that does not write one
-/// leaves it as it is: applying a file must not resume what somebody paused.
+/// Fields that commands and the engine maintain. A file without such a field leaves it
+/// unchanged: applying a file must not resume a paused agent.
 pub const fn kept(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Agent => &["status", "phase_since_ms", "poc_until_ms"],
@@ -24,8 +24,8 @@ pub const fn kept(kind: Kind) -> &'static [&'static str] {
     }
 }
 
-/// A row as it is stored: what was written, what is kept of the row before, and
-/// since when an agent is in its phase.
+/// The row to store: the written fields, the maintained fields of the previous row, and the
+/// time at which an agent entered its phase.
 pub fn settle(written: Row, before: Option<&Row>, now_ms: u64) -> Result<Row, String> {
     let Row { kind, name, body } = written;
     let Value::Object(mut body) = body else { return Err("a row is a map".to_owned()) };
@@ -39,7 +39,7 @@ pub fn settle(written: Row, before: Option<&Row>, now_ms: u64) -> Result<Row, St
     }
     match kind {
         Kind::Agent => since(&mut body, old, now_ms)?,
-        // Whoever writes a deployment means it, unless he says otherwise.
+        // A written deployment is active by default.
         Kind::Deployment => {
             body.entry("active").or_insert(Value::Bool(true));
         }
@@ -51,11 +51,11 @@ pub fn settle(written: Row, before: Option<&Row>, now_ms: u64) -> Result<Row, St
     Ok(Row { kind, name, body })
 }
 
-/// Fields that say who made a row and who changed it last.
+/// Fields with the creator of a row and its last author.
 const AUTHORS: [&str; 2] = ["created_by", "changed_by"];
 
-/// Notes who makes or changes a row that starts runs: they count as initiators of
-/// these. What the written row itself says of that is dropped.
+/// Records the author of a row that starts runs, who becomes the initiator of those runs.
+/// Values in the written row are dropped.
 pub fn sign(row: &mut Row, before: Option<&Row>, who: &str) {
     let Value::Object(body) = &mut row.body else { return };
     if !matches!(row.kind, Kind::Hook | Kind::Schedule) {
@@ -77,14 +77,13 @@ pub fn sign(row: &mut Row, before: Option<&Row>, who: &str) {
     for (field, value) in AUTHORS.into_iter().zip([created_by, changed_by]) {
         body.extend(value.map(|value| (field.to_owned(), value)));
     }
-    // Fields have one order, so that equal rows are written alike.
+    // Fields have one order, so that equal rows have equal texts.
     if let Ok(body) = canonical(row.kind, row.body.clone()) {
         row.body = body;
     }
 }
 
-/// Notes when an agent came into its phase. A new phase ends what a trial was
-/// extended by.
+/// Records when an agent entered its phase. A new phase ends the extension of a trial.
 fn since(
     body: &mut Map<String, Value>,
     old: Option<&Map<String, Value>>,
@@ -101,8 +100,8 @@ fn since(
     Ok(())
 }
 
-/// Notes since when slots are a schedule's own: those that passed before it had
-/// its times, or while it was off, are not.
+/// Records the time from which a schedule's slots are due: not those before its times were set,
+/// or while it was disabled.
 fn begin(body: &mut Map<String, Value>, old: Option<&Map<String, Value>>, now_ms: u64) {
     let was_off = old.is_none_or(|old| old.get("enabled") == Some(&Value::Bool(false)));
     let is_on = body.get("enabled") != Some(&Value::Bool(false));
@@ -118,7 +117,7 @@ fn begin(body: &mut Map<String, Value>, old: Option<&Map<String, Value>>, now_ms
     }
 }
 
-/// The one way to write what a row says.
+/// The canonical form of a row's body.
 pub(super) fn canonical(kind: Kind, body: Value) -> Result<Value, String> {
     match kind {
         Kind::Agent => round::<Agent>(body),

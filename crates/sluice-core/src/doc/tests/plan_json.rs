@@ -266,8 +266,8 @@ fn what_is_no_plan_is_refused() {
         /outputs/result = "${": plan cannot be read: `${` is not a template: unclosed `${`
         /steps = {}: plan cannot be read: invalid type: map, expected a sequence
         /steps/0/id = "ask": plan cannot be read: two steps have the id `ask`
-        /steps/0/id = "other": plan cannot be read: step `ask` depends on `gather`, which is no step
-        /steps/1/depends_on = ["gather","gone"]: plan cannot be read: step `ask` depends on `gone`, which is no step
+        /steps/0/id = "other": plan cannot be read: step `ask` depends on `gather`, which is not a step
+        /steps/1/depends_on = ["gather","gone"]: plan cannot be read: step `ask` depends on `gone`, which is not a step
         /steps/1/depends_on = ["ask"]: plan cannot be read: the dependencies of `ask` form a cycle
         /steps/1/depends_on = ["child"]: plan cannot be read: the dependencies of `ask` form a cycle
         /steps/1/depends_on = ["gather","gather"]: read
@@ -275,8 +275,8 @@ fn what_is_no_plan_is_refused() {
         /steps/2/condition = "((((((((((((((((((((((((((((((((((((((((": plan cannot be read: `((((((((((((((((((((((((((((((((((((((((` is not an expression: expression is nested over 32 deep
         /steps/2/stdin = "a..b": plan cannot be read: `a..b` is not a path: expected a name or an index after `.`, found `.`
         /steps/2/on_failure = "continue": plan cannot be read: `continue` is not a failure policy
-        /steps/2/for_each/items = {}: plan cannot be read: items stand under either `from` or `list`
-        /steps/2/for_each/items = {"from":"a","list":[]}: plan cannot be read: items stand under either `from` or `list`
+        /steps/2/for_each/items = {}: plan cannot be read: expected either `from` or `list`
+        /steps/2/for_each/items = {"from":"a","list":[]}: plan cannot be read: expected either `from` or `list`
         /steps/0/outputs/note/pattern = "(": plan cannot be read: `(` is not a pattern: bad regular expression: unclosed group
         /steps/0/outputs/more/required = "yes": plan cannot be read: `required` is neither true or false nor a list of names
         /steps/0/outputs/risk/enum = "low": plan cannot be read: expected a list

@@ -1,9 +1,9 @@
-//! Sorting ids in time linear in their length.
+//! Sorts ids in time linear in their length.
 //!
-//! A comparison sort of a hundred thousand ids that begin alike would be the
-//! slowest part of planning.
+//! A comparison sort of a hundred thousand ids with a common prefix would be the slowest part
+//! of planning.
 
-/// Ranges shorter than this are sorted by comparing.
+/// Shorter ranges are sorted by comparison.
 const SMALL: usize = 48;
 
 /// Positions of `ids`, in the order of their bytes.
@@ -17,7 +17,8 @@ pub(super) fn sorted(ids: &[&str]) -> Vec<u32> {
             part.sort_unstable_by(|a, b| rest(ids, *a, depth).cmp(rest(ids, *b, depth)));
             continue;
         }
-        // Bucket 0 holds the ids that end here, bucket b + 1 those that go on with byte b.
+        // Bucket 0 holds the ids that end at this depth, bucket b + 1 those that
+        // continue with byte b.
         let mut starts = [0usize; 258];
         for at in part.iter() {
             starts[bucket(ids, *at, depth) + 1] += 1;
@@ -32,7 +33,7 @@ pub(super) fn sorted(ids: &[&str]) -> Vec<u32> {
             next[bucket] += 1;
         }
         part.copy_from_slice(&scratch[..part.len()]);
-        // Ids that end here are equal so far and need no more sorting.
+        // Ids that end at this depth are equal and need no more sorting.
         for bucket in 1..257 {
             if starts[bucket + 1] > starts[bucket] + 1 {
                 ranges.push((start + starts[bucket], start + starts[bucket + 1], depth + 1));

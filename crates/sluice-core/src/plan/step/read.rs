@@ -1,7 +1,7 @@
-//! Parts of a step that are told apart by the keys they have.
+//! Readers of step parts whose variant depends on their keys.
 //!
-//! Read by hand: a derived reader would refuse keys that a later version adds,
-//! or say of a mistake only that nothing fits.
+//! Written by hand: a derived reader would reject keys that a later version adds, and its error
+//! would only say that no variant matches.
 
 use super::{EdgeCondition, Items};
 use crate::edge::test::Test;
@@ -30,7 +30,7 @@ impl TryFrom<ItemsJson> for Items {
         match (written.from, written.list) {
             (Some(path), None) => Ok(Items::From(path)),
             (None, Some(items)) => Ok(Items::List(items)),
-            _ => Err("items stand under either `from` or `list`"),
+            _ => Err("expected either `from` or `list`"),
         }
     }
 }

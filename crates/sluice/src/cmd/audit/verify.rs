@@ -109,7 +109,7 @@ fn packet(path: &Path, keys: &[PublicKey]) -> anyhow::Result<(bool, String)> {
     let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let packet = match String::from_utf8(text) {
         Ok(text) => Packet::parse(&text),
-        Err(_) => return Ok((false, "not a packet: it is no text".to_owned())),
+        Err(_) => return Ok((false, "not a packet: the file is not UTF-8 text".to_owned())),
     };
     let packet = match packet {
         Ok(packet) => packet,
