@@ -1,10 +1,9 @@
-//! The arguments of a run: what a workflow declares and what a caller gives.
+//! The arguments of a run: what a workflow declares and what a caller passes.
 //!
-//! Callers are people at a command line, programs and parent workflows. Text
-//! is therefore read as the declared type ("5" for an integer, a JSON text for
-//! an object or a list), and numbers and booleans become text where text is
-//! declared; nothing else is bent. Allowed values must match exactly: policies
-//! read arguments.
+//! Callers are people at a command line, programs and parent workflows. Text is therefore
+//! converted to the declared type ("5" for an integer, a JSON text for an object or a list),
+//! and numbers and booleans become text if text is declared; nothing else is converted. Allowed
+//! values must match exactly, because policies read arguments.
 
 use crate::limits::DOCUMENT_DEPTH_MAX;
 use crate::outputs::coerce::{converted, nests_within, normalise};
@@ -18,16 +17,16 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What a workflow says of one of its arguments.
+/// The declaration of one argument.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 pub struct ArgDecl {
-    /// The type; none means any.
+    /// The type; `None` means any.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<FieldType>,
-    /// Whether a caller must give it; an optional one that is not given is null.
+    /// Whether a caller must pass it; an optional argument without a value is null.
     #[serde(default, skip_serializing_if = "is_false")]
     pub required: bool,
-    /// What it is when a caller does not give it.
+    /// The value if the caller passes none.
     #[serde(default, deserialize_with = "wire::given", skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
     /// The allowed values (`enum`); empty means all.
@@ -38,7 +37,7 @@ pub struct ArgDecl {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub values: Vec<Value>,
-    /// What it means, for people.
+    /// A description for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
@@ -53,7 +52,7 @@ impl ArgDecl {
         FieldSchema { kind: self.kind, values: self.values.clone(), ..FieldSchema::default() }
     }
 
-    /// Everything the declaration says that cannot be meant.
+    /// All contradictions in the declaration.
     pub fn contradictions(&self) -> Vec<Contradiction> {
         let schema = self.schema();
         let mut found = schema.contradictions();
@@ -68,8 +67,7 @@ impl ArgDecl {
     }
 }
 
-/// The arguments a run starts with: every declared one, in the order of
-/// declaration, or everything that is wrong with what was given.
+/// The arguments that a run starts with, in the order of declaration, or all violations.
 pub fn check(
     decls: &IndexMap<String, ArgDecl>,
     given: &Map<String, Value>,
@@ -134,7 +132,7 @@ fn read_as(kind: FieldType, value: &mut Value) {
     }
 }
 
-/// A JSON text of a list, else a list of one text.
+/// A JSON list, else a list with one text.
 fn list(text: &str) -> Option<Value> {
     match serde_json::from_str::<Value>(text) {
         Ok(parsed) if parsed.is_array() => {

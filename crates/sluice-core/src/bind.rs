@@ -1,10 +1,10 @@
-//! The inputs of a lens node, and where each of them came from.
+//! Binds the inputs of a lens node and records the origin of each.
 //!
-//! A node sees all root inputs. What is wired to it overrides them, and its
-//! own `param_overrides` override both. Labels meet in normal form.
+//! A node sees all root inputs. Wired values override them, and the node's own
+//! `param_overrides` override both. Labels are compared in normal form.
 //!
-//! INVARIANT: the result depends only on the arguments and the order of the
-//! wires, never on the order in which sources completed.
+//! INVARIANT: the result depends only on the arguments and the order of the wires, never on the
+//! order in which sources completed.
 
 use crate::label::label;
 use crate::merge::{Strategy, choose, merge};
@@ -15,18 +15,17 @@ use std::collections::BTreeMap;
 /// An edge that ends at the node.
 #[derive(Debug, Clone)]
 pub struct Wire<'a> {
-    /// The input it feeds (`target_param_label`).
+    /// The input that it binds (`target_param_label`).
     pub label: &'a str,
-    /// The label of the node it comes from, or its id where it has none.
+    /// The label of the source node, or its id without one.
     pub source_label: &'a str,
-    /// What it carries; none where the source did not complete or the
-    /// condition does not hold.
+    /// The carried value; `None` if the source did not complete or the condition is false.
     pub value: Option<Cow<'a, Value>>,
     /// Its own `merge_strategy`.
     pub strategy: Option<Strategy>,
 }
 
-/// Everything a node's inputs are made from.
+/// Everything that a node's inputs come from.
 #[derive(Debug, Clone, Copy)]
 pub struct Sources<'a> {
     /// The run's inputs.
@@ -39,7 +38,7 @@ pub struct Sources<'a> {
     pub overrides: &'a Map<String, Value>,
 }
 
-/// Where an input came from.
+/// The origin of an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     /// The run's inputs.
@@ -48,7 +47,7 @@ pub enum Origin {
     Edges {
         /// Positions, in order.
         wires: Vec<usize>,
-        /// How their values were merged; none where the label has one wire only.
+        /// How their values were merged; `None` if the label has only one wire.
         strategy: Option<Strategy>,
     },
     /// The node's `param_overrides`.
@@ -64,9 +63,9 @@ pub struct Bound {
     pub origin: Origin,
 }
 
-/// The inputs of a node by label, in normal form.
+/// Binds the inputs of a node by label, in normal form.
 ///
-/// A label whose wires all carry nothing keeps its root input, if it has one.
+/// If no wire of a label carries a value, the label keeps its root input.
 pub fn bind(sources: &Sources<'_>) -> BTreeMap<String, Bound> {
     let mut inputs = BTreeMap::new();
     insert_all(&mut inputs, sources.root, &Origin::Root);
@@ -88,7 +87,7 @@ fn insert_all(inputs: &mut BTreeMap<String, Bound>, from: &Map<String, Value>, o
 
 fn by_label(wires: &[Wire<'_>]) -> BTreeMap<String, Vec<usize>> {
     let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-    // An edge without a label only orders: it carries nothing.
+    // An edge without a label only orders nodes and carries nothing.
     let labelled = wires.iter().enumerate().filter(|(_, wire)| !wire.label.trim().is_empty());
     for (at, wire) in labelled {
         groups.entry(label(wire.label)).or_default().push(at);
@@ -96,15 +95,14 @@ fn by_label(wires: &[Wire<'_>]) -> BTreeMap<String, Vec<usize>> {
     groups
 }
 
-/// What the wires of one label bring together, if any brings something.
+/// Merges the values of the wires of one label; `None` if there is no value.
 fn meet(sources: &Sources<'_>, group: &[usize]) -> Option<Bound> {
     let wire = |at: usize| &sources.wires[at];
     let live: Vec<usize> = group.iter().copied().filter(|at| wire(*at).value.is_some()).collect();
     let pair = |at: &usize| Some((wire(*at).source_label, wire(*at).value.as_deref()?));
     let values: Vec<(&str, &Value)> = live.iter().filter_map(pair).collect();
-    // The number of edges decides whether there is merging, not how many of
-    // their sources completed: an input must not change its shape when one
-    // source is skipped.
+    // The number of edges decides whether values are merged, not the number of completed
+    // sources: an input must not change its shape when a source is skipped.
     let strategy = match group {
         [first, _, ..] => Some(choose(wire(*first).strategy, sources.merge)),
         _ => None,

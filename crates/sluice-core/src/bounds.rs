@@ -1,7 +1,7 @@
-//! The bounds that field schemas and contract fields have in common.
+//! Bounds that field schemas and contract fields share.
 //!
-//! Both formats limit numbers and texts alike and differ only in how they
-//! spell it, so the check is written once and the spelling is passed in.
+//! Both formats limit numbers and texts in the same way and differ only in spelling, so the
+//! check exists once and the spelling is passed in.
 
 use crate::pattern::Pattern;
 use crate::value::compare_numbers;
@@ -9,7 +9,7 @@ use crate::violation::{Contradiction, Reason, a};
 use serde_json::{Number, Value};
 use std::cmp::Ordering;
 
-/// Limits on one value; each applies only to the type it is about.
+/// Limits on one value; each applies only to its type.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ValueBounds<'a> {
     pub(crate) min: Option<&'a Number>,
@@ -19,7 +19,7 @@ pub(crate) struct ValueBounds<'a> {
     pub(crate) pattern: Option<&'a Pattern>,
 }
 
-/// What a declared type can hold, as far as bounds are concerned.
+/// What a declared type can contain, for the check of bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Holds {
     Numbers,
@@ -36,7 +36,7 @@ pub(crate) struct Spelling {
 }
 
 impl ValueBounds<'_> {
-    /// What is wrong with `value`: reasons and messages.
+    /// The violations of `value`: reasons and messages.
     pub(crate) fn check(&self, value: &Value) -> Vec<(Reason, String)> {
         match value {
             Value::Number(number) => self.check_number(number),
@@ -86,7 +86,7 @@ impl ValueBounds<'_> {
         found
     }
 
-    /// Bounds that exclude each other or cannot apply to the type called `kind`.
+    /// Bounds that exclude each other or do not apply to the type `kind`.
     pub(crate) fn contradictions(
         &self,
         holds: Holds,

@@ -1,30 +1,30 @@
-//! Fields that take one of a few words.
+//! Enumerations that documents write as words.
 
 use crate::visible::shorten;
 use serde::de::{Deserialize, Deserializer, Error as _};
 
-/// A type whose values are words of a document.
+/// An enumeration with a word for each value.
 pub trait Choice: Copy + 'static {
-    /// What the field is called in messages.
+    /// The name of the enumeration in messages.
     const WHAT: &'static str;
-    /// Every word with its meaning, as written in documents.
+    /// Every value with its word.
     const WORDS: &'static [(&'static str, Self)];
-    /// Old words that are still accepted, with the word to use instead.
+    /// Old words that documents may still use, with their replacements.
     const OLD: &'static [(&'static str, &'static str)] = &[];
 }
 
-/// The meaning of a word.
+/// The value of a word.
 pub fn find<T: Choice>(word: &str) -> Option<T> {
     T::WORDS.iter().find(|(name, _)| *name == word).map(|(_, choice)| *choice)
 }
 
-/// Reads a word as it is written into JSON; old words are for documents only.
+/// Deserialises a word; old words are accepted in documents only.
 pub(crate) fn read<'de, D: Deserializer<'de>, T: Choice>(deserializer: D) -> Result<T, D::Error> {
     let word = String::deserialize(deserializer)?;
     find(&word).ok_or_else(|| D::Error::custom(format!("`{}` is not {}", shorten(&word), T::WHAT)))
 }
 
-/// Declares an enum, its words, how it is written and how it is read back.
+/// Declares an enum with its words and its serialisation.
 macro_rules! choices {
     ($(#[$about:meta])* $vis:vis enum $name:ident, $what:literal $(, old: [$($old:literal => $new:literal),*])? {
         $($(#[$doc:meta])* $variant:ident = $word:literal,)*

@@ -44,27 +44,27 @@ macro_rules! codes {
 
 codes! {
     Error {
-        /// The file is longer than a document may be.
+        /// The file is too large for a document.
         DocumentTooLarge = "document_too_large",
         /// The file is not UTF-8.
         InvalidEncoding = "invalid_encoding",
         /// The text is neither YAML nor JSON.
         SyntaxError = "syntax_error",
-        /// The file holds no document.
+        /// The file is empty.
         EmptyDocument = "empty_document",
-        /// The file holds more than one YAML document.
+        /// The file contains more than one YAML document.
         MultipleDocuments = "multiple_documents",
-        /// Nesting passes the depth bound.
+        /// The document is nested too deeply.
         TooDeep = "too_deep",
-        /// The document, its aliases expanded, passes the size bound.
+        /// The document has too many values, with aliases expanded.
         TooManyNodes = "too_many_nodes",
-        /// One map holds the same key twice.
+        /// A map has the same key twice.
         DuplicateKey = "duplicate_key",
         /// A map key is not text.
         BadKey = "bad_key",
-        /// A YAML tag that has no meaning here.
+        /// A YAML tag that is not supported.
         UnsupportedTag = "unsupported_tag",
-        /// A number that JSON and 64 bits cannot hold.
+        /// A number that does not fit 64 bits.
         NumberOutOfRange = "number_out_of_range",
         /// Neither the file's name nor its text says which format it is.
         UnknownFormat = "unknown_format",
@@ -73,13 +73,13 @@ codes! {
         UnknownField = "unknown_field",
         /// A field the format requires is absent.
         MissingField = "missing_field",
-        /// A value of another type than the field takes.
+        /// A value of the wrong type.
         WrongType = "wrong_type",
-        /// A value outside what the field takes.
+        /// A value that the field does not allow.
         BadValue = "bad_value",
         /// A name or id that breaks the naming rule.
         BadName = "bad_name",
-        /// An id that means something else in expressions.
+        /// An id that is reserved in expressions.
         ReservedName = "reserved_name",
         /// Two steps share an id.
         DuplicateStepId = "duplicate_step_id",
@@ -112,13 +112,13 @@ codes! {
         UnknownPhase = "unknown_phase",
         /// A role that is not declared.
         UnknownRole = "unknown_role",
-        /// A name in an expression that nothing defines.
+        /// An undefined name in an expression.
         UnknownIdentifier = "unknown_identifier",
         /// A workflow the registry does not have.
         UnknownWorkflow = "unknown_workflow",
         /// A library step the registry does not have.
         UnknownLibraryStep = "unknown_library_step",
-        /// A lens, or a version of one, that nobody declares.
+        /// A lens, or a version of one, that is not declared.
         UnknownLens = "unknown_lens",
         /// A step loosens what its library step locks.
         LockedField = "locked_field",
@@ -146,11 +146,11 @@ codes! {
         /// A validation lens that has no failure policy.
         ValidationMissingPolicy = "validation_missing_policy",
 
-        /// A row of a setup names another one that is not there.
+        /// A row of a setup refers to a row that does not exist.
         UnknownRow = "unknown_row",
-        /// Two rows of a setup claim what only one can have.
+        /// Two rows of a setup claim something that only one can have.
         ConflictingRows = "conflicting_rows",
-        /// A gateway in this process names a provider that there is not.
+        /// A gateway of this process has an unknown provider.
         UnknownProvider = "unknown_provider",
 
         /// The arguments of a run do not fit their declarations.
@@ -165,21 +165,21 @@ codes! {
         InputAlsoOutput = "input_also_output",
         /// A condition or template reads an output that its step does not declare.
         UndeclaredOutput = "undeclared_output",
-        /// A command holds what looks like a reference and is left as it is.
+        /// A command contains text that looks like a reference and is not replaced.
         UnexpandedReference = "unexpanded_reference",
-        /// A shell command hands a value to a program that reads it as code.
+        /// A shell command passes a value to a program that executes it as code.
         DataAsCode = "data_as_code",
         /// A step that is meant for a rejected approval and never runs.
         UnreachableRejection = "unreachable_rejection",
-        /// An agent of a setup whose work no gateway could do.
+        /// An agent of a setup for which no gateway fits.
         AgentWithoutGateway = "agent_without_gateway",
         /// A declared role that no step uses.
         UnusedRole = "unused_role",
         /// A step without `on_failure` on the only path to a side effect.
         UnprotectedStep = "unprotected_step",
-        /// A template reads a name that nothing defines.
+        /// An undefined name in a template.
         UnknownVariable = "unknown_variable",
-        /// A reference that can only be checked with the registry at hand.
+        /// A reference that can be checked only if a registry is loaded.
         UnresolvedReference = "unresolved_reference",
         /// Two routes of a routing lens share a value.
         RoutingDuplicateRoute = "routing_duplicate_route",
@@ -203,11 +203,11 @@ codes! {
         InputContractViolation = "input_contract_violation",
         /// A lens node's output breaks its contract.
         OutputContractViolation = "output_contract_violation",
-        /// A layer of the prompt asks for what a stricter one forbids.
+        /// A layer of the prompt requests something that a stricter one forbids.
         LayerContradiction = "layer_contradiction",
         /// The inputs of a step are too large.
         ContextTooLarge = "context_too_large",
-        /// What a `for_each` step is to be done for is no list.
+        /// The items of a `for_each` step are not a list.
         ItemsNotAList = "items_not_a_list",
         /// A `for_each` step has more items than it allows.
         TooManyItems = "too_many_items",
@@ -217,11 +217,11 @@ codes! {
         RunHalted = "run_halted",
         /// The step was stopped because another one failed.
         ConditionFailed = "condition_failed",
-        /// Nothing can go on, and steps remain.
+        /// No step can continue, although steps remain.
         WorkflowStalled = "workflow_stalled",
-        /// A person said no, or no approver answered in time.
+        /// An approver rejected it, or no approver decided in time.
         ApprovalRejected = "approval_rejected",
-        /// Nobody knows what became of an attempt that must not be repeated.
+        /// The outcome of an attempt that must not be repeated is unknown.
         UnknownOutcome = "unknown_outcome",
         /// The run of a sub-workflow failed.
         ChildFailed = "child_failed",
@@ -229,39 +229,39 @@ codes! {
         RecursionTooDeep = "recursion_too_deep",
         /// No agent of that name, or none at all.
         UnknownAgent = "unknown_agent",
-        /// The gateway cannot do work.
+        /// The gateway cannot execute steps.
         GatewayUnreachable = "gateway_unreachable",
-        /// The agent may not work.
+        /// The agent may not execute steps.
         AgentDisabled = "agent_disabled",
-        /// The agent has as many steps as it may have.
+        /// The agent has its maximum number of steps in flight.
         AgentBusy = "agent_busy",
-        /// The agent was sent as much as it may be in its window.
+        /// The agent has reached its rate limit.
         RateLimited = "rate_limited",
-        /// A cap on money would be passed.
+        /// A budget would be exceeded.
         BudgetExceeded = "budget_exceeded",
         /// The agent is not trusted enough for the gateway.
         TrustLevelInsufficient = "trust_level_insufficient",
-        /// An input, or the place, is none the role accepts.
+        /// The role does not accept an input, or the environment.
         ContextUntrusted = "context_untrusted",
-        /// A policy says no, or none says yes.
+        /// A policy forbids it, or no policy permits it.
         PolicyBlocked = "policy_blocked",
-        /// The moderator found something, or could not be asked.
+        /// The moderator flagged a text, or could not be reached.
         ModerationBlocked = "moderation_blocked",
-        /// It took too long.
+        /// The attempt timed out.
         Timeout = "timeout",
         /// The provider failed.
         ProviderError = "provider_error",
-        /// The provider asked to slow down.
+        /// The provider limits the rate of requests.
         RateLimit = "rate_limit",
-        /// The provider did not accept who we are.
+        /// The provider rejected the credentials.
         Auth = "auth",
-        /// The provider did not accept what was asked.
+        /// The provider rejected the request as invalid.
         InvalidRequest = "invalid_request",
-        /// The provider would not answer that.
+        /// The provider's content filter rejected the request.
         ContentFilter = "content_filter",
-        /// The adapter broke, or its process was killed.
+        /// The adapter crashed, or its process was killed.
         AdapterCrash = "adapter_crash",
-        /// It was stopped on demand.
+        /// The step was cancelled.
         Cancelled = "cancelled",
     }
 }

@@ -1,8 +1,8 @@
-//! Contracts of lens versions: what a lens takes and what it gives.
+//! Contracts of lens versions: their inputs and their output.
 //!
-//! Unlike the output fields of a step, contracts never bend a value: a lens is
-//! a part that others wire up, and a wire that carries the wrong type is a
-//! mistake to be shown. Absent means missing, null or the empty text.
+//! Unlike the output schema of a step, a contract never converts a value: people connect
+//! lenses, and a wire with the wrong type is a mistake to report. Absent means missing, null or
+//! the empty text.
 
 pub mod envelope;
 pub mod field;
@@ -20,25 +20,25 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a lens version takes.
+/// The contract of a lens version's inputs.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InputContract {
-    /// What sort of thing the lens takes; for people.
+    /// The kind of input, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// The inputs by label, as the author wrote the labels.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub fields: IndexMap<String, ContractField>,
-    /// Of the labels of each group, at least one must be given.
+    /// Groups of labels; of each group, at least one must be set.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub require_any_of: Vec<Vec<String>>,
-    /// Whether inputs that the contract does not name are refused.
+    /// Whether undeclared inputs are rejected.
     #[serde(default, skip_serializing_if = "is_false")]
     pub strict: bool,
 }
 
-/// What a lens version gives.
+/// The contract of a lens version's output.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OutputContract {
@@ -58,7 +58,7 @@ fn is_false(flag: &bool) -> bool {
 }
 
 impl InputContract {
-    /// Everything in `inputs` that the contract does not allow, up to the bound.
+    /// All violations in `inputs`, up to the limit.
     pub fn check<'a>(
         &self,
         inputs: impl IntoIterator<Item = (&'a str, &'a Value)>,
@@ -87,7 +87,7 @@ impl InputContract {
         found.into_vec()
     }
 
-    /// Everything the contract says that cannot be meant.
+    /// All contradictions in the contract.
     pub fn contradictions(&self) -> Vec<Contradiction> {
         let mut found = in_fields("fields", &self.fields);
         let mut seen = BTreeSet::new();
@@ -108,8 +108,7 @@ impl InputContract {
 }
 
 impl OutputContract {
-    /// Everything in `envelope` that the contract does not allow, an empty
-    /// output included, up to the bound.
+    /// All violations in `envelope`, including an empty output, up to the limit.
     pub fn check(&self, envelope: &Envelope) -> Vec<Violation> {
         let mut found = Violations::default();
         let kinds = [
@@ -139,14 +138,14 @@ impl OutputContract {
         found.into_vec()
     }
 
-    /// Everything the contract says that cannot be meant.
+    /// All contradictions in the contract.
     pub fn contradictions(&self) -> Vec<Contradiction> {
         let schema = self.schema.iter();
         schema.flat_map(|fields| in_fields("schema", fields)).collect()
     }
 }
 
-/// What is wrong with an output, under a contract or without one.
+/// The violations of an output, with or without a contract.
 pub fn check_output(contract: Option<&OutputContract>, envelope: &Envelope) -> Vec<Violation> {
     match contract {
         Some(contract) => contract.check(envelope),

@@ -1,12 +1,12 @@
-//! What work has cost, by hour, agent, workflow and model.
+//! Costs by hour, agent, workflow and model.
 //!
-//! When it is known what a dispatch cost, the append that says so adds it to a
-//! few counters. Their names say the hour and whose it was; here they are named,
-//! and read back into rows. So the sums are as durable as the journals they come
-//! from, and no journal is read to see them.
+//! When the cost of a dispatch is known, the append that records it adds it to a few counters.
+//! Their names contain the hour, agent, workflow and model. This module makes these names and
+//! turns the counters back into rows. The sums are as durable as the journals, and no journal
+//! is read to get them.
 //!
-//! INVARIANT: a cost is counted once, with the append that settles it: with the
-//! end of a dispatch, or when it becomes known later.
+//! INVARIANT: a cost is counted once, in the append that settles it: at the end of a dispatch,
+//! or later if it becomes known later.
 
 mod name;
 mod rollup;
@@ -14,5 +14,4 @@ mod rollup;
 pub use name::{Of, Part, Spend, is_spend, names, range};
 pub use rollup::{Bucket, By, Rollup, Row, TooMany};
 
-/// Milliseconds of an hour.
 pub(crate) const HOUR_MS: u64 = 60 * 60 * 1000;

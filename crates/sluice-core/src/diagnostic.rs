@@ -1,7 +1,7 @@
-//! What is wrong with a document, in a form for people and for programs.
+//! Problems of a document, for people and for programs.
 //!
-//! Checks add [`Problem`]s, placed by byte range; when all are in, they become
-//! [`Diagnostic`]s, placed by line and column, in document order.
+//! Checks add [`Problem`]s with byte ranges. At the end they become [`Diagnostic`]s with lines
+//! and columns, in document order.
 
 use crate::code::{Code, Severity};
 use crate::limits::PROBLEMS_MAX;
@@ -11,15 +11,15 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// Longest path that is told, in characters.
+/// The longest path in a diagnostic, in characters.
 const PATH_CHARS_MAX: usize = 1000;
 
-/// One problem, as programs see it.
+/// One problem in the form that programs read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
-    /// Which kind of problem.
+    /// The kind of problem.
     pub code: Code,
-    /// What is wrong: lower case, no full stop.
+    /// The message: lower case, no full stop.
     pub message: String,
     /// The path of the value it is about: `steps[2].depends_on[0]`; empty for the whole document.
     pub path: String,
@@ -27,22 +27,22 @@ pub struct Diagnostic {
     pub line: u32,
     /// Column in characters, from 1.
     pub column: u32,
-    /// What to do about it.
+    /// How to fix it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// The range of bytes it is about, for drawing.
+    /// The byte range, for drawing.
     #[serde(skip)]
     pub span: Span,
 }
 
 impl Diagnostic {
-    /// Whether the document is refused because of it.
+    /// Whether the document is rejected because of it.
     pub fn is_error(&self) -> bool {
         self.code.severity() == Severity::Error
     }
 }
 
-/// One problem, placed by bytes.
+/// One problem with a byte range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     code: Code,
@@ -54,7 +54,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem at a place, of the document as a whole until a path is given.
+    /// A problem at `span`; it has no path yet.
     pub fn new(code: Code, span: Span, message: impl Into<String>) -> Problem {
         Problem {
             code,
@@ -66,14 +66,14 @@ impl Problem {
         }
     }
 
-    /// The same problem with advice.
+    /// Adds a hint.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Problem {
         self.hint = Some(hint.into());
         self
     }
 
-    /// The same problem with "did you mean" advice, where there is a likely meaning.
+    /// Adds a "did you mean" hint, if there is a suggestion.
     #[must_use]
     pub fn with_suggestion(self, suggestion: Option<&str>) -> Problem {
         match suggestion {
@@ -82,14 +82,14 @@ impl Problem {
         }
     }
 
-    /// The same problem at another place.
+    /// Moves the problem to another span.
     #[must_use]
     pub fn at_span(mut self, span: Span) -> Problem {
         self.span = span;
         self
     }
 
-    /// The same problem, about the value at `path`.
+    /// Sets the path of the value.
     #[must_use]
     pub fn at_path(mut self, path: impl Into<String>) -> Problem {
         let path = path.into();
@@ -101,14 +101,14 @@ impl Problem {
         self
     }
 
-    /// A fault of a small language as a problem of the document.
+    /// A fault in an expression or a template as a problem of the document.
     pub fn from_fault(code: Code, span: Span, fault: Fault) -> Problem {
         let problem = Problem::new(code, span, fault.message);
         Problem { hint: fault.hint, ..problem }
     }
 
-    /// The same problem, after which nothing else is told of its place: what
-    /// could not be read at all is neither of the wrong type nor out of bounds.
+    /// Suppresses later problems at the same place: a value that cannot be read is neither
+    /// of the wrong type nor out of bounds.
     #[must_use]
     pub fn conclusive(mut self) -> Problem {
         self.conclusive = true;
@@ -116,19 +116,19 @@ impl Problem {
     }
 }
 
-/// All problems found so far, each once.
+/// All problems found so far, without duplicates.
 #[derive(Debug, Default)]
 pub struct Problems {
     list: Vec<Problem>,
-    /// What the list holds: a field from `defaults` is read for every step, and
-    /// its problem must neither be told nor counted more than once.
+    /// The problems in the list. A field from `defaults` is read for every step, and its
+    /// problem must be reported and counted once.
     known: BTreeSet<(Span, Code, String)>,
     errors: usize,
     left_out: usize,
 }
 
 impl Problems {
-    /// Adds a problem, unless it is known, or so many are that more would help nobody.
+    /// Adds a problem, unless it is a duplicate or the limit is reached.
     pub fn add(&mut self, problem: Problem) {
         let is_error = problem.code.severity() == Severity::Error;
         self.errors += usize::from(is_error);
@@ -138,7 +138,7 @@ impl Problems {
         }
         if self.is_full() {
             self.left_out += 1;
-            // A refused document must show why: errors push warnings out.
+            // A rejected document must show why, so errors displace warnings.
             let warning = |one: &Problem| one.code.severity() != Severity::Error;
             let Some(at) = self.list.iter().rposition(warning).filter(|_| is_error) else {
                 return;
@@ -154,12 +154,12 @@ impl Problems {
         self.list.len() >= PROBLEMS_MAX
     }
 
-    /// Whether the document is refused.
+    /// Whether the document is rejected.
     pub fn has_errors(&self) -> bool {
         self.errors > 0
     }
 
-    /// All of them, in document order, placed by line and column of `text`.
+    /// All diagnostics in document order, with lines and columns of `text`.
     pub fn into_diagnostics(mut self, text: &str) -> Vec<Diagnostic> {
         if self.list.is_empty() {
             return Vec::new();
@@ -181,7 +181,7 @@ impl Problems {
     }
 }
 
-/// Where each line of a text begins.
+/// The start of each line of a text.
 struct LineIndex<'t> {
     text: &'t str,
     starts: Vec<usize>,

@@ -1,7 +1,7 @@
-//! Durations as documents write them: `90s`, `5m`, `1.5h`, or plain seconds.
+//! Durations in documents: `90s`, `5m`, `1.5h`, or plain seconds.
 //!
-//! Held as whole milliseconds. What is finer is rounded up, so that a limit is
-//! never shorter than its author asked for.
+//! Stored as whole milliseconds. Fractions are rounded up, so that a limit is never shorter
+//! than written.
 
 use crate::limits::DURATION_MS_MAX;
 use crate::span::Fault;
@@ -14,7 +14,7 @@ const UNITS: [(&str, u32); 5] =
 const HINT: &str =
     "write a number and one of ms, s, m, h, d, as in `90s`; a number alone is seconds";
 
-/// Reads a duration in milliseconds. Zero, negative and over-long ones are refused.
+/// Parses a duration into milliseconds. Zero, negative and too long durations are errors.
 pub fn parse(text: &str) -> Result<u64, Fault> {
     let digits = text.trim_end_matches(char::is_alphabetic);
     let unit = &text[digits.len()..];
@@ -56,7 +56,7 @@ fn no_duration(text: &str) -> Fault {
     Fault::new(0..text.len(), message).with_hint(HINT)
 }
 
-/// The shortest exact spelling: the longest unit that leaves no rest.
+/// The shortest exact text: the longest unit without a remainder.
 pub fn format(ms: u64) -> String {
     let exact = |(_, unit_ms): &&(&str, u32)| ms > 0 && ms.is_multiple_of(u64::from(*unit_ms));
     let (name, unit_ms) = UNITS.iter().find(exact).unwrap_or(&("ms", 1));

@@ -1,4 +1,4 @@
-//! What flows along an edge of a lens graph, and whether it flows at all.
+//! Edges of a lens graph: the value that flows along an edge, and its condition.
 
 pub mod key;
 pub mod test;

@@ -1,15 +1,15 @@
 //! Expressions: conditions, success criteria, edge conditions, rules.
 //!
-//! A small total language with a parser of our own: no host code, no loops, no
-//! calls but five functions. Everything that can be wrong is found by
-//! [`Expr::parse`], with one exception: an evaluation may run out of fuel.
+//! A small total language with its own parser: no host code, no loops, no calls but five
+//! functions. [`Expr::parse`] finds every error, with one exception: an evaluation may run out
+//! of fuel.
 //!
-//! From loosest to tightest: `or` `||`, `and` `&&`, `not` `!`, then one of
-//! `== != > >= < <= in`, `not in`. Comparisons do not chain. Operands are
-//! literals, lists, paths (also as `${path}`), calls and parentheses.
+//! Precedence from lowest to highest: `or` `||`, `and` `&&`, `not` `!`, then one of `== != > >=
+//! < <= in`, `not in`. Comparisons do not chain. Operands are literals, lists, paths (also as
+//! `${path}`), calls and parentheses.
 //!
-//! INVARIANT: evaluation copies no value it only reads, and its time is bounded
-//! by the fuel whatever the size of the values.
+//! INVARIANT: evaluation copies no value that it only reads, and fuel bounds its time whatever
+//! the size of the values.
 
 mod effort;
 mod eval;
@@ -28,7 +28,8 @@ use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
 
-/// A parsed expression. Two are equal when their sources are. Copies share it.
+/// A parsed expression. Two expressions are equal if their sources are. Clones share the parsed
+/// tree.
 #[derive(Debug, Clone)]
 pub struct Expr(Arc<Parsed>);
 
@@ -39,19 +40,19 @@ struct Parsed {
     references: Vec<Reference>,
 }
 
-/// Why an expression has no value. The language is otherwise total.
+/// Why an evaluation failed. The language is otherwise total.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum EvalError {
-    /// The values are too large for what the expression asks of them.
+    /// The values are too large to be evaluated within the fuel.
     #[error("expression took more than {EXPRESSION_FUEL} units of work")]
     OutOfFuel,
 }
 
-/// One part of an expression. Paths are kept in the expression, by position, so
-/// that the checker and the evaluator see the same ones.
+/// One part of an expression. The expression stores paths in a list, so that the checker and
+/// the evaluator see the same ones.
 ///
-/// Chains of `and` and `or` are flat: the tree is never deeper than what the
-/// parser counts, which bounds the stack of everything that walks it.
+/// Chains of `and` and `or` are flat: the tree is never deeper than the parser allows, which
+/// bounds the stack of every recursive function over it.
 #[derive(Debug, Clone)]
 enum ExprNode {
     Literal(Value),
@@ -69,7 +70,7 @@ enum ExprNode {
     Lower(Box<ExprNode>),
 }
 
-/// A pattern, and how hard it is to match.
+/// A pattern and the effort of matching it.
 #[derive(Debug, Clone)]
 struct Search {
     pattern: Pattern,
@@ -87,17 +88,17 @@ enum Comparison {
     AtMost,
 }
 
-/// How an expression asks that a value is not true.
+/// How an expression requires that a value is not true.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Denial {
     /// False, null or missing: `not a`, `a != true`.
     NotTrue,
-    /// False and nothing else: `a == false`.
+    /// Exactly false: `a == false`.
     False,
 }
 
 impl Expr {
-    /// Reads an expression, or says what is wrong with it.
+    /// Parses an expression, or returns the first error.
     pub fn parse(source: &str) -> Result<Expr, Fault> {
         if source.len() > EXPRESSION_BYTES_MAX {
             return Err(Fault::new(
@@ -109,18 +110,18 @@ impl Expr {
         Ok(Expr(Arc::new(Parsed { source: source.to_owned(), root, references })))
     }
 
-    /// The text the expression was read from.
+    /// The source text of the expression.
     pub fn source(&self) -> &str {
         &self.0.source
     }
 
-    /// Every path in the expression, in the order they are written.
+    /// Every path in the expression, in source order.
     pub fn references(&self) -> impl Iterator<Item = &Reference> {
         self.0.references.iter()
     }
 
-    /// The paths that must not be true if the expression is to hold, alone or
-    /// joined by `and`, and how that is asked.
+    /// The paths that must not be true for the expression to hold, alone or joined by
+    /// `and`, and how the expression requires it.
     pub fn denials(&self) -> Vec<(&Reference, Denial)> {
         let mut found = Vec::new();
         self.deny(&self.0.root, &mut found);
@@ -153,12 +154,12 @@ impl Expr {
         }
     }
 
-    /// The expression's value. `membership` says how strict `in` is.
+    /// Evaluates the expression. `membership` sets how strict `in` is.
     pub fn eval(&self, scope: &dyn Scope, membership: Membership) -> Result<Value, EvalError> {
         eval::value(self, scope, membership)
     }
 
-    /// Whether the expression's value counts as true.
+    /// Whether the value of the expression is truthy.
     pub fn holds(&self, scope: &dyn Scope, membership: Membership) -> Result<bool, EvalError> {
         eval::holds(self, scope, membership)
     }

@@ -1,33 +1,33 @@
-//! Why a step cannot go on, as the journal will hold it.
+//! Why a step failed, as the journal records it.
 //!
-//! The rules of values answer with what they know: violations, a path without
-//! a value, spent fuel. A [`Failure`] adds the code that people search for.
+//! The rules of values report violations, a path without a value, or spent fuel. A [`Failure`]
+//! adds the error code.
 
 use crate::code::Code;
 use crate::expr::EvalError;
 use crate::violation::Violation;
 use serde::Serialize;
 
-/// What failed, and every violation that was found.
+/// A failure with all violations found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
     /// The kind of failure.
     pub code: Code,
-    /// What failed, for people: lower case, no full stop.
+    /// A message for people: lower case, no full stop.
     pub message: String,
-    /// The values that do not fit, where values are the reason.
+    /// The invalid values, if values are the reason.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub violations: Vec<Violation>,
 }
 
 impl Failure {
-    /// A failure that is not about the shape of values.
+    /// A failure without violations.
     pub fn new(code: Code, message: impl Into<String>) -> Failure {
         Failure { code, message: message.into(), violations: Vec::new() }
     }
 
-    /// A failure because of these violations; none if there are none.
+    /// A failure because of violations; `None` if there are none.
     pub fn of(code: Code, violations: Vec<Violation>) -> Option<Failure> {
         let texts: Vec<String> = violations.iter().map(ToString::to_string).collect();
         let message = texts.join("; ");

@@ -1,4 +1,4 @@
-//! The typed inputs of a step: where each value comes from, and what it must be.
+//! Binds the typed inputs of a step.
 
 use crate::code::Code;
 use crate::failure::Failure;
@@ -13,8 +13,8 @@ use serde_json::{Map, Value};
 
 /// Binds every input of a step.
 ///
-/// A source that was skipped gives nothing, one that is missing fails the
-/// step; the default stands in for both. Several sources meet by `merge`.
+/// A skipped source has no value, and a missing one fails the step; a default replaces both.
+/// Several sources are merged by `merge`.
 pub fn bind(
     inputs: &IndexMap<String, Input>,
     merge: Option<Strategy>,
@@ -25,7 +25,7 @@ pub fn bind(
         bound.insert(name.clone(), value(input, merge, scope)?);
     }
     let typed = inputs.iter().filter_map(|(name, input)| {
-        // Null is what skipped sources leave: it has no type to check.
+        // Skipped sources leave null, which has no type to check.
         let schema = input.schema.clone().filter(|_| !bound[name].is_null())?;
         Some((name.clone(), schema))
     });

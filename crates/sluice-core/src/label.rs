@@ -1,10 +1,9 @@
 //! The normal form of labels.
 //!
-//! Templates, contracts, wires and overrides name the same input in slightly
-//! different ways; they meet here. Two labels are one when their normal forms
-//! are equal, and nothing compares labels in any other way.
+//! Templates, contracts, wires and overrides write the same label in slightly different ways.
+//! Two labels are equal if their normal forms are, and no code compares labels in another way.
 
-/// A label in normal form: trimmed, lower case, each white-space character a `_`.
+/// The normal form of a label: trimmed, lower case, each white-space character replaced by `_`.
 pub fn label(text: &str) -> String {
     let blank = |c: char| if c.is_whitespace() { '_' } else { c };
     text.trim().to_lowercase().chars().map(blank).collect()

@@ -1,157 +1,156 @@
 //! Every bound of the core, in one place.
 //!
-//! INVARIANT: passing a bound is a clear error with a code, never a hang, a
-//! panic or memory that grows with what a stranger sent.
+//! INVARIANT: exceeding a bound is a clear error with a code, never a hang, a panic or
+//! unbounded memory.
 
-/// Longest document, library or registry file, in bytes.
+/// Maximum size of a document, library or registry file, in bytes.
 pub const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
-/// Deepest nesting of a document, and of any value made from one.
+/// Maximum nesting of a document, and of any value made from one.
 pub const DOCUMENT_DEPTH_MAX: usize = 64;
-/// Most nodes a document may expand to, aliases counted each time they are used.
+/// Maximum number of nodes in a document, with each use of an alias counted.
 pub const DOCUMENT_NODES_MAX: usize = 262_144;
-/// Most steps (or nodes of a lens graph) in one document.
+/// Maximum number of steps (or nodes of a lens graph) in one document.
 pub const STEPS_MAX: usize = 10_000;
-/// Most edges in one lens document.
+/// Maximum number of edges in one lens document.
 pub const EDGES_MAX: usize = 50_000;
-/// Most bytes that the steps of one document take over, each its own copy: of
-/// `defaults`, library steps and lenses.
+/// Maximum size of all copies that the steps of one document contain: of `defaults`, library
+/// steps and lenses.
 pub const COPIED_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Most names compared with misspelt ones, over all problems of one document.
+/// Maximum number of names compared with misspelt ones, over all problems of one document.
 pub const SUGGESTIONS_COMPARED_MAX: usize = 500_000;
-/// Most problems reported for one document; one more line says that there are others.
+/// Maximum number of problems reported for one document; one more line counts the rest.
 pub const PROBLEMS_MAX: usize = 200;
-/// Longest identifier: step ids, names, labels.
+/// Maximum length of an identifier: step ids, names, labels.
 pub const NAME_CHARS_MAX: usize = 128;
-/// Longest id of a lens edge, which drawing programs write.
+/// Maximum length of the id of a lens edge, which drawing programs generate.
 pub const EDGE_ID_CHARS_MAX: usize = 200;
 
-/// Longest expression, in bytes.
+/// Maximum size of an expression, in bytes.
 pub const EXPRESSION_BYTES_MAX: usize = 4096;
-/// Deepest nesting of an expression.
+/// Maximum nesting of an expression.
 pub const EXPRESSION_DEPTH_MAX: usize = 32;
-/// Work units one evaluation may spend: a unit per operator, per value visited
-/// and per 64 bytes of text searched.
+/// Work units that one evaluation may spend: one for each operator, for each value visited and
+/// for each 64 bytes of text searched.
 pub const EXPRESSION_FUEL: u32 = 100_000;
-/// Longest regular expression, in bytes.
+/// Maximum size of a regular expression, in bytes.
 pub const PATTERN_BYTES_MAX: usize = 1024;
-/// Largest compiled regular expression, in bytes. Unicode classes are large:
+/// Maximum size of a compiled regular expression, in bytes. Unicode classes are large:
 /// `\w{1,30}` alone takes over 256 KiB.
 pub const PATTERN_COMPILED_BYTES_MAX: usize = 1024 * 1024;
-/// Most references or placeholders in one template.
+/// Maximum number of references or placeholders in one template.
 pub const TEMPLATE_REFERENCES_MAX: usize = 1000;
-/// Deepest quoting of a shell command that is followed to place references in it.
+/// Maximum depth of quoting in a shell command with references.
 pub const SHELL_DEPTH_MAX: usize = 64;
-/// Longest text a template may become, in bytes.
+/// Maximum size of a rendered template, in bytes.
 pub const TEMPLATE_TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Deepest field schema (`items` and `properties` inside each other).
+/// Maximum nesting of a field schema (`items` and `properties`).
 pub const SCHEMA_DEPTH_MAX: usize = 16;
-/// Most violations reported for one set of outputs or inputs.
+/// Maximum number of violations reported for one set of outputs or inputs.
 pub const VIOLATIONS_MAX: usize = 100;
 
-/// Most members of one team.
+/// Maximum number of members in one team.
 pub const TEAM_MEMBERS_MAX: usize = 256;
 
-/// Steps of one run in flight at once, unless the document says otherwise.
+/// Default number of steps of one run in flight.
 pub const MAX_PARALLEL_DEFAULT: u32 = 64;
-/// Highest `max_parallel` a document may ask for.
+/// Maximum value of `max_parallel`.
 pub const MAX_PARALLEL_MAX: u32 = 1024;
-/// Instances of one `for_each` step, unless the step says otherwise.
+/// Default number of instances of one `for_each` step.
 pub const MAX_ITEMS_DEFAULT: u32 = 1000;
-/// Highest `max_items` a step may ask for.
+/// Maximum value of `max_items`.
 pub const MAX_ITEMS_MAX: u32 = 10_000;
-/// Longest duration a document may name: a year.
+/// Maximum duration in a document: a year.
 pub const DURATION_MS_MAX: u64 = 366 * 24 * 60 * 60 * 1000;
-/// Time a `.lobsterX` step may take, unless it says otherwise.
+/// Default time limit of a `.lobsterX` step.
 pub const STEP_TIMEOUT_MS_DEFAULT: u64 = 600_000;
-/// Time a lens node may take, unless it says otherwise.
+/// Default time limit of a lens node.
 pub const NODE_TIMEOUT_MS_DEFAULT: u64 = 60_000;
-/// Most attempts a `retry` map may ask for.
+/// Maximum number of attempts in a `retry` map.
 pub const ATTEMPTS_MAX: u32 = 100;
-/// Most times a step may be asked again with its violations (`repair`).
+/// Maximum number of repeated requests after violations (`repair`).
 pub const REASK_MAX: u32 = 10;
 
-/// Longest standing instruction of the platform or the owner, in bytes.
+/// Maximum size of an instruction of the platform or the owner, in bytes.
 pub const INSTRUCTION_BYTES_MAX: usize = 32 * 1024;
-/// Most bytes that all layers of one prompt may have beside the instruction.
+/// Maximum size of all layers of one prompt, without the message.
 pub const LAYERS_BYTES_MAX: usize = 256 * 1024;
-/// Longest note, in bytes.
+/// Maximum size of a note, in bytes.
 pub const NOTE_BYTES_MAX: usize = 32 * 1024;
-/// Most notes of one memory profile.
+/// Maximum number of notes in one memory profile.
 pub const MEMORY_NOTES_MAX: usize = 50;
-/// Most answers of an agent that one memory profile loads.
+/// Maximum number of outputs of an agent that one memory profile loads.
 pub const MEMORY_OUTPUTS_MAX: usize = 20;
-/// Most bytes that one memory profile loads; what is longer is cut.
+/// Maximum size of what one memory profile loads; a longer text is cut.
 pub const MEMORY_BYTES_MAX: usize = 64 * 1024;
-/// The same, unless the profile says otherwise.
+/// Default size of what one memory profile loads.
 pub const MEMORY_BYTES_DEFAULT: usize = 16 * 1024;
-/// Longest answer that is remembered, in bytes; what is longer is cut.
+/// Maximum size of a remembered output, in bytes; a longer one is cut.
 pub const MEMO_BYTES_MAX: usize = 4 * 1024;
 
-/// Most bytes that a step's bound inputs may have.
+/// Maximum size of a step's bound inputs.
 pub const INPUT_BYTES_MAX: usize = 512 * 1024;
-/// How many runs may stand above each other.
+/// Maximum depth of child runs.
 pub const RECURSION_DEPTH_MAX: u32 = 5;
-/// How long a question stays open, unless its step says otherwise: seven days.
+/// Default expiry of an approval request: seven days.
 pub const APPROVAL_MS_DEFAULT: u64 = 7 * 24 * 60 * 60 * 1000;
-/// How long a step waits at a gate that says: not now. An hour.
+/// Default time that a step waits at a gate that delays it: an hour.
 pub const QUEUE_MS_DEFAULT: u64 = 60 * 60 * 1000;
-/// How long money stays reserved for a dispatch nobody knows the cost of: a day.
+/// How long a reservation stays for a dispatch with unknown cost: a day.
 pub const RESERVATION_MS: u64 = 24 * 60 * 60 * 1000;
-/// Most a single dispatch can believably cost, in micro-cents: 100,000 dollars.
+/// Maximum plausible cost of a single dispatch, in micro-cents: 100,000 dollars.
 pub const COST_MICRO_CENTS_MAX: u64 = 10_000_000_000_000;
-/// Most tokens a single dispatch can believably read or write.
+/// Maximum plausible number of input or output tokens of a single dispatch.
 pub const TOKENS_MAX: u64 = 1_000_000_000_000;
-/// Longest line of a step's log, in bytes; what is longer is cut.
+/// Maximum size of a log line of a step, in bytes; a longer one is cut.
 pub const LOG_LINE_BYTES_MAX: usize = 16 * 1024;
-/// Longest text an adapter may answer, in bytes.
+/// Maximum size of an adapter's text output, in bytes.
 pub const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Longest text that a moderator is asked about, in bytes: an answer, as text
-/// and as values.
+/// Maximum size of a text for the moderator, in bytes: an output, as text and as values.
 pub const MODERATED_BYTES_MAX: usize = 2 * ANSWER_BYTES_MAX;
-/// Longest phrase that a stream under moderation is sure to hold back whole, in
-/// bytes without blanks. Word lists take no longer ones.
+/// Maximum size of a phrase that a moderated stream holds back completely, in bytes without
+/// blanks. Word lists accept no longer ones.
 pub const PHRASE_BYTES_MAX: usize = 256;
-/// Longest field of an event that is kept in its frame, in bytes of JSON; a
-/// longer one is stored by its hash.
+/// Minimum size of an event field that is stored as a blob instead of in its frame, in bytes of
+/// JSON.
 pub const BLOB_BYTES_MIN: usize = 64 * 1024;
 
-/// Most events that one audit entry says were erased; more take more entries.
+/// Maximum number of erased events in one audit entry; more need several entries.
 pub const ERASED_EVENTS_MAX: usize = 1000;
-/// Most findings that a verification names; the others are counted.
+/// Maximum number of findings that a verification lists; the rest is counted.
 pub const FINDINGS_MAX: usize = 1000;
-/// Longest packet that is read, in bytes.
+/// Maximum size of a packet, in bytes.
 pub const PACKET_BYTES_MAX: usize = 512 * 1024 * 1024;
 
-/// Most parts of a child's result whose origin its parent is told.
+/// Maximum number of parts of a child's result whose origin the parent receives.
 pub const CHILD_ORIGINS_MAX: usize = 10_000;
 
-/// Most names of events that a webhook lists.
+/// Maximum number of event names in an outbound webhook.
 pub const WEBHOOK_EVENTS_MAX: usize = 64;
 
-/// Shortest time between two slots of a schedule, in milliseconds.
+/// Minimum time between two slots of a schedule, in milliseconds.
 pub const EVERY_MS_MIN: u64 = 1000;
-/// How far back slots that nobody was there for are gone through, in milliseconds.
+/// How far back missed slots are examined, in milliseconds.
 pub const SLOT_LOOK_BACK_MS: u64 = 31 * 24 * 60 * 60 * 1000;
-/// Most slots that are gone through at once.
+/// Maximum number of slots examined at once.
 pub const SLOTS_PER_LOOK_MAX: usize = 50_000;
-/// More slots than this that are due at once are told together.
+/// If more slots than this are due at once, they are recorded together.
 pub const SLOT_ROWS_MAX: usize = 50;
-/// Slots of one schedule that a store keeps; the oldest beyond that are forgotten.
+/// Number of slots of one schedule that a store keeps; older ones are deleted.
 pub const SLOTS_KEPT: usize = 1000;
-/// How long an idempotency key stands for its run, in milliseconds.
+/// How long an idempotency key is valid, in milliseconds.
 pub const KEY_MS: u64 = 24 * 60 * 60 * 1000;
-/// Most missed slots that are made up for.
+/// Maximum number of missed slots that are backfilled.
 pub const BACKFILL_MAX: usize = 10;
 
-/// Most rows that a question about costs is answered with.
+/// Maximum number of rows in a cost report.
 pub const COST_ROWS_MAX: usize = 10_000;
 
-/// Turns of a model with tools that money is reserved for.
+/// Number of turns of a model with tools for which money is reserved.
 pub const TOOL_TURNS_RESERVED: u64 = 4;
-/// Longest timeout of a step whose gateway is asked to answer at once, in milliseconds.
+/// Maximum timeout of a step whose gateway answers synchronously, in milliseconds.
 pub const SYNC_MS_MAX: u64 = 270_000;
-/// Most calls of tools that an attempt may ask for.
+/// Maximum number of tool calls in an attempt.
 pub const TOOL_CALLS_MAX: usize = 256;
-/// Longest input of a tool, in bytes of JSON.
+/// Maximum size of a tool's input, in bytes of JSON.
 pub const TOOL_INPUT_BYTES_MAX: usize = 64 * 1024;

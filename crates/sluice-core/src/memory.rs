@@ -1,11 +1,9 @@
-//! What a step is told of the past: notes that people wrote, and what an agent
-//! answered last.
+//! Memory of a step: notes written by people, and the last outputs of an agent.
 //!
-//! Answers are kept beside the journals, a bounded number for each agent that
-//! some profile names, written with the append that completes the step. They are
-//! data of whoever made them: their labels come with them.
+//! Outputs are remembered outside the journals, a bounded number for each agent that a profile
+//! names, in the append that completes the step. They keep the labels of their origin.
 //!
-//! INVARIANT: what is loaded is bounded in count and bytes, and what was cut says so.
+//! INVARIANT: memory is bounded in count and bytes, and a cut is visible in the text.
 
 #[cfg(test)]
 mod tests;
@@ -20,19 +18,19 @@ use serde_json::{Value, json};
 use sluice_govern::registry::{Fabric, MemoryProfile};
 use std::fmt::Write as _;
 
-/// What a profile loads.
+/// The memory that a profile loads.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Loaded {
     /// The text; empty if there is nothing yet.
     pub text: String,
-    /// What is known of it.
+    /// The origin labels of the text.
     pub labels: Labels,
-    /// Notes that are not there. Memory is the loosest layer: a step goes on without,
+    /// Notes that do not exist. Memory is the loosest layer: the step runs without them,
     /// and its log says so.
     pub missing: Vec<String>,
 }
 
-/// An answer as it is remembered.
+/// A remembered output.
 #[derive(Debug, Clone, PartialEq)]
 struct Remembered {
     step: String,
@@ -40,7 +38,7 @@ struct Remembered {
     labels: Labels,
 }
 
-/// Loads a profile. `memos` are the answers of the agent it names, newest first.
+/// Loads a profile. `memos` are the remembered outputs of its agent, newest first.
 pub fn load(fabric: &Fabric, profile: &MemoryProfile, memos: &[Memo]) -> Loaded {
     let mut text = String::new();
     let mut labels = Labels::default();
@@ -59,7 +57,7 @@ pub fn load(fabric: &Fabric, profile: &MemoryProfile, memos: &[Memo]) -> Loaded 
         let count = usize::try_from(last.count).unwrap_or(usize::MAX).min(MEMORY_OUTPUTS_MAX);
         let known = memos.iter().filter(|memo| memo.agent == last.agent);
         for memo in known.take(count) {
-            // One that cannot be read tells nothing.
+            // An unreadable output is skipped.
             let Some(one) = read(&memo.body) else { continue };
             let at = crate::journal::envelope::timestamp(memo.at_ms);
             let Memo { agent, run, .. } = memo;
@@ -73,7 +71,7 @@ pub fn load(fabric: &Fabric, profile: &MemoryProfile, memos: &[Memo]) -> Loaded 
     Loaded { text, labels, missing }
 }
 
-/// What is remembered of an answer.
+/// Encodes an output to remember.
 pub fn memo(agent: &str, run: RunId, step: &str, outcome: &Outcome, at_ms: u64) -> Memo {
     let output = outcome.envelope.as_ref().map(|envelope| &envelope.output);
     let output = output.map(|output| crate::value::text(output).into_owned());
@@ -101,7 +99,7 @@ fn read(body: &[u8]) -> Option<Remembered> {
     Some(Remembered { step: text("step")?, text: text("text")?, labels })
 }
 
-/// A text of at most so many bytes; one that was longer says so at its end.
+/// Cuts a text to `most` bytes, with a note at its end if it was longer.
 fn cut(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();

@@ -1,30 +1,30 @@
-//! How several values become one where they meet in one input.
+//! Merges several values for one input.
 
 use crate::choice::choices;
 use crate::value::text;
 use serde_json::{Map, Value};
 
 choices! {
-    /// What becomes of several values for one label.
+    /// How several values for one label are merged.
     #[derive(Default)]
     pub enum Strategy, "a merge strategy" {
-        /// The last one counts.
+        /// The last value is used.
         #[default]
         LastWriteWins = "last_write_wins",
-        /// Their text forms, joined with a blank line.
+        /// Their texts, joined with a blank line.
         Concat = "concat",
-        /// A JSON array of them.
+        /// A JSON array of the values.
         Array = "array",
-        /// A JSON object of them, keyed by the label of their source.
+        /// A JSON object of the values, with the labels of their sources as keys.
         JsonObject = "json_object",
     }
 }
 
 impl Strategy {
-    /// Applies the strategy, to a single value too. An array of what arrived
-    /// stays an array when only one of several sources completed.
+    /// Applies the strategy, also to a single value: an array stays an array if only one of
+    /// several sources completed.
     ///
-    /// Of two sources with one label, the later counts (`json_object`).
+    /// If two sources have the same label, the later one is used (`json_object`).
     fn combine(self, values: &[(&str, &Value)]) -> Option<Value> {
         let (_, last) = values.last()?;
         Some(match self {
@@ -43,16 +43,15 @@ impl Strategy {
     }
 }
 
-/// The strategy for one label: the first edge's own, else the target's, else the default.
+/// The strategy for one label: that of the first edge, else of the target, else the default.
 pub fn choose(first_edge: Option<Strategy>, target: Option<Strategy>) -> Strategy {
     first_edge.or(target).unwrap_or_default()
 }
 
-/// The values, each with the label of its source, as one; none is none.
+/// Merges values, each with the label of its source; `None` if there are none.
 ///
-/// `sources` is how many were wired, whether each gave a value or not: from one
-/// there is nothing to merge, and of several an array stays an array when only
-/// one of them completed.
+/// `sources` is the number of wired sources, with or without a value: a single source needs no
+/// merging, and an array stays an array if only one of several sources completed.
 pub fn merge(strategy: Strategy, sources: usize, values: &[(&str, &Value)]) -> Option<Value> {
     let strategy = if sources == 1 { Strategy::LastWriteWins } else { strategy };
     strategy.combine(values)

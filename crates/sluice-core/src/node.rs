@@ -1,7 +1,7 @@
-//! A document as a tree whose every part knows its place.
+//! A document as a tree with the position of every part.
 //!
-//! Readers work on this tree instead of on serde, because serde stops at the
-//! first problem and forgets where things stood.
+//! Readers use this tree instead of serde, because serde stops at the first problem and loses
+//! positions.
 
 use crate::span::Span;
 use serde_json::{Map, Number, Value};
@@ -10,26 +10,26 @@ use std::borrow::Cow;
 /// One value of a document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node<'t> {
-    /// Where it stands; for a block list or map, where it begins.
+    /// Its position; for a block list or map, where it begins.
     pub span: Span,
-    /// What it is.
+    /// The value.
     pub kind: Kind<'t>,
 }
 
-/// What a node is: the JSON types.
+/// The value of a node: one of the JSON types.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Kind<'t> {
-    /// `null`, `~` or nothing at all.
+    /// `null`, `~` or an empty value.
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A number that 64 bits hold.
+    /// A number that fits 64 bits.
     Number(Number),
-    /// Text, its escapes resolved.
+    /// Text with its escapes resolved.
     Text(Cow<'t, str>),
     /// A list.
     List(Vec<Node<'t>>),
-    /// A map, in document order, its keys unique.
+    /// A map in document order, with unique keys.
     Map(Vec<Entry<'t>>),
 }
 
@@ -38,9 +38,9 @@ pub enum Kind<'t> {
 pub struct Entry<'t> {
     /// The key's text.
     pub key: Cow<'t, str>,
-    /// Where the key stands.
+    /// The position of the key.
     pub key_span: Span,
-    /// What it maps to.
+    /// The value of the key.
     pub value: Node<'t>,
 }
 
@@ -66,12 +66,12 @@ impl<'t> Node<'t> {
         }
     }
 
-    /// Whether nothing was written here.
+    /// Whether the value is null or empty.
     pub fn is_null(&self) -> bool {
         self.kind == Kind::Null
     }
 
-    /// With an article, for messages.
+    /// The type with an article, for messages.
     pub fn describe(&self) -> &'static str {
         match &self.kind {
             Kind::Null => "nothing",
@@ -94,7 +94,7 @@ impl<'t> Node<'t> {
         size_of::<Node<'_>>() + inside
     }
 
-    /// The same node, independent of the text it was read from.
+    /// A copy that does not borrow from the text.
     pub fn into_owned(self) -> Node<'static> {
         let kind = match self.kind {
             Kind::Null => Kind::Null,
@@ -107,7 +107,7 @@ impl<'t> Node<'t> {
         Node { span: self.span, kind }
     }
 
-    /// The same value without places.
+    /// The value without positions.
     pub fn to_value(&self) -> Value {
         match &self.kind {
             Kind::Null => Value::Null,
@@ -123,10 +123,10 @@ impl<'t> Node<'t> {
         }
     }
 
-    /// The place in `source` of a part of this node's text.
+    /// The position in `source` of a part of this node's text.
     ///
-    /// Text with escapes or folded lines has no simple place for its parts; the
-    /// whole node is answered then.
+    /// Parts of a text with escapes or folded lines have no simple position; the span of
+    /// the whole node is returned for them.
     pub fn locate(&self, source: &str, part: Span) -> Span {
         let (Kind::Text(text), Some(raw)) = (&self.kind, source.get(self.span.range())) else {
             return self.span;
@@ -145,13 +145,13 @@ impl<'t> Node<'t> {
         self.locate_in_block(source, text, part).unwrap_or(self.span)
     }
 
-    /// Finds a part of a literal block. Every line up to the part must be a line
-    /// of the source, after the block's indentation; else lines were folded.
+    /// Finds a part of a literal block. Every line up to the part must be a line of the
+    /// source after the block's indentation; otherwise lines were folded.
     fn locate_in_block(&self, source: &str, text: &str, part: Span) -> Option<Span> {
         let block = self.span.start as usize;
         let begin = source[..block].rfind('\n').map_or(0, |at| at + 1);
         let indent = block - begin;
-        // The block stands where its first line that is not empty does.
+        // The block begins at its first line that is not empty.
         let shown = text.trim_start_matches('\n');
         let mut left = (part.start as usize).checked_sub(text.len() - shown.len())?;
         let mut at = begin;
@@ -173,7 +173,7 @@ impl<'t> Node<'t> {
 }
 
 impl Entry<'_> {
-    /// The same entry, independent of the text it was read from.
+    /// A copy that does not borrow from the text.
     pub fn into_owned(self) -> Entry<'static> {
         Entry {
             key: Cow::Owned(self.key.into_owned()),

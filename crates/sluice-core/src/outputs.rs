@@ -1,12 +1,11 @@
-//! What happens to the outputs of a step between the agent's answer and the journal.
+//! Processes the outputs of a step before they are journalled.
 //!
-//! Agents answer in nearly the right shape. [`settle`] coerces the answer to
-//! the declared types and validates it; [`complete::complete`] then holds it
-//! against the success criteria and last of all puts back the inputs that the
-//! step does not declare as outputs.
+//! Agents answer in nearly the right shape. [`settle`] coerces the outputs to the declared
+//! types and validates them; [`complete::complete`] then checks the success criteria and
+//! finally adds the inputs that pass through.
 //!
-//! INVARIANT: what `settle` accepts, `validate` accepts again unchanged. A
-//! journal that is replayed therefore never disagrees with the live run.
+//! INVARIANT: `validate` accepts the result of `settle` unchanged. A replayed journal therefore
+//! never disagrees with the live run.
 
 pub mod coerce;
 pub mod complete;
@@ -24,18 +23,18 @@ use indexmap::IndexMap;
 use schema::FieldSchema;
 use serde_json::{Map, Value};
 
-/// Outputs that fit their schema, and what it took.
+/// Outputs that fit their schema, with the coercions made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settled {
-    /// The outputs: coerced, enums in their canonical spelling.
+    /// The outputs: coerced, with enum values in their canonical spelling.
     pub outputs: Map<String, Value>,
-    /// Every coercion made, for the event.
+    /// Every coercion, for the event.
     pub coercions: Vec<Coercion>,
 }
 
-/// Coerces, then validates; all violations are answered, not the first only.
+/// Coerces, then validates, and returns all violations.
 ///
-/// Outputs that the schema does not name are kept as they are.
+/// Outputs that the schema does not name are kept unchanged.
 pub fn settle(
     schema: &IndexMap<String, FieldSchema>,
     outputs: Map<String, Value>,
@@ -46,8 +45,8 @@ pub fn settle(
     if violations.is_empty() { Ok(Settled { outputs, coercions }) } else { Err(violations) }
 }
 
-/// Puts back the upstream value of every input that is not a declared output,
-/// whatever the agent returned under that name.
+/// Sets every input that is not a declared output back to its upstream value, whatever the
+/// agent returned under that name.
 pub fn passthrough<'a>(
     inputs: impl IntoIterator<Item = (&'a str, &'a Value)>,
     declared: &IndexMap<String, FieldSchema>,

@@ -1,9 +1,8 @@
-//! Dotted paths, as authors write them.
+//! Dotted paths in documents.
 //!
-//! A path is a name and what to take from its value: `init.outputs.risk`,
-//! `$init.stdout`, `args.x`, `items[0].name`, `answer["a key"]`, `name.length`.
-//! Expressions, templates and references (`stdin`, `inputs`, `for_each`) read
-//! them with the same scanner, so a path means the same wherever it stands.
+//! A path is a name and the way into its value: `init.outputs.risk`, `$init.stdout`, `args.x`,
+//! `items[0].name`, `answer["a key"]`, `name.length`. Expressions, templates and references
+//! (`stdin`, `inputs`, `for_each`) use the same scanner, so a path means the same everywhere.
 //!
 //! - Names are letters, digits and `_` of any script; `-` may stand between two
 //!   of those, since there is no arithmetic and ids such as `node-1` are common.
@@ -21,16 +20,16 @@ use crate::wire;
 use std::fmt;
 use std::ops::Range;
 
-/// One step down from a value.
+/// One segment of a path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Segment {
-    /// A field of an object; `length` also asks for a length.
+    /// A field of an object; `length` is also the length of a text or list.
     Key(String),
     /// An element of a list, or the field of an object with that number as its name.
     Index(usize),
 }
 
-/// A name and what to take from its value.
+/// A name and the way into its value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Path {
     text: String,
@@ -39,53 +38,53 @@ pub struct Path {
     shape: PathNotation,
 }
 
-/// How the author wrote a path.
+/// The notation of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum PathNotation {
-    /// Names and dots only, so that the text is also a dotted key.
+    /// Names and dots only, so the text is also a dotted key.
     Dotted,
-    /// With brackets somewhere.
+    /// With brackets.
     Bracketed,
 }
 
-/// A path at its place in an expression or a template.
+/// A path at its position in an expression or a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
-    /// What is read.
+    /// The path.
     pub path: Path,
-    /// Where the path stands, counted from the start of the piece of text.
+    /// The position of the path, relative to the start of the text.
     pub span: Span,
 }
 
 impl Path {
-    /// Reads `text`, the whole of which must be one path.
+    /// Parses `text`, which must be one path.
     pub fn parse(text: &str) -> Result<Path, Fault> {
         let (path, end) = scan(text, 0)?;
         if end < text.len() {
             return Err(Fault::new(
                 end..text.len(),
-                format!("expected the path to end here, found {}", found_at(text, end)),
+                format!("expected the end of the path, found {}", found_at(text, end)),
             ));
         }
         Ok(path)
     }
 
-    /// The name the path begins with, without `$`.
+    /// The first name of the path, without `$`.
     pub fn head(&self) -> &str {
         &self.head
     }
 
-    /// What follows the name.
+    /// The segments after the name.
     pub fn rest(&self) -> &[Segment] {
         &self.rest
     }
 
-    /// Whether the author wrote `$` first, as in `$id.stdout`.
+    /// Whether the path starts with `$`, as in `$id.stdout`.
     pub fn has_sigil(&self) -> bool {
         self.text.starts_with('$')
     }
 
-    /// The path as one dotted key (`a.b.c`), if it was written with dots only.
+    /// The path as one dotted key (`a.b.c`), if it has no brackets.
     pub fn dotted(&self) -> Option<&str> {
         match self.shape {
             PathNotation::Dotted => Some(self.text.strip_prefix('$').unwrap_or(&self.text)),
@@ -93,7 +92,7 @@ impl Path {
         }
     }
 
-    /// The path as the author wrote it.
+    /// The path as written.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -117,7 +116,7 @@ impl<'de> serde::Deserialize<'de> for Path {
     }
 }
 
-/// Reads the longest path that begins at byte `start`; gives it and the byte after it.
+/// Reads the longest path that begins at byte `start`; returns it and the byte after it.
 pub(crate) fn scan(source: &str, start: usize) -> Result<(Path, usize), Fault> {
     let mut shape = PathNotation::Dotted;
     let sigil = source[start..].starts_with('$');
@@ -165,8 +164,8 @@ pub(crate) fn scan(source: &str, start: usize) -> Result<(Path, usize), Fault> {
     Ok((Path { text, head, rest, shape }, at))
 }
 
-/// Reads the `${ path }` that begins at byte `start`; gives the path, its place
-/// and the byte after `}`.
+/// Reads the `${ path }` that begins at byte `start`; returns the path, its range and the byte
+/// after `}`.
 pub(crate) fn scan_braced(
     source: &str,
     start: usize,
@@ -183,7 +182,7 @@ pub(crate) fn scan_braced(
     ))
 }
 
-/// What stands at byte `at`, for a message.
+/// The character at byte `at`, for a message.
 pub(crate) fn found_at(source: &str, at: usize) -> String {
     match source[at..].chars().next() {
         None => "the end".to_owned(),
@@ -193,7 +192,7 @@ pub(crate) fn found_at(source: &str, at: usize) -> String {
     }
 }
 
-/// The end of the name that begins at byte `at`: `at` itself if there is none.
+/// The end of the name that begins at byte `at`; `at` itself if there is none.
 pub(crate) fn name_end(source: &str, at: usize) -> usize {
     let word = |c: char| c.is_alphanumeric() || c == '_';
     let mut end = at;

@@ -1,16 +1,16 @@
-//! Regular expressions from strangers: linear time, bounded size.
+//! Untrusted regular expressions: linear time, bounded size.
 
 use crate::limits::{PATTERN_BYTES_MAX, PATTERN_COMPILED_BYTES_MAX};
 use crate::span::Fault;
 use crate::wire;
 use regex::Regex;
 
-/// A compiled pattern that remembers its source.
+/// A compiled pattern with its source.
 #[derive(Debug, Clone)]
 pub struct Pattern(Regex);
 
 impl Pattern {
-    /// Compiles `source`, or says why not.
+    /// Compiles `source`, or returns the error.
     pub fn new(source: &str) -> Result<Pattern, Fault> {
         let whole = 0..source.len();
         if source.len() > PATTERN_BYTES_MAX {
@@ -23,7 +23,8 @@ impl Pattern {
                 Fault::new(whole, "pattern is too large once compiled")
                     .with_hint("lower the repetition counts")
             }
-            // The library draws the place over several lines; its last line says what is wrong.
+            // The library prints the position over several lines; its last line has
+            // the message.
             other => {
                 let text = other.to_string();
                 let last = text.lines().last().unwrap_or_default();
@@ -38,7 +39,7 @@ impl Pattern {
         self.0.is_match(text)
     }
 
-    /// The source the pattern was compiled from.
+    /// The source of the pattern.
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }

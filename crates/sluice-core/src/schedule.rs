@@ -1,8 +1,8 @@
-//! Schedules: when their slots are, and what becomes of those that are due.
+//! Schedules: the times of their slots, and what happens to slots that are due.
 //!
-//! A slot is a time at which a schedule would start a run. Everything here is
-//! arithmetic: what time it is comes in as an argument, and the time zones are
-//! those that the program was built with, the same on every machine.
+//! A slot is a time at which a schedule would start a run. This module is pure arithmetic: the
+//! current time is an argument, and the time zones are compiled in, so every machine has the
+//! same.
 
 mod cron;
 mod due;

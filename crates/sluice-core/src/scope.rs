@@ -1,16 +1,16 @@
-//! Where the names in paths get their values.
+//! Resolves the names in paths.
 //!
-//! The order, decided by the head of the path alone:
-//! 1. a local: the step's own inputs, `item`, `index`, `outputs`, `value`
-//!    (not for `$id…` where `id` is a step: the `$` asks for the step);
-//! 2. a step of that id: its outputs (see [`resolve`]);
+//! The head of the path alone decides, in this order:
+//! 1. a local: the step's own inputs, `item`, `index`, `outputs`, `value` (not for `$id…` if
+//!    `id` is a step: the `$` selects the step);
+//! 2. a step with that id: its outputs (see [`resolve`]);
 //! 3. `args`: all arguments;
-//! 4. a variable: the full dotted key, then a walk into the variable of the
-//!    first part;
-//! 5. an argument of that name.
+//! 4. a variable: the full dotted key, then the rest of the path within the variable of the
+//!    first name;
+//! 5. an argument with that name.
 //!
-//! A name found at one place is never looked for at the next, so what a path
-//! means does not change with the shape of a value.
+//! A name found at one level is never looked up at the next, so the meaning of a path does not
+//! depend on the shape of a value.
 
 pub mod names;
 pub mod with;
@@ -19,11 +19,11 @@ use crate::path::{Path, Segment};
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// What the names of expressions and templates mean at one point of a run.
+/// The values of names in expressions and templates at one point of a run.
 pub trait Scope {
-    /// The step of this id; `None` if the workflow has no such step.
+    /// The step with this id; `None` if the workflow has no such step.
     fn step(&self, id: &str) -> Option<StepView<'_>>;
-    /// A name only this step knows: its inputs, `item`, `index`, `outputs`, `value`.
+    /// A local name of this step: its inputs, `item`, `index`, `outputs`, `value`.
     fn local(&self, name: &str) -> Option<&Value>;
     /// The variable of exactly this name, which may contain dots.
     fn variable(&self, name: &str) -> Option<&Value>;
@@ -31,39 +31,38 @@ pub trait Scope {
     fn args(&self) -> Option<&Value>;
 }
 
-/// What can be read of a step.
+/// What can be read from a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum StepView<'a> {
     /// It has not ended, or ended without a result: every path is missing.
     Pending,
     /// It was skipped: every path is null.
     Skipped,
-    /// It is done.
+    /// It is completed.
     Done {
-        /// Its outputs, an object (a list of them for a fan-out).
+        /// Its outputs: an object (a list of objects for a fan-out).
         outputs: &'a Value,
-        /// What it printed, for steps that print.
+        /// Its standard output, for steps that have one.
         stdout: Option<&'a str>,
     },
 }
 
-/// What a path leads to.
+/// The result of resolving a path.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Found<'a> {
     /// A value, possibly null.
     Value(Cow<'a, Value>),
-    /// Something of a skipped step: null, and nothing in a template.
+    /// A value of a skipped step: null in an expression, empty in a template.
     Skipped,
-    /// Nothing: null in an expression, an error in a template.
+    /// No value: null in an expression, an error in a template.
     Missing,
 }
 
-/// Follows `path` in `scope`.
+/// Resolves `path` in `scope`.
 ///
-/// Of a step, `id.outputs.x` and `id.x` are the field `x` of its outputs, `id`,
-/// `id.outputs` and `$id.json` all outputs, `$id.stdout` the raw text. `id.stdout`
-/// and `id.json` are the outputs of those names if there are such, else the same
-/// as with `$`.
+/// For a step, `id.outputs.x` and `id.x` are the field `x` of its outputs; `id`, `id.outputs`
+/// and `$id.json` are all outputs; `$id.stdout` is the raw text. `id.stdout` and `id.json` are
+/// the outputs of those names if they exist, else the same as with `$`.
 pub fn resolve<'a>(path: &Path, scope: &'a dyn Scope) -> Found<'a> {
     match locate(path, scope) {
         Located::Value(value) => Found::Value(Cow::Borrowed(value)),
@@ -79,7 +78,7 @@ pub fn resolve<'a>(path: &Path, scope: &'a dyn Scope) -> Found<'a> {
 pub(crate) enum Located<'a> {
     Value(&'a Value),
     Text(&'a str),
-    /// A length, and how many bytes were read to count it.
+    /// A length, and the number of bytes read to count it.
     Length {
         count: usize,
         bytes: usize,
@@ -149,7 +148,7 @@ fn walk<'a>(start: &'a Value, segments: &[Segment]) -> Located<'a> {
         };
         match below {
             Some(below) => value = below,
-            // Only the last segment can ask for a length: a number has no parts.
+            // Only the last segment can be a length: a number has no parts.
             None if depth + 1 == segments.len() && is_length(segment) => return length(value),
             None => return Located::Missing,
         }
@@ -179,7 +178,7 @@ fn length(value: &Value) -> Located<'static> {
     Located::Length { count, bytes: 0 }
 }
 
-/// The length of a text is its number of characters, not of bytes.
+/// The length of a text is its number of characters.
 fn text_length(text: &str) -> Located<'static> {
     Located::Length { count: text.chars().count(), bytes: text.len() }
 }

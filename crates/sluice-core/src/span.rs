@@ -1,4 +1,4 @@
-//! Places in a text.
+//! Positions in a text.
 
 use std::ops::Range;
 
@@ -12,52 +12,52 @@ pub struct Span {
 }
 
 impl Span {
-    /// The range `start..end`. Texts are bounded far below 4 GiB, so a place
-    /// that does not fit is clamped rather than refused.
+    /// The range `start..end`. Texts are far below 4 GiB, so a position that does not fit
+    /// is clamped.
     pub fn new(start: usize, end: usize) -> Span {
         let clamp = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
         Span { start: clamp(start), end: clamp(end.max(start)) }
     }
 
-    /// The same range counted from `origin`.
+    /// The range, relative to `origin`.
     pub fn shifted(self, origin: u32) -> Span {
         Span { start: self.start.saturating_add(origin), end: self.end.saturating_add(origin) }
     }
 
-    /// As a range for slicing.
+    /// The range for slicing.
     pub fn range(self) -> Range<usize> {
         self.start as usize..self.end as usize
     }
 }
 
-/// A value together with the place it was read from.
+/// A value with its position in the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Spanned<T> {
-    /// What was read.
+    /// The value.
     pub value: T,
-    /// Where it stands.
+    /// Its position.
     pub span: Span,
 }
 
 impl<T> Spanned<T> {
-    /// `value` read at `span`.
+    /// A value at `span`.
     pub fn new(value: T, span: Span) -> Spanned<T> {
         Spanned { value, span }
     }
 }
 
-/// Something wrong inside a piece of text, placed relative to that piece.
+/// An error inside a piece of text, with a position relative to that piece.
 ///
-/// Parsers of small languages (expressions, templates, durations) answer with
-/// faults; whoever knows the document turns them into diagnostics.
+/// Parsers of expressions, templates and durations return faults; the reader of the document
+/// turns them into diagnostics.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Fault {
-    /// Where in the piece.
+    /// The position within the piece.
     pub span: Span,
-    /// What is wrong: lower case, no full stop.
+    /// The message: lower case, no full stop.
     pub message: String,
-    /// What to do about it, if known.
+    /// How to fix it, if known.
     pub hint: Option<String>,
 }
 
@@ -67,7 +67,7 @@ impl Fault {
         Fault { span: Span::new(range.start, range.end), message: message.into(), hint: None }
     }
 
-    /// The same fault with advice.
+    /// Adds a hint.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Fault {
         self.hint = Some(hint.into());

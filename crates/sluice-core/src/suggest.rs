@@ -1,21 +1,21 @@
-//! "Did you mean": the known name a misspelt one most likely stands for.
+//! "Did you mean": finds the known name that a misspelt one most likely means.
 //!
-//! Case, `-` and `_` are ignored, since `dependsOn`, `depends-on` and
-//! `depends_on` are one word to a reader. Work per candidate is linear in its
-//! length: documents may hold ten thousand names and two hundred misspelt ones.
+//! Case, `-` and `_` are ignored, so `dependsOn`, `depends-on` and `depends_on` are the same.
+//! Work per candidate is linear in its length: documents may have ten thousand names and two
+//! hundred misspelt ones.
 
-/// Names longer than this, folded, are only compared for equality.
+/// Longer names, after folding, are only compared for equality.
 const CHARS_MAX: usize = 64;
-/// Names longer than this are no misspelt words, and not looked at.
+/// Longer names are not examined.
 const BYTES_MAX: usize = 1024;
-/// Most edits between a name and its suggestion, however long it is.
+/// The maximum number of edits between a name and its suggestion.
 const EDITS_MAX: usize = 4;
-/// Shortest word by which one name is taken for the beginning of another.
+/// The minimum length of a word that may be a prefix of another name.
 const WORD_BYTES_MIN: usize = 3;
 
-/// The candidate nearest to `name`, if one is near enough: at most a third of
-/// its letters differ. Of several equally near ones, the first. If none is a
-/// slip away, the first that begins with the name's words, or the other way round.
+/// The candidate nearest to `name`, if at most a third of its letters differ; the first of
+/// equally near ones. If none is within one edit, the first candidate that starts with the
+/// name's words, or the other way round.
 pub fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if name.len() > BYTES_MAX {
         return None;
@@ -37,14 +37,14 @@ pub fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         }
     }
     match best {
-        // One slip is nearer than left-out words; several are not.
+        // One edit is nearer than missing words; several edits are not.
         Some((edits, candidate)) if edits < 2 || begun.is_none() => Some(candidate),
         _ => begun,
     }
 }
 
-/// Whether one name is the beginning of the other, up to the end of a word:
-/// `gather` of `gather_data`, and the other way round.
+/// Whether one name is a prefix of the other, up to the end of a word: `gather` and
+/// `gather_data`.
 fn begins(a: &str, b: &str) -> bool {
     let (short, long) = if a.len() < b.len() { (a, b) } else { (b, a) };
     let rest = long.strip_prefix(short);
@@ -56,8 +56,8 @@ fn folded(name: &str) -> Vec<char> {
     letters.flat_map(char::to_lowercase).collect()
 }
 
-/// Insertions, deletions, substitutions and swaps of neighbours that turn `a`
-/// into `b` (no part edited twice); none if there are more than `limit`.
+/// The number of insertions, deletions, substitutions and swaps of neighbours that turn `a`
+/// into `b`, without editing a part twice; `None` if it exceeds `limit`.
 fn edits(a: &[char], b: &[char], limit: usize) -> Option<usize> {
     if a == b {
         return Some(0);
@@ -65,8 +65,8 @@ fn edits(a: &[char], b: &[char], limit: usize) -> Option<usize> {
     if a.len().max(b.len()) > CHARS_MAX || a.len().abs_diff(b.len()) > limit {
         return None;
     }
-    // Cells further than `limit` from the diagonal cannot lead to a near enough
-    // end, so they are never computed.
+    // Cells further than `limit` from the diagonal cannot lead to a near enough result, so
+    // they are not computed.
     let far = limit + 1;
     let mut before = vec![far; b.len() + 1];
     let mut above: Vec<usize> = (0..=b.len()).collect();

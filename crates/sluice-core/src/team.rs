@@ -1,14 +1,13 @@
-//! Who of a team does a step.
+//! Assigns the steps of a plan to the members of its team.
 //!
-//! A step goes to the first active member, by lane, then by `sort_order`, then
-//! as they are written, that may use the tools it needs and supports the tier it
-//! needs. A member flagged `requires_approval` may take a step whatever its
-//! tools; a person is asked first. What a step says of who does it narrows the
-//! choice: a role to the members of that role, an agent to the members that are
-//! that agent. An agent that no member is does the step outside the team.
+//! A step goes to the first active member, by lane, then by `sort_order`, then in document
+//! order, that may use the required tools and supports the required model tier. A member with
+//! `requires_approval` may execute a step whatever its tools, after an approval. The step
+//! itself can narrow the choice: a role to the members with that role, an agent to the members
+//! with that agent. An agent that is not a member executes the step outside the team.
 //!
-//! INVARIANT: the choice follows from the plan alone, so that a replay, another
-//! process and a person who reads the document come to the same member.
+//! INVARIANT: the assignment follows from the plan alone, so a replay, another process and a
+//! reader of the document find the same member.
 
 #[cfg(test)]
 mod tests;
@@ -16,32 +15,32 @@ mod tests;
 use crate::plan::step::{Step, Work};
 use crate::plan::{Member, Plan, Team};
 
-/// Who does a step, as far as the plan says.
+/// Who executes a step, as far as the plan decides it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seat {
-    /// Nobody of the team: there is none, it is no work for an agent, or the step
-    /// names an agent that no member is.
+    /// No member: there is no team, the step is not for an agent, or it names an agent
+    /// outside the team.
     Outside,
     /// The member at this position.
     Member(u32),
-    /// No member has the step's role: whoever the run binds it to does it, else
-    /// nobody.
+    /// No member has the step's role: the agent that the run binds to the role executes it,
+    /// if there is one.
     Role,
     /// No member fits.
     Nobody,
 }
 
-/// Most members that a reason names.
+/// The maximum number of members in a reason.
 const NAMED_MAX: usize = 5;
 
-/// Who does each step; empty where there is no team.
+/// The assignment of each step; empty without a team.
 pub fn seats(plan: &Plan) -> Vec<Seat> {
     let Some(team) = &plan.team else { return Vec::new() };
     let order = order(team);
     plan.steps.iter().map(|step| seat(team, &order, step)).collect()
 }
 
-/// Positions of members in the order in which they are asked.
+/// Positions of members in the order of preference.
 fn order(team: &Team) -> Vec<u32> {
     let mut order: Vec<u32> = (0u32..).take(team.members.len()).collect();
     order.sort_by_key(|at| {
@@ -71,8 +70,8 @@ fn seat(team: &Team, order: &[u32], step: &Step) -> Seat {
     }
     let fits = |at: &&u32| unfit(&team.members[**at as usize], step).is_none();
     let active = |at: &&u32| team.members[**at as usize].is_active;
-    // Named, an agent does the step if it works at all. What its profile forbids
-    // is then refused by name, not handed to somebody else.
+    // A named agent executes the step if it is active. What its profile forbids is then
+    // rejected by name, instead of moving the step to another member.
     let named = || meant.iter().find(active).filter(|_| step.agent.is_some());
     match meant.iter().find(fits).or_else(named) {
         Some(at) => Seat::Member(*at),
@@ -80,7 +79,7 @@ fn seat(team: &Team, order: &[u32], step: &Step) -> Seat {
     }
 }
 
-/// Why a member does not take a step; none if it does.
+/// Why a member cannot execute a step; `None` if it can.
 fn unfit(member: &Member, step: &Step) -> Option<String> {
     if !member.is_active {
         return Some("is not active".to_owned());
@@ -97,13 +96,13 @@ fn unfit(member: &Member, step: &Step) -> Option<String> {
     }
 }
 
-/// Whether a member's profile lets it use a tool.
+/// Whether a member's profile allows a tool.
 pub fn may_use(member: &Member, tool: &str) -> bool {
     let names = |list: &[String]| list.iter().any(|one| one == tool);
     names(&member.allow_tools) && !names(&member.deny_tools)
 }
 
-/// Why no member takes a step, for people.
+/// Why no member can execute a step, for people.
 pub fn why_nobody(team: &Team, step: &Step) -> String {
     let role = step.role.as_deref().filter(|_| step.agent.is_none());
     let meant = order(team).into_iter().map(|at| &team.members[at as usize]);

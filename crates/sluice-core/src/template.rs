@@ -1,11 +1,11 @@
-//! Templates: text with values in it.
+//! Templates: text with references to values.
 //!
-//! `${path}` is replaced by the value at the path, `$${` is a literal `${`.
-//! Substitution is one pass: what is inserted is data and never read again, so
-//! a value cannot name another value.
+//! `${path}` is replaced by the value at the path, `$${` is a literal `${`. Substitution is one
+//! pass: inserted values are data and are not expanded again, so a value cannot refer to
+//! another value.
 //!
-//! [`shell`] turns a template into a command that receives its values through
-//! the environment; [`lens`] has the `[[label]]` templates of lens workflows.
+//! [`shell`] turns a template into a command that receives its values through the environment;
+//! [`lens`] implements the `[[label]]` templates of lens workflows.
 
 pub mod lens;
 pub mod shell;
@@ -23,14 +23,14 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt;
 
-/// A parsed template. Two are equal when their sources are.
+/// A parsed template. Two templates are equal if their sources are.
 #[derive(Debug, Clone)]
 pub struct Template {
     source: String,
     parts: Vec<TemplatePart>,
 }
 
-/// A template is text and references in turn.
+/// A template alternates text and references.
 #[derive(Debug, Clone)]
 enum TemplatePart {
     /// Literal text, `$${` already turned into `${`.
@@ -38,13 +38,13 @@ enum TemplatePart {
     Reference(Reference),
 }
 
-/// A reference that cannot become text.
+/// A reference that cannot be rendered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{path}` {reason}")]
 pub struct Unresolved {
-    /// What was to be read.
+    /// The path of the reference.
     pub path: Path,
-    /// Why it cannot be.
+    /// Why it cannot be rendered.
     pub reason: Reason,
 }
 
@@ -54,22 +54,22 @@ impl From<Unresolved> for Failure {
     }
 }
 
-/// Why a reference or a placeholder cannot become text.
+/// Why a reference or a placeholder cannot be rendered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
-    /// Nothing gives it a value.
+    /// It has no value.
     #[error("has no value")]
     Missing,
-    /// The value holds a NUL byte, which no environment variable can.
+    /// The value contains a NUL byte, which an environment variable cannot.
     #[error("has a NUL byte in its value")]
     Nul,
-    /// With this value the text would pass the bound.
+    /// With this value, the text would exceed its bound.
     #[error("makes the text longer than {TEMPLATE_TEXT_BYTES_MAX} bytes")]
     TooLong,
 }
 
 impl Template {
-    /// Reads a template, or says everything that is wrong with it.
+    /// Parses a template, or returns all errors.
     pub fn parse(source: &str) -> Result<Template, Vec<Fault>> {
         let (parts, faults) = split(source);
         if !faults.is_empty() {
@@ -78,12 +78,12 @@ impl Template {
         Ok(Template { source: source.to_owned(), parts })
     }
 
-    /// The text the template was read from.
+    /// The source text of the template.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// Every path in the template, in the order they are written.
+    /// Every path in the template, in source order.
     pub fn references(&self) -> impl Iterator<Item = &Reference> {
         self.parts.iter().filter_map(|part| match part {
             TemplatePart::Reference(reference) => Some(reference),
@@ -91,7 +91,7 @@ impl Template {
         })
     }
 
-    /// The text with the values of `scope` in it.
+    /// Renders the template with the values of `scope`.
     pub fn render(&self, scope: &dyn Scope) -> Result<String, Unresolved> {
         let mut out = String::new();
         for part in &self.parts {
@@ -106,8 +106,7 @@ impl Template {
         Ok(out)
     }
 
-    /// The value of a template that is one reference and nothing else, with its
-    /// type; of any other template, the rendered text.
+    /// The typed value if the template is a single reference; otherwise the rendered text.
     pub fn value(&self, scope: &dyn Scope) -> Result<Value, Unresolved> {
         let [TemplatePart::Reference(reference)] = self.parts.as_slice() else {
             return self.render(scope).map(Value::String);
@@ -146,7 +145,7 @@ impl<'de> serde::Deserialize<'de> for Template {
     }
 }
 
-/// The value at `path` as text; a skipped step gives none.
+/// The value at `path` as text; empty for a skipped step.
 fn text_at<'a>(path: &Path, scope: &'a dyn Scope) -> Result<Cow<'a, str>, Unresolved> {
     match locate(path, scope) {
         Located::Value(value) => Ok(text(value)),
@@ -157,7 +156,7 @@ fn text_at<'a>(path: &Path, scope: &'a dyn Scope) -> Result<Cow<'a, str>, Unreso
     }
 }
 
-/// Appends a value, unless the text would grow past its bound.
+/// Appends a value, unless the text would exceed its bound.
 fn push(out: &mut String, value: &str) -> Result<(), Reason> {
     if out.len().saturating_add(value.len()) > TEMPLATE_TEXT_BYTES_MAX {
         return Err(Reason::TooLong);
@@ -170,7 +169,7 @@ fn refuse(path: &Path, reason: Reason) -> Unresolved {
     Unresolved { path: path.clone(), reason }
 }
 
-/// The parts of `source`, and what is wrong with it.
+/// Splits `source` into parts, and collects the errors.
 fn split(source: &str) -> (Vec<TemplatePart>, Vec<Fault>) {
     let mut parts = Vec::new();
     let mut faults = Vec::new();
@@ -219,7 +218,7 @@ fn split(source: &str) -> (Vec<TemplatePart>, Vec<Fault>) {
     (parts, faults)
 }
 
-/// The fault for a `${` at byte `start` that is no reference, and where to read on.
+/// The error for a `${` at byte `start` that is not a reference, and where to continue.
 fn not_a_path(source: &str, start: usize, fault: &Fault) -> (Fault, usize) {
     let hint = "write `$${` for a literal `${`";
     let inner = start + 2;

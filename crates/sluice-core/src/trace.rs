@@ -1,30 +1,30 @@
-//! Where a run stands in a distributed trace: W3C trace context, and span ids.
+//! Distributed tracing of runs: W3C trace context and span ids.
 //!
-//! A span's id follows from what the span is about, so that every process makes
-//! the same: the one that sends a request names the span that another one, which
-//! has taken the run over, later tells of.
+//! The id of a span is derived from its subject, so every process computes the same one: a node
+//! can name the parent span of a request that another node reports later, after it has
+//! recovered the run.
 
 use crate::id::RunId;
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 
-/// Who caused something, in another trace's terms: a W3C `traceparent`.
+/// A W3C `traceparent`: the remote span that caused something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceParent {
-    /// The trace, 32 hexadecimal digits, not all zero.
+    /// The trace id: 32 hexadecimal digits, not all zero.
     pub trace_id: String,
-    /// The span that is the cause, 16 hexadecimal digits, not all zero.
+    /// The id of the parent span: 16 hexadecimal digits, not all zero.
     pub span_id: String,
 }
 
 impl TraceParent {
-    /// Reads a header; none if it makes no sense.
+    /// Parses a header; `None` if it is not valid.
     pub fn parse(header: &str) -> Option<TraceParent> {
         let mut parts = header.split('-');
         let (version, trace_id, span_id) = (parts.next()?, parts.next()?, parts.next()?);
         let flags = parts.next()?;
         let known = is_hex(version, 2) && version != "ff";
-        // Later versions may add parts; the first has four.
+        // Later versions may have more parts; the first has four.
         let whole = is_hex(flags, 2) && (version != "00" || parts.next().is_none());
         let ids = is_id(trace_id, 32) && is_id(span_id, 16);
         let (trace_id, span_id) = (trace_id.to_owned(), span_id.to_owned());
@@ -32,29 +32,29 @@ impl TraceParent {
     }
 }
 
-/// As a header, sampled.
+/// The header, with the sampled flag.
 impl fmt::Display for TraceParent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "00-{}-{}-01", self.trace_id, self.span_id)
     }
 }
 
-/// Whether this can be the id of a trace.
+/// Whether a text is a valid trace id.
 pub fn is_trace_id(text: &str) -> bool {
     is_id(text, 32)
 }
 
-/// Whether this can be the id of a span.
+/// Whether a text is a valid span id.
 pub fn is_span_id(text: &str) -> bool {
     is_id(text, 16)
 }
 
-/// The span of one dispatch of a step.
+/// The span id of one dispatch of a step.
 pub fn step_span(run: RunId, step: &str, dispatch_no: u32) -> String {
     span("step", run, step, dispatch_no)
 }
 
-/// The span of the call that the dispatch makes.
+/// The span id of the call that the dispatch makes.
 pub fn call_span(run: RunId, step: &str, dispatch_no: u32) -> String {
     span("call", run, step, dispatch_no)
 }
@@ -62,7 +62,7 @@ pub fn call_span(run: RunId, step: &str, dispatch_no: u32) -> String {
 fn span(kind: &str, run: RunId, step: &str, dispatch_no: u32) -> String {
     let hash = Sha256::digest(format!("{kind} {run} {dispatch_no} {step}"));
     let bits = hash.iter().take(8).fold(0, |bits, byte| bits << 8 | u64::from(*byte));
-    // Nothing is the one id that no span may have.
+    // Zero is not a valid span id.
     format!("{:016x}", bits.max(1))
 }
 

@@ -1,13 +1,13 @@
-//! How values look as text, compare and count as true.
+//! Rules of values: their text, comparison and truth.
 //!
-//! One set of rules for expressions, edge conditions, enums, merges and
-//! templates, so that the same value never means two things.
+//! Expressions, edge conditions, enums, merges and templates use the same rules, so that a
+//! value never means two things.
 
 use serde_json::{Number, Value};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-/// A value as text: strings as they are, null as nothing, the rest as compact JSON.
+/// A value as text: strings unchanged, null as the empty text, other values as compact JSON.
 pub fn text(value: &Value) -> Cow<'_, str> {
     match value {
         Value::String(text) => Cow::Borrowed(text),
@@ -16,7 +16,7 @@ pub fn text(value: &Value) -> Cow<'_, str> {
     }
 }
 
-/// True as in JSON: everything but null, false, zero and the empty string.
+/// Everything is true but null, false, zero and the empty string.
 pub fn truthy(value: &Value) -> bool {
     match value {
         Value::Null => false,
@@ -27,7 +27,7 @@ pub fn truthy(value: &Value) -> bool {
     }
 }
 
-/// The number a string spells, if it spells one: decimal, finite, blanks around it ignored.
+/// The number that a string contains: decimal, finite, surrounding blanks ignored.
 pub fn numeric(text: &str) -> Option<Number> {
     let text = text.trim();
     if let Ok(number) = text.parse::<i64>() {
@@ -36,7 +36,7 @@ pub fn numeric(text: &str) -> Option<Number> {
     if let Ok(number) = text.parse::<u64>() {
         return Some(number.into());
     }
-    // Rust also reads "inf", "nan" and "infinity"; a number here has digits only.
+    // Rust also parses "inf", "nan" and "infinity"; only digits are accepted.
     let plain =
         text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'+' | b'-' | b'.' | b'e' | b'E'));
     if !plain {
@@ -45,7 +45,7 @@ pub fn numeric(text: &str) -> Option<Number> {
     text.parse::<f64>().ok().and_then(Number::from_f64)
 }
 
-/// Numbers by value, whatever their representation: 1 equals 1.0.
+/// Compares numbers by value, whatever their representation: 1 equals 1.0.
 pub fn compare_numbers(a: &Number, b: &Number) -> Ordering {
     let float = |number: &Number| number.as_f64().unwrap_or(0.0);
     match (integer(a), integer(b)) {
@@ -56,7 +56,7 @@ pub fn compare_numbers(a: &Number, b: &Number) -> Ordering {
     }
 }
 
-/// Exactly: as a float, 2^53 + 1 would be 2^53 and pass a maximum of 2^53.
+/// Compares exactly: as a float, 2^53 + 1 would be 2^53 and pass a maximum of 2^53.
 fn compare_with_float(integer: i128, float: f64) -> Ordering {
     #[expect(
         clippy::cast_possible_truncation,
@@ -71,10 +71,10 @@ fn integer(number: &Number) -> Option<i128> {
     number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
 }
 
-/// Deep equality, numbers by value, objects whatever their key order.
+/// Deep equality, with numbers compared by value and objects in any key order.
 ///
-/// Values of different types differ, and a numeric string differs from its
-/// number: that tolerance belongs to the comparison operators alone.
+/// Values of different types differ, and a numeric string differs from its number: only the
+/// comparison operators are tolerant about that.
 pub fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => compare_numbers(a, b) == Ordering::Equal,
@@ -90,8 +90,8 @@ pub fn same(a: &Value, b: &Value) -> bool {
 
 /// Whether `answer` is `token`, possibly followed by prose.
 ///
-/// Agents append explanations: `COMPLETE -- all good` is `COMPLETE`. The token
-/// must end at a boundary, so that `COMPLETED` and `COMPLETE-ish` are not.
+/// Agents append explanations: `COMPLETE -- all good` is `COMPLETE`. The token must end at a
+/// boundary, so `COMPLETED` and `COMPLETE-ish` are different.
 pub fn is_token(answer: &str, token: &str) -> bool {
     if token.is_empty() {
         return answer.is_empty();
@@ -103,7 +103,7 @@ pub fn is_token(answer: &str, token: &str) -> bool {
     match rest.next() {
         None => true,
         Some(next) if next.is_whitespace() => true,
-        // `v1.2` does not say `v1`, nor does `12:30` say `12`.
+        // `v1.2` is not `v1`, and `12:30` is not `12`.
         Some('.' | ',' | ';' | ':' | '!' | '?' | ')' | ']' | '}' | '"' | '\'') => {
             !rest.next().is_some_and(char::is_alphanumeric)
         }
@@ -111,17 +111,17 @@ pub fn is_token(answer: &str, token: &str) -> bool {
     }
 }
 
-/// How strictly an answer must match one of a list of allowed values.
+/// How strictly an answer must match one of the allowed values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Membership {
-    /// Trailing prose at a token boundary is ignored: for what agents say.
+    /// Trailing prose at a token boundary is ignored: for outputs of agents.
     Tolerant,
-    /// Equal or not: for what a policy or an approval reads.
+    /// The value must be equal: for policies and approvals.
     Exact,
 }
 
-/// The allowed value that `answer` means: an equal one, else (tolerantly) the
-/// longest one it begins with.
+/// The allowed value that `answer` matches: an equal one, else (if tolerant) the longest one
+/// that it begins with.
 pub fn member<'a>(
     answer: &Value,
     allowed: &'a [Value],
@@ -152,7 +152,7 @@ pub fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// The name that `type_name` gives, from a text that says the same.
+/// The static name of a JSON type, for a text with that name.
 pub fn known_type_name(word: &str) -> Option<&'static str> {
     let names = ["null", "boolean", "integer", "number", "string", "array", "object"];
     names.into_iter().find(|name| *name == word)

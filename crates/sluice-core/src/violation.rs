@@ -1,21 +1,21 @@
-//! What a violation of a schema, an argument declaration or a contract looks like.
+//! Violations of a schema, an argument declaration or a contract.
 //!
-//! One shape for all of them, since one console shows them and one message
-//! asks an agent again. Lists are bounded: an answer with a million wrong items
-//! must not become a million lines of journal.
+//! All of them have one form, because one console shows them and one message returns them to an
+//! agent. Lists are bounded: an answer with a million wrong items must not become a million
+//! lines of journal.
 
 use crate::limits::VIOLATIONS_MAX;
 use serde::Serialize;
 use serde_json::Value;
 use std::fmt;
 
-/// Why a value was not accepted.
+/// Why a value was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// A required value is absent.
     MissingRequired,
-    /// The value has another type than declared.
+    /// The value does not have the declared type.
     TypeMismatch,
     /// The number is below its minimum.
     BelowMin,
@@ -27,20 +27,20 @@ pub enum Reason {
     TooLong,
     /// The text does not match its pattern.
     PatternMismatch,
-    /// The value is none of the allowed ones.
+    /// The value is not one of the allowed values.
     EnumMismatch,
     /// The name is not declared.
     UnknownField,
-    /// The envelope around an output is malformed or of another kind.
+    /// The output envelope is malformed or of another kind.
     InvalidEnvelope,
-    /// An output has no data that its schema could be applied to.
+    /// An output has no data to apply the schema to.
     SchemaViolation,
-    /// A layer of a prompt asks for what a stricter one forbids.
+    /// A layer of a prompt requests something that a stricter one forbids.
     ContradictsLayer,
 }
 
 impl Reason {
-    /// The reason as written on every wire.
+    /// The word in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             Reason::MissingRequired => "missing_required",
@@ -58,7 +58,7 @@ impl Reason {
         }
     }
 
-    /// Reads what `as_str` writes.
+    /// Parses what `as_str` returns.
     pub fn parse(word: &str) -> Option<Reason> {
         Some(match word {
             "missing_required" => Reason::MissingRequired,
@@ -84,14 +84,15 @@ impl fmt::Display for Reason {
     }
 }
 
-/// One value that is not as declared.
+/// One invalid value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Violation {
-    /// Which value: `a.b[0]`.
+    /// The path of the value: `a.b[0]`.
     pub field: String,
-    /// Why, for programs.
+    /// The reason, for programs.
     pub reason: Reason,
-    /// Why, for people, to be read after the field: "is 12, above the maximum 10".
+    /// The message for people, which continues after the field: "is 12, above the maximum
+    /// 10".
     pub message: String,
 }
 
@@ -108,12 +109,12 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Violations as they are found, up to the bound.
+/// The violations found so far, up to the limit.
 #[derive(Debug, Default)]
 pub(crate) struct Violations(Vec<Violation>);
 
 impl Violations {
-    /// Whether looking for more is pointless.
+    /// Whether the limit is reached.
     pub(crate) fn is_full(&self) -> bool {
         self.0.len() >= VIOLATIONS_MAX
     }
@@ -129,13 +130,13 @@ impl Violations {
     }
 }
 
-/// A schema that no value can satisfy, or that says something it cannot mean.
+/// A schema that no value can satisfy, or that contradicts itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contradiction {
-    /// The keys that lead to the culprit, from the schema inwards:
-    /// `["properties", "risk", "enum", "2"]`.
+    /// The keys that lead to the culprit, starting at the schema: `["properties", "risk",
+    /// "enum", "2"]`.
     pub path: Vec<String>,
-    /// What is wrong: lower case, no full stop.
+    /// The message: lower case, no full stop.
     pub message: String,
 }
 
@@ -148,7 +149,7 @@ impl Contradiction {
         }
     }
 
-    /// The same contradiction seen from further out.
+    /// Prefixes the path.
     #[must_use]
     pub fn within(mut self, outer: &[&str]) -> Contradiction {
         let outer = outer.iter().map(|key| (*key).to_owned());
@@ -157,15 +158,15 @@ impl Contradiction {
     }
 }
 
-/// Longest excerpt of a value in a message, in characters.
+/// The maximum length of an excerpt of a value in a message, in characters.
 const EXCERPT_CHARS_MAX: usize = 60;
-/// Most allowed values a message lists.
+/// The maximum number of allowed values in a message.
 const LISTED_MAX: usize = 10;
 
-/// A value for a message: JSON, cut short.
+/// A value for a message: JSON, shortened.
 pub(crate) fn excerpt(value: &Value) -> String {
     let text = match value {
-        // Cut before quoting: a text may be megabytes long.
+        // Cut before quoting: a text may have megabytes.
         Value::String(text) => match text.char_indices().nth(EXCERPT_CHARS_MAX) {
             Some((cut, _)) => return format!("{}…", Value::from(&text[..cut])),
             None => return value.to_string(),
@@ -178,7 +179,7 @@ pub(crate) fn excerpt(value: &Value) -> String {
     }
 }
 
-/// Allowed values for a message, the first few of them.
+/// The first few allowed values, for a message.
 pub(crate) fn listed(values: &[Value]) -> String {
     let mut shown: Vec<String> = values.iter().take(LISTED_MAX).map(excerpt).collect();
     if values.len() > LISTED_MAX {
@@ -187,7 +188,7 @@ pub(crate) fn listed(values: &[Value]) -> String {
     shown.join(", ")
 }
 
-/// A type's name with its article, for messages.
+/// The name of a type with its article, for messages.
 pub(crate) fn a(type_name: &str) -> String {
     match type_name {
         "null" => "null".to_owned(),

@@ -1,20 +1,20 @@
-//! Text from strangers, made harmless and visible.
+//! Makes untrusted text safe to print.
 //!
-//! INVARIANT: nothing that a document, a file name or an argument holds can move
-//! the cursor, colour the terminal or reorder what is read.
+//! INVARIANT: no document, file name or argument can move the cursor, colour the terminal or
+//! reorder the text.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Longest message, hint or name shown to people, in characters.
+/// The maximum length of a printed message, hint or name, in characters.
 const SHOWN_CHARS_MAX: usize = 400;
 
-/// The character to show for `c`: one column wide when it stands for one that
-/// cannot be shown. A tab stays, for the drawn source alone knows its width.
+/// The character to print for `c`; a replacement is one column wide. A tab stays, because only
+/// the code that draws the source knows its width.
 pub fn substitute(c: char) -> char {
     match c {
         '\t' => c,
-        // The Control Pictures block follows ASCII's order.
+        // The Control Pictures block has the order of ASCII.
         '\0'..='\u{1f}' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}'),
         '\u{7f}' => '\u{2421}',
         _ if hides(c) => '\u{fffd}',
@@ -22,7 +22,7 @@ pub fn substitute(c: char) -> char {
     }
 }
 
-/// Whether a character is shown as nothing, or changes how its neighbours are shown.
+/// Whether a character is invisible, or changes how its neighbours are shown.
 pub fn hides(c: char) -> bool {
     matches!(c,
         '\u{80}'..='\u{9f}' // C1 controls: U+009B begins an escape sequence
@@ -32,7 +32,7 @@ pub fn hides(c: char) -> bool {
         | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}') // annotations and tags
 }
 
-/// One line of text, shown whole.
+/// One line of text, complete.
 pub fn line(text: &str) -> Cow<'_, str> {
     let harmless = |c: char| c != '\t' && substitute(c) == c;
     if text.chars().all(harmless) {
@@ -41,12 +41,12 @@ pub fn line(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(|c| if c == '\t' { ' ' } else { substitute(c) }).collect())
 }
 
-/// One line of text, cut when nobody would read so much.
+/// One line of text, cut at a readable length.
 pub fn brief(text: &str) -> Cow<'_, str> {
     clipped(text, SHOWN_CHARS_MAX)
 }
 
-/// One line of at most `chars_max` characters; `…` says that there was more.
+/// One line of at most `chars_max` characters; `…` marks a cut.
 pub fn clipped(text: &str, chars_max: usize) -> Cow<'_, str> {
     match text.char_indices().nth(chars_max) {
         None => line(text),
@@ -54,9 +54,8 @@ pub fn clipped(text: &str, chars_max: usize) -> Cow<'_, str> {
     }
 }
 
-/// The same JSON, with characters that a terminal would obey or nobody would see
-/// as escapes. In JSON such characters stand inside strings only, so the value
-/// stays what it was.
+/// The same JSON, with invisible and control characters as escapes. In JSON such characters
+/// occur only inside strings, so the value does not change.
 pub fn json(json: String) -> String {
     let escaped = |c: char| c == '\u{7f}' || hides(c);
     if !json.contains(escaped) {

@@ -1,9 +1,8 @@
-//! Reading back what plans are made of, from the JSON they are written as.
+//! Deserialises the parts of plans from JSON.
 //!
-//! Small languages are written as their source and parsed again. Values are
-//! read here and not by `serde_json`: it takes an object whose first key is
-//! one of its private marks for something else, and documents come from
-//! strangers.
+//! Expressions, templates and similar types are written as their source and parsed again.
+//! Values are not deserialised by `serde_json::Value`, because that gives an object whose first
+//! key is one of its private markers another meaning, and documents are untrusted.
 
 use crate::span::Fault;
 use crate::visible::shorten;
@@ -12,7 +11,7 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// A text that `parse` understands; `what` it should be is for the message.
+/// A text that `parse` accepts; `what` names the expected type in the message.
 pub(crate) fn parsed<'de, D: Deserializer<'de>, T>(
     deserializer: D,
     what: &str,
@@ -23,22 +22,22 @@ pub(crate) fn parsed<'de, D: Deserializer<'de>, T>(
         .map_err(|fault| D::Error::custom(format!("`{}` is not {what}: {fault}", shorten(&text))))
 }
 
-/// The first fault of a text that was refused.
+/// The first fault of a rejected text.
 pub(crate) fn first(faults: Vec<Fault>) -> Fault {
     faults.into_iter().next().expect("what is refused has a fault")
 }
 
-/// A value as it stands.
+/// A value, unchanged.
 pub(crate) fn value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
     deserializer.deserialize_any(Verbatim)
 }
 
-/// A value of an optional field that is there: null is a value.
+/// The value of an optional field that is present: null is a value.
 pub(crate) fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     value(deserializer).map(Some)
 }
 
-/// A list of values as they stand.
+/// A list of values, unchanged.
 pub(crate) fn values<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Value>, D::Error> {
     match value(deserializer)? {
         Value::Array(items) => Ok(items),
@@ -46,7 +45,7 @@ pub(crate) fn values<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<V
     }
 }
 
-/// A map of values as they stand, in their order.
+/// A map of values, unchanged and in order.
 pub(crate) fn map<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Map<String, Value>, D::Error> {
@@ -56,7 +55,7 @@ pub(crate) fn map<'de, D: Deserializer<'de>>(
     }
 }
 
-/// [`map`], for fields that keep another kind of map.
+/// [`map`], for fields with another map type.
 pub(crate) fn values_by_name<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<IndexMap<String, Value>, D::Error> {

@@ -1,14 +1,14 @@
-//! What a word is made of, for those who look for phrases in text.
+//! Word boundaries, for the search of phrases in text.
 //!
-//! A phrase is found only as whole words where the script writes blanks between
-//! them. Where it does not, every character stands for itself.
+//! In a script with blanks between words, a phrase matches only whole words. In other scripts,
+//! every character is a word of its own.
 
-/// Whether a character joins those beside it to one word.
+/// Whether a character belongs to the same word as its neighbours.
 pub fn joins(c: char) -> bool {
     c.is_alphanumeric() && !is_unspaced(c)
 }
 
-/// Whether a character counts for nothing: it only says how a word is shown.
+/// Whether a character is ignored: it only affects how a word is displayed.
 pub fn is_ignored(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}')
 }

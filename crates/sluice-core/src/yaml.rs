@@ -1,9 +1,8 @@
-//! Text to [`Node`] tree. The only module that knows the YAML parser.
+//! Parses text into a [`Node`] tree. The only module that uses the YAML parser.
 //!
-//! JSON is read by the same parser: it is YAML in flow style. Scalars follow
-//! YAML 1.2's core schema, narrowed to what JSON can hold. Events arrive one at a
-//! time and every bound is checked as they come, so that hostile text costs no
-//! more than its own length.
+//! JSON is read by the same parser, as YAML in flow style. Scalars follow the core schema of
+//! YAML 1.2, restricted to what JSON can represent. Events arrive one at a time and every bound
+//! is checked immediately, so that hostile text costs no more than its own length.
 
 use crate::code::Code;
 use crate::diagnostic::{Problem, Problems};
@@ -17,12 +16,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Text counts like a node for each so many bytes, so that a long one cannot be
-/// multiplied by aliases.
+/// So many bytes of text count as one node, so that aliases cannot multiply a long text.
 const TEXT_BYTES_A_NODE: usize = 32;
 
-/// Reads one document. Problems go to `problems`; a tree is answered whenever
-/// the text could be read to its end, so that later checks can report too.
+/// Parses one document. Problems go to `problems`; a tree is returned if the text could be read
+/// to its end, so that later checks can report problems too.
 pub fn parse<'t>(text: &'t str, problems: &mut Problems) -> Option<Node<'t>> {
     if text.len() > DOCUMENT_BYTES_MAX {
         let message =
@@ -45,7 +43,7 @@ pub fn parse<'t>(text: &'t str, problems: &mut Problems) -> Option<Node<'t>> {
         }
     }
     if builder.root.is_none() {
-        let message = "there is no document here";
+        let message = "the file contains no document";
         builder.add(Problem::new(Code::EmptyDocument, Span::default(), message));
     }
     builder.root
@@ -56,16 +54,15 @@ fn syntax_error(text: &str, error: &ScanError) -> Problem {
     let width = text[start..].chars().next().filter(|c| *c != '\n').map_or(0, char::len_utf8);
     let span = Span::new(start, start + width);
     match error.kind() {
-        // The parser looks ahead, so its own bound may be met before ours.
+        // The parser reads ahead, so its own limit may be reached first.
         ErrorKind::RecursionLimitExceeded => too_deep(span),
         _ if error.info().contains("tab") => tab(text, start, span, &error.info()),
         _ => Problem::new(Code::SyntaxError, span, error.info()),
     }
 }
 
-/// A tab where YAML takes blanks only. The parser often notices one at the end
-/// of what stands before it, so the first line from there on that begins with
-/// one is shown.
+/// A tab where YAML allows only blanks. The parser often reports it at the end of the preceding
+/// text, so the first line from there that begins with a tab is shown.
 fn tab(text: &str, start: usize, span: Span, message: &str) -> Problem {
     let mut line = text[..start].rfind('\n').map_or(0, |at| at + 1);
     let mut found = None;
@@ -78,7 +75,7 @@ fn tab(text: &str, start: usize, span: Span, message: &str) -> Problem {
         line += written.len();
     }
     let (span, message) = match found {
-        Some(at) => (Span::new(at, at + 1), "a tab stands where only blanks may"),
+        Some(at) => (Span::new(at, at + 1), "a tab where only blanks are allowed"),
         None => (span, message),
     };
     Problem::new(Code::SyntaxError, span, message).with_hint("indent with blanks, never with tabs")
@@ -89,7 +86,7 @@ fn too_deep(span: Span) -> Problem {
     Problem::new(Code::TooDeep, span, message)
 }
 
-/// A list or map whose end has not come yet.
+/// An open list or map.
 struct OpenCollection<'t> {
     span: Span,
     anchor: usize,
@@ -103,12 +100,12 @@ enum CollectionItems<'t> {
     Map(Vec<Entry<'t>>, Option<(Cow<'t, str>, Span)>),
 }
 
-/// How much a node is, aliases expanded.
+/// The size of a node with aliases expanded.
 #[derive(Clone, Copy)]
 struct Extent {
-    /// Nodes, itself counted.
+    /// The number of nodes, including itself.
     size: usize,
-    /// Levels of lists and maps, its own counted.
+    /// The depth of lists and maps, including itself.
     height: usize,
 }
 
@@ -130,7 +127,7 @@ struct Builder<'t, 'p> {
     open: Vec<OpenCollection<'t>>,
     anchors: BTreeMap<usize, Anchored<'t>>,
     root: Option<Node<'t>>,
-    /// Nodes made so far, aliases and anchored copies counted in full.
+    /// The number of nodes so far, including aliases and anchored copies.
     nodes: usize,
     documents: usize,
 }
@@ -149,12 +146,12 @@ impl<'t, 'p> Builder<'t, 'p> {
     }
 
     fn add(&mut self, problem: Problem) {
-        // A path may be long; none is made when nobody would see it.
+        // A path may be long, so skip it if it would not be shown.
         let path = if self.problems.is_full() { String::new() } else { self.path() };
         self.problems.add(problem.at_path(path));
     }
 
-    /// Takes one event; an error ends the reading.
+    /// Handles one event; an error ends the reading.
     fn take(&mut self, event: Event<'t>, span: Span) -> Result<(), Problem> {
         match event {
             Event::DocumentStart(..) => self.begin_document(span),
@@ -227,7 +224,7 @@ impl<'t, 'p> Builder<'t, 'p> {
                 Kind::Map(entries)
             }
         };
-        // A block map has no bracket to point at; its first key stands for it.
+        // A block map has no bracket to point at, so its first key is used.
         let span = match &kind {
             Kind::Map(entries) if done.span.start == done.span.end => {
                 entries.first().map_or(done.span, |entry| entry.key_span)
@@ -242,7 +239,7 @@ impl<'t, 'p> Builder<'t, 'p> {
             return Err(Problem::new(
                 Code::SyntaxError,
                 span,
-                "an alias cannot stand inside its own anchor",
+                "an alias cannot be inside its own anchor",
             ));
         };
         let extent = found.extent;
@@ -258,7 +255,7 @@ impl<'t, 'p> Builder<'t, 'p> {
         self.place(node, extent, 0)
     }
 
-    /// Puts a finished node into the innermost open list or map.
+    /// Adds a complete node to the innermost open list or map.
     fn place(&mut self, node: Node<'t>, extent: Extent, anchor: usize) -> Result<(), Problem> {
         if anchor != 0 {
             self.count(node.span, extent.size)?;
@@ -291,7 +288,7 @@ impl<'t, 'p> Builder<'t, 'p> {
         )
     }
 
-    /// Reports keys that are set twice, and keeps the first of each.
+    /// Reports duplicate keys and keeps the first of each.
     fn refuse_duplicates(&mut self, entries: &mut Vec<Entry<'t>>) {
         let repeated = repeated(entries);
         if repeated.is_empty() {
@@ -307,7 +304,7 @@ impl<'t, 'p> Builder<'t, 'p> {
             }
             self.add(problem);
         }
-        // One pass: to take them out one by one would be quadratic.
+        // One pass: removing them one by one would be quadratic.
         let mut repeated = repeated.into_iter().map(|(_, second)| second).peekable();
         let mut at = 0;
         entries.retain(|_| {
@@ -319,7 +316,7 @@ impl<'t, 'p> Builder<'t, 'p> {
 
     fn refuse_tag(&mut self, tag: &Tag, span: Span) {
         let tag = format!("{}{}", tag.handle(), tag.suffix());
-        let message = format!("the tag `{}` has no meaning here", shorten(&tag));
+        let message = format!("the tag `{}` is not supported", shorten(&tag));
         let problem = Problem::new(Code::UnsupportedTag, span, message);
         self.add(problem.with_hint("leave the tag out").conclusive());
     }
@@ -356,7 +353,7 @@ impl<'t, 'p> Builder<'t, 'p> {
         match number(&text) {
             Scalar::Number(number) => Kind::Number(number),
             Scalar::Text => Kind::Text(text),
-            // A number all the same: that it is too large is told once.
+            // It stays a number, so that the problem is reported once.
             Scalar::OutOfRange if self.at_key() => Kind::Text(text),
             Scalar::OutOfRange => {
                 let message = format!("`{}` does not fit a 64-bit number", shorten(&text));
@@ -370,7 +367,7 @@ impl<'t, 'p> Builder<'t, 'p> {
         }
     }
 
-    /// The path of what is being read: `steps[3].outputs`.
+    /// The path of the current node: `steps[3].outputs`.
     fn path(&self) -> String {
         let mut path = String::new();
         for open in &self.open {
@@ -403,9 +400,9 @@ fn key<'t>(text: &'t str, node: Node<'t>) -> Result<Cow<'t, str>, Problem> {
     }
 }
 
-/// The entries that repeat a key, each after the one it repeats, in document order.
+/// The pairs of entries with the same key, first and duplicate, in document order.
 fn repeated(entries: &[Entry<'_>]) -> Vec<(usize, usize)> {
-    // Nearly every map is small, and then comparing all is cheaper than sorting.
+    // Nearly all maps are small, where comparing all pairs is faster than sorting.
     if entries.len() <= 12 {
         let earlier = |at: usize| entries[..at].iter().position(|one| one.key == entries[at].key);
         return (1..entries.len()).filter_map(|at| Some((earlier(at)?, at))).collect();

@@ -335,7 +335,7 @@ fn a_malformed_script_is_rejected() {
     check(
         "",
         &expect![[r#"
-        1:1 empty_document : there is no document here
+        1:1 empty_document : the file contains no document
     "#]],
     );
     check(

@@ -1,4 +1,4 @@
-//! The envelope a lens node's output travels in.
+//! The output envelope of a lens node.
 
 use crate::value::type_name;
 use crate::violation::{Reason, Violation, a};
@@ -7,17 +7,17 @@ use serde_json::{Map, Value};
 
 /// `{kind, artifactKind, output, data?, media?, metadata?}`.
 ///
-/// A part that is there but null is `Some(Null)`: an edge that names it finds it.
+/// A part that is present but null is `Some(Null)`, so that an edge can refer to it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Envelope {
-    /// What sort of output this is.
+    /// The kind of output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// What sort of artifact it is.
+    /// The kind of artifact.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub artifact_kind: Option<String>,
-    /// The output itself; null where there is none.
+    /// The output itself; null if there is none.
     pub output: Value,
     /// Structured results.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -25,13 +25,13 @@ pub struct Envelope {
     /// Pictures, sound and other files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub media: Option<Value>,
-    /// What else there is to know.
+    /// More metadata.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Value>,
 }
 
 impl Envelope {
-    /// Reads an envelope; keys it does not know are dropped.
+    /// Reads an envelope; unknown keys are dropped.
     pub fn from_value(value: &Value) -> Result<Envelope, Violation> {
         let Value::Object(map) = value else {
             let message = format!("is {}, not an object", a(type_name(value)));
@@ -52,8 +52,8 @@ impl Envelope {
         })
     }
 
-    /// The violation that an empty output is, whatever the contract: no output,
-    /// no media and no data.
+    /// The violation for an empty output, which no contract allows: no output, no media and
+    /// no data.
     pub fn emptiness(&self) -> Option<Violation> {
         let no_output = self.output.is_null() || self.output == "";
         let empty =
@@ -73,7 +73,7 @@ fn text_of(map: &Map<String, Value>, key: &str) -> Result<Option<String>, Violat
     }
 }
 
-/// An empty list of media or an object without data is as empty as none.
+/// An empty list of media or an object without data is empty.
 fn holds_nothing(part: Option<&Value>) -> bool {
     match part {
         None | Some(Value::Null) => true,

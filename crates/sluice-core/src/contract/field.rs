@@ -24,7 +24,7 @@ choices! {
         Integer = "integer",
         /// True or false.
         Boolean = "boolean",
-        /// An http or https address.
+        /// An http or https URL.
         Url = "url",
         /// An object, an array or a text that is valid JSON.
         Json = "json",
@@ -37,7 +37,7 @@ choices! {
 }
 
 impl ContractType {
-    /// Whether `value` is of this type, as it stands.
+    /// Whether `value` has this type, without conversion.
     pub fn fits(self, value: &Value) -> bool {
         match self {
             ContractType::String => value.is_string(),
@@ -72,29 +72,29 @@ impl ContractType {
     }
 }
 
-/// What a contract says of one field.
+/// The contract of one field.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ContractField {
     /// The type.
     #[serde(rename = "type", skip_serializing_if = "is_any")]
     pub kind: ContractType,
-    /// Whether it must be there.
+    /// Whether it is required.
     #[serde(skip_serializing_if = "is_true")]
     pub required: bool,
-    /// Fewest characters of a text.
+    /// The smallest number of characters of a text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_length: Option<u64>,
-    /// Most characters of a text.
+    /// The largest number of characters of a text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_length: Option<u64>,
-    /// What a text must match somewhere.
+    /// A pattern that a part of the text must match.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pattern: Option<Pattern>,
-    /// Least number.
+    /// The smallest number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min: Option<Number>,
-    /// Greatest number.
+    /// The largest number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max: Option<Number>,
     /// The type of every item of an array.
@@ -139,7 +139,7 @@ pub fn absent(value: Option<&Value>) -> bool {
 }
 
 impl ContractField {
-    /// A required field of one type, without further demands.
+    /// A required field of one type, without further rules.
     pub fn of(kind: ContractType) -> ContractField {
         ContractField { kind, ..ContractField::default() }
     }
@@ -190,7 +190,7 @@ impl ContractField {
         }
     }
 
-    /// Everything the field says that cannot be meant.
+    /// All contradictions in the field.
     pub fn contradictions(&self) -> Vec<Contradiction> {
         let spelling = Spelling { min: "min", max: "max" };
         let holds = match self.kind {
@@ -203,7 +203,8 @@ impl ContractField {
         if self.item_type.is_some() && self.kind != ContractType::Array {
             found.push(Contradiction::new(&["itemType"], "`itemType` needs `type: array`"));
         }
-        // A value is always a member of its own list, so only the rest can refuse it.
+        // A value is always a member of its own list, so only the other rules can
+        // reject it.
         for (index, value) in self.values.iter().enumerate() {
             let mut unfit = Violations::default();
             self.check("", Some(value), &mut unfit);

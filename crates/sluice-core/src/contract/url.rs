@@ -1,9 +1,9 @@
-//! What counts as a URL in a contract: an http or https address with a host.
+//! Checks URLs in contracts: http or https, with a host.
 //!
-//! Not a full parser: the question is whether a value may be handed to
-//! something that fetches, and everything doubtful is refused.
+//! Not a full parser. It decides whether a value may be passed to a component that fetches it,
+//! and rejects everything doubtful.
 
-/// Whether `text` is an http or https address.
+/// Whether `text` is an http or https URL.
 pub(crate) fn is_url(text: &str) -> bool {
     if text.chars().any(|c| c.is_whitespace() || c.is_control() || c == '\\') {
         return false;
@@ -38,7 +38,7 @@ fn is_host(text: &str) -> bool {
     text.chars().all(allowed) && text.chars().any(char::is_alphanumeric)
 }
 
-/// An empty port after the colon is the scheme's own.
+/// An empty port after the colon means the default port.
 fn is_port(text: &str) -> bool {
     let digits = text.bytes().all(|b| b.is_ascii_digit());
     digits && (text.is_empty() || text.parse::<u16>().is_ok())

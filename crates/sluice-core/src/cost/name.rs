@@ -1,43 +1,43 @@
 //! The names of the counters: `spend|HOUR|AGENT|WORKFLOW|MODEL|PART`.
 //!
-//! The hour has a fixed width, so that the names of a span of time lie together.
+//! The hour has a fixed width, so that the names of a period are adjacent.
 
 use super::HOUR_MS;
 use sluice_govern::account::CounterName;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// What every such name begins with.
+/// The prefix of all names.
 const KIND: &str = "spend|";
-/// Digits of an hour since 1970: enough for eleven thousand years.
+/// Digits of the hour since 1970: enough for eleven thousand years.
 const HOUR_DIGITS: usize = 8;
 
-/// Whose work it was.
+/// What a cost is attributed to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Of<'a> {
-    /// Who did it; empty for nobody in particular.
+    /// The agent; empty if there is none.
     pub agent: &'a str,
-    /// What it was a run of.
+    /// The workflow of the run.
     pub workflow: &'a str,
-    /// Which model; empty where none is known.
+    /// The model; empty if it is unknown.
     pub model: &'a str,
 }
 
-/// What is counted.
+/// The counted quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// Money, in micro-cents.
+    /// Cost in micro-cents.
     Cost,
-    /// Tokens read.
+    /// Input tokens.
     Input,
-    /// Tokens written.
+    /// Output tokens.
     Output,
-    /// Dispatches that cost something.
+    /// Dispatches with a cost.
     Steps,
 }
 
 impl Part {
-    /// Every part, in the order in which names are given.
+    /// Every part, in the order of the names.
     pub const ALL: [Part; 4] = [Part::Cost, Part::Input, Part::Output, Part::Steps];
 
     const fn as_str(self) -> &'static str {
@@ -50,7 +50,7 @@ impl Part {
     }
 }
 
-/// The names of an hour's counters, one for each part.
+/// The names of the counters of an hour, one for each part.
 pub fn names(now_ms: u64, of: Of<'_>) -> [CounterName; 4] {
     let mut begin = hour(now_ms / HOUR_MS);
     for word in [of.agent, of.workflow, of.model] {
@@ -62,13 +62,12 @@ pub fn names(now_ms: u64, of: Of<'_>) -> [CounterName; 4] {
     Part::ALL.map(|part| CounterName::part(&begin, part.as_str()))
 }
 
-/// Between which names the counters lie of every hour that has a part in a span
-/// of time, its end left out.
+/// The range of counter names of all hours that overlap a period, whose end is exclusive.
 pub fn range(since_ms: u64, until_ms: u64) -> (String, String) {
     (hour(since_ms / HOUR_MS), hour(until_ms.div_ceil(HOUR_MS)))
 }
 
-/// Whether a counter is one of these.
+/// Whether a counter counts costs.
 pub fn is_spend(counter: &CounterName) -> bool {
     counter.starts_with(KIND)
 }
@@ -77,23 +76,23 @@ fn hour(number: u64) -> String {
     format!("{KIND}{number:0HOUR_DIGITS$}")
 }
 
-/// A counter's name, read back.
+/// A parsed counter name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spend<'a> {
-    /// When its hour began.
+    /// The start of the hour.
     pub hour_ms: u64,
-    /// Who did the work.
+    /// The agent.
     pub agent: Cow<'a, str>,
-    /// What it was a run of.
+    /// The workflow of the run.
     pub workflow: Cow<'a, str>,
-    /// Which model.
+    /// The model.
     pub model: Cow<'a, str>,
-    /// What is counted.
+    /// The counted quantity.
     pub part: Part,
 }
 
 impl Spend<'_> {
-    /// Reads a name; none if it is of another counter.
+    /// Parses a name; `None` for other counters.
     pub fn parse(name: &str) -> Option<Spend<'_>> {
         let mut words = name.strip_prefix(KIND)?.split('|');
         let hour = words.next()?;

@@ -1,4 +1,4 @@
-//! From counters to rows.
+//! Sums counters up into rows.
 
 use super::HOUR_MS;
 use super::name::{Part, Spend};
@@ -10,13 +10,13 @@ use sluice_govern::account::Civil;
 use std::collections::BTreeMap;
 
 choices! {
-    /// How much time a row is about, in UTC.
+    /// The length of time that a row covers, in UTC.
     pub enum Bucket, "a span of time" {
         /// An hour.
         Hour = "hour",
         /// A day.
         Day = "day",
-        /// A week, from Sunday on, as budgets have it.
+        /// A week from Sunday, as for budgets.
         Week = "week",
         /// A month.
         Month = "month",
@@ -24,19 +24,19 @@ choices! {
 }
 
 choices! {
-    /// What rows are told apart by, beside time.
-    pub enum By, "something costs are told apart by" {
-        /// Who did the work.
+    /// How rows are grouped, besides time.
+    pub enum By, "a grouping of costs" {
+        /// By agent.
         Agent = "agent",
-        /// What it was a run of.
+        /// By workflow.
         Workflow = "workflow",
-        /// Which model.
+        /// By model.
         Model = "model",
     }
 }
 
 impl Bucket {
-    /// When the bucket began that a time is in.
+    /// The start of the bucket that contains a time.
     pub fn start_ms(self, at_ms: u64) -> u64 {
         const DAY_MS: u64 = 24 * HOUR_MS;
         let (day, civil) = (at_ms / DAY_MS, Civil::at(at_ms));
@@ -50,33 +50,33 @@ impl Bucket {
     }
 }
 
-/// What work has cost.
+/// The cost of one group in one bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// When its time began, in milliseconds since 1970.
+    /// The start of the bucket, in milliseconds since 1970.
     pub start_ms: u64,
-    /// Whose work it was, where rows are told apart by that.
+    /// The agent, if rows are grouped by agent.
     pub agent: Option<String>,
-    /// What it was a run of, where rows are told apart by that.
+    /// The workflow, if rows are grouped by workflow.
     pub workflow: Option<String>,
-    /// Which model, where rows are told apart by that.
+    /// The model, if rows are grouped by model.
     pub model: Option<String>,
-    /// What it cost.
+    /// The cost.
     pub cost: Money,
-    /// Tokens read.
+    /// Input tokens.
     pub input_tokens: u64,
-    /// Tokens written.
+    /// Output tokens.
     pub output_tokens: u64,
-    /// Dispatches that cost something.
+    /// Dispatches with a cost.
     pub steps: u64,
 }
 
-/// There are more rows than are answered at once.
+/// There are more rows than the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("there are more than {COST_ROWS_MAX} rows")]
 pub struct TooMany;
 
-/// Counters, summed up as they come.
+/// Sums up counters one by one.
 #[derive(Debug, Clone)]
 pub struct Rollup {
     bucket: Bucket,
@@ -95,12 +95,12 @@ struct Sums {
 }
 
 impl Rollup {
-    /// Nothing yet.
+    /// An empty sum.
     pub fn new(bucket: Bucket, by: &[By]) -> Rollup {
         Rollup { bucket, by: by.to_vec(), rows: BTreeMap::new() }
     }
 
-    /// Adds a counter. One that is about something else is left out.
+    /// Adds a counter; ignores counters that do not count costs.
     pub fn add(&mut self, counter: &Count) -> Result<(), TooMany> {
         let Some(spend) = Spend::parse(&counter.name) else { return Ok(()) };
         let named = |by: By, word: &str| self.by.contains(&by).then(|| word.to_owned());
@@ -124,7 +124,7 @@ impl Rollup {
         Ok(())
     }
 
-    /// The rows, by time, then by what they are told apart by.
+    /// The rows, by time, then by group.
     pub fn rows(self) -> Vec<Row> {
         let row = |(key, sums): (RollupKey, Sums)| {
             let (start_ms, agent, workflow, model) = key;

@@ -1,4 +1,4 @@
-//! `source_output_key`: which part of a node's output an edge carries.
+//! `source_output_key`: the part of a node's output that an edge carries.
 
 use crate::contract::envelope::Envelope;
 use crate::value::text;
@@ -20,16 +20,16 @@ impl Default for OutputKey {
 }
 
 impl OutputKey {
-    /// Reads a key; every text is one. The empty text means `output`.
+    /// Parses a key; every text is valid. The empty text means `output`.
     pub fn parse(text: &str) -> OutputKey {
         let text = if text.is_empty() { "output" } else { text };
         OutputKey { segments: text.split('.').map(str::to_owned).collect() }
     }
 
-    /// The value at the key: looked for in the envelope, then in its `data`;
-    /// where neither has it, the whole output as text.
+    /// The value at the key: first in the envelope, then in its `data`, else the whole
+    /// output as text.
     ///
-    /// A null or an empty text that is there is found.
+    /// A null or an empty text that is present is a value.
     pub fn resolve<'a>(&self, envelope: &'a Envelope) -> Cow<'a, Value> {
         let in_envelope = || {
             let (first, rest) = self.segments.split_first()?;
@@ -58,7 +58,7 @@ impl Serialize for OutputKey {
     }
 }
 
-/// A part of the envelope by the name it has on the wire, if it is there.
+/// A part of the envelope by its name in JSON, if it is present.
 fn part<'a>(envelope: &'a Envelope, name: &str) -> Option<Cow<'a, Value>> {
     let owned = |text: &Option<String>| text.clone().map(|text| Cow::Owned(Value::String(text)));
     match name {
@@ -80,7 +80,7 @@ fn walk<'a>(value: &'a Value, segments: &[String]) -> Option<&'a Value> {
     })
 }
 
-/// Digits only: the standard library would read "+1" too.
+/// Digits only: the standard library would also parse "+1".
 fn index(segment: &str) -> Option<usize> {
     let digits = segment.bytes().all(|b| b.is_ascii_digit());
     if digits { segment.parse().ok() } else { None }

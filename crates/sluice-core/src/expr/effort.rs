@@ -1,15 +1,15 @@
-//! How hard a regular expression can be to match.
+//! Estimates the effort of matching a regular expression.
 //!
-//! Matching is linear in the text, but the factor is the number of places in
-//! the pattern that can be alive at once: up to some thousand for `[ab]{2000}`.
-//! Fuel must count that, or a short pattern over a long text burns seconds.
+//! Matching is linear in the text, but the factor is the number of pattern positions that can
+//! be active at once: up to some thousand for `[ab]{2000}`. Fuel must include that factor, or a
+//! short pattern over a long text takes seconds.
 
-/// The number of characters and classes in `pattern`, repeated ones counted as
-/// often as they may be repeated. An estimate; never 0.
+/// The number of characters and classes in `pattern`, each multiplied by its repetitions. An
+/// estimate; never 0.
 pub(super) fn effort(pattern: &str) -> usize {
     // The weights of the open groups, innermost last.
     let mut sums = vec![0_usize];
-    // The weight of what a repetition would repeat.
+    // The weight of the item that a repetition would repeat.
     let mut last = 0_usize;
     let mut rest = pattern;
     while let Some(first) = rest.chars().next() {
@@ -47,7 +47,7 @@ pub(super) fn effort(pattern: &str) -> usize {
     sums.into_iter().fold(1, usize::saturating_add)
 }
 
-/// The most repetitions that `{n}`, `{n,}` or `{n,m}` asks for, at least 1.
+/// The maximum number of repetitions in `{n}`, `{n,}` or `{n,m}`, at least 1.
 fn repetitions(counts: &str) -> usize {
     let numbers = counts.trim_end_matches('}').split(',');
     let numbers = numbers.map(|number| number.trim().parse().unwrap_or(1));

@@ -1,4 +1,4 @@
-//! Trees to values.
+//! Evaluates the tree of an expression.
 
 use super::{Comparison, EvalError, Expr, ExprNode, Search};
 use crate::limits::EXPRESSION_FUEL;
@@ -11,8 +11,8 @@ use std::cmp::Ordering;
 
 /// Bytes of text that one unit of fuel reads.
 const BYTES_PER_UNIT: usize = 64;
-/// The effort that doubles what a match costs. Measured so that the whole fuel
-/// is gone within a fraction of a second with the worst pattern that compiles.
+/// The effort that doubles the cost of a match. Measured so that the worst pattern that
+/// compiles spends the whole fuel within a fraction of a second.
 const PLAIN_EFFORT: usize = 4;
 
 pub(super) fn value(
@@ -33,7 +33,7 @@ pub(super) fn holds(
     Evaluation::new(expr, scope, membership).truth(&expr.0.root)
 }
 
-/// A value that is read and not copied where it can be borrowed.
+/// A value that is borrowed if possible, not copied.
 #[derive(Debug)]
 enum Operand<'a> {
     Null,
@@ -42,7 +42,7 @@ enum Operand<'a> {
     Text(Cow<'a, str>),
     /// A list or an object.
     Whole(&'a Value),
-    /// A list written in the expression with something other than literals in it.
+    /// A list in the expression whose items are not all literals.
     List(Vec<Operand<'a>>),
 }
 
@@ -174,8 +174,8 @@ impl<'a> Evaluation<'a> {
         })
     }
 
-    /// Numbers and texts have an order, each among themselves; a numeric text
-    /// counts as its number beside a number. Nothing else has one.
+    /// Numbers have an order, and texts have one; a numeric text compared with a number is
+    /// read as a number. Other values have no order.
     fn order(
         &mut self,
         left: &Operand<'_>,
@@ -202,7 +202,7 @@ impl<'a> Evaluation<'a> {
             (Operand::Null, Operand::Null) => true,
             (Operand::Bool(left), Operand::Bool(right)) => left == right,
             (Operand::Text(left), Operand::Text(right)) => {
-                // Texts of different lengths differ without being read.
+                // Texts of different lengths differ, without reading them.
                 if left.len() != right.len() {
                     return Ok(false);
                 }
@@ -227,8 +227,8 @@ impl<'a> Evaluation<'a> {
         })
     }
 
-    /// Deep equality, paid for by the values of the left side: the right side
-    /// is not read any further than the left one goes.
+    /// Deep equality, charged by the size of the left side: the right side is read no
+    /// further than the left one.
     fn same(&mut self, left: &Value, right: &Value) -> Result<bool, EvalError> {
         let alike = match (left, right) {
             (Value::Array(left), Value::Array(right)) => left.len() == right.len(),
@@ -268,7 +268,7 @@ impl<'a> Evaluation<'a> {
         let (Membership::Tolerant, Operand::Text(answer)) = (self.membership, answer) else {
             return Ok(false);
         };
-        // Once here, so that blanks before the answer are not read for every token.
+        // Trimmed once, so that leading blanks are not read again for every token.
         let answer = answer.trim_start();
         let begins_with = |token: &str| {
             self.spend_text(token.len())?;
@@ -330,7 +330,7 @@ impl<'a> Evaluation<'a> {
         let Operand::Text(text) = text else {
             return Ok(false);
         };
-        // The plainest pattern reads as fast as any search; others cost more.
+        // The simplest pattern is as fast as a text search; others cost more.
         let bytes = text.len().saturating_mul(PLAIN_EFFORT + search.effort) / PLAIN_EFFORT;
         self.spend_text(bytes)?;
         Ok(search.pattern.is_match(text))
@@ -341,7 +341,7 @@ impl<'a> Evaluation<'a> {
         Ok(Value::Array(values.collect::<Result<_, _>>()?))
     }
 
-    /// A copy that is paid for: a list may name the same large value many times.
+    /// A charged copy: a list may contain the same large value many times.
     fn copy(&mut self, operand: &Operand<'_>) -> Result<Value, EvalError> {
         self.spend(1)?;
         Ok(match operand {

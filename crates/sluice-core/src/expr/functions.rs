@@ -1,4 +1,4 @@
-//! The five functions an expression may call.
+//! The five functions of the expression language.
 
 use super::effort::effort;
 use super::{ExprNode, Search};
@@ -13,7 +13,7 @@ use std::ops::Range;
 const FUNCTIONS: [(&str, usize); 5] =
     [("contains", 2), ("starts_with", 2), ("matches", 2), ("exists", 1), ("lower", 1)];
 
-/// Refuses a call of anything but one of the functions.
+/// Rejects a call of an unknown function.
 pub(super) fn check_name(path: &Path, range: Range<usize>) -> Result<(), Fault> {
     let name = path.as_str();
     if FUNCTIONS.iter().any(|(function, _)| *function == name) {
@@ -31,7 +31,7 @@ pub(super) fn check_name(path: &Path, range: Range<usize>) -> Result<(), Fault> 
     Err(Fault::new(range, format!("unknown function `{name}`")).with_hint(hint))
 }
 
-/// The call, at `range`, of the function `name`, which [`check_name`] let pass.
+/// Builds the call of the function `name` at `range`; [`check_name`] has accepted the name.
 pub(super) fn call(
     name: &str,
     arguments: Vec<(ExprNode, Range<usize>)>,

@@ -1,4 +1,4 @@
-//! Text to tokens.
+//! Splits the source into tokens.
 
 use super::Comparison;
 use crate::path::{self, Path, after_char, found_at, name_end, quoted};
@@ -6,7 +6,7 @@ use crate::span::Fault;
 use serde_json::Number;
 use std::ops::Range;
 
-/// A token and where it stands.
+/// A token and its position.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Lexeme {
     pub(super) token: Token,
@@ -15,7 +15,7 @@ pub(super) struct Lexeme {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Token {
-    /// A path and its own place, which is smaller than the token's for `${path}`.
+    /// A path and its own range, which is smaller than the token's for `${path}`.
     Path(Path, Range<usize>),
     Text(String),
     Number(Number),
@@ -53,7 +53,7 @@ pub(super) fn lex(source: &str) -> Result<Vec<Lexeme>, Fault> {
     Ok(lexemes)
 }
 
-/// The token that begins with `first` at byte `at`, and where it ends.
+/// The token that begins with `first` at byte `at`, and its end.
 fn token(source: &str, at: usize, first: char) -> Result<(Token, usize), Fault> {
     match first {
         '\'' | '"' => {
@@ -127,7 +127,7 @@ fn symbol(source: &str, at: usize) -> Result<(Token, usize), Fault> {
     Ok((token, at + 1))
 }
 
-/// A character that begins no token, with advice for the likely mistakes.
+/// The error for a character that begins no token, with a hint for likely mistakes.
 fn stray(source: &str, at: usize) -> Fault {
     let fault =
         Fault::new(at..after_char(source, at), format!("unexpected {}", found_at(source, at)));
@@ -182,14 +182,14 @@ fn number(source: &str, at: usize) -> Result<(Token, usize), Fault> {
     }
 }
 
-/// Where the digits of the exponent at byte `at` begin, if there is one.
+/// Where the digits of the exponent at byte `at` begin, if there is an exponent.
 fn exponent(source: &str, at: usize) -> Option<usize> {
     let rest = source[at..].strip_prefix(['e', 'E'])?;
     let digits = rest.strip_prefix(['+', '-']).unwrap_or(rest);
     digits.starts_with(|c: char| c.is_ascii_digit()).then_some(source.len() - digits.len())
 }
 
-/// A whole number must fit 64 bits: rounding it silently would make `==` lie.
+/// A whole number must fit 64 bits: silent rounding would make `==` wrong.
 fn integer(text: &str) -> Option<Number> {
     let signed = text.parse::<i64>().map(Number::from);
     signed.or_else(|_| text.parse::<u64>().map(Number::from)).ok()

@@ -1,4 +1,4 @@
-//! Tokens to a tree, by precedence climbing.
+//! Parses tokens into a tree by precedence climbing.
 
 use super::lexer::{Lexeme, Token, lex};
 use super::{Comparison, ExprNode, functions};
@@ -8,7 +8,7 @@ use crate::span::{Fault, Span};
 use serde_json::Value;
 use std::ops::Range;
 
-/// The tree of `source` and its paths, in the order they are written.
+/// The tree of `source` and its paths, in source order.
 pub(super) fn parse(source: &str) -> Result<(ExprNode, Vec<Reference>), Fault> {
     let mut parser =
         Parser { source, lexemes: lex(source)?, at: 0, depth: 0, references: Vec::new() };
@@ -39,7 +39,7 @@ impl Parser<'_> {
         self.lexemes[self.at].range.clone()
     }
 
-    /// Takes the next token. The end is never passed, so there is always one more.
+    /// Returns the next token. The end token repeats, so there is always one more.
     fn next(&mut self) -> Token {
         let token = self.lexemes[self.at].token.clone();
         if token != Token::End {
@@ -198,7 +198,7 @@ impl Parser<'_> {
         ExprNode::Path(self.references.len() - 1)
     }
 
-    /// Expressions between commas, up to `close`; a comma may end them.
+    /// Expressions between commas, up to `close`; a trailing comma is allowed.
     fn items(
         &mut self,
         close: &Token,
@@ -235,7 +235,7 @@ impl Parser<'_> {
         self.unexpected(&format!("{expected} or `{closing}`"))
     }
 
-    /// What stands here instead of what was expected.
+    /// The error for an unexpected token.
     fn unexpected(&self, expected: &str) -> Fault {
         let range = self.range();
         let found = match self.peek() {
@@ -262,7 +262,7 @@ enum Operator {
     NotIn,
 }
 
-/// A list of literals is a literal itself: evaluation then borrows it.
+/// A list of literals becomes a literal, so that evaluation can borrow it.
 fn list(items: Vec<(ExprNode, Range<usize>)>) -> ExprNode {
     let constant = items.iter().all(|(item, _)| matches!(item, ExprNode::Literal(_)));
     if !constant {

@@ -1,60 +1,60 @@
-//! What a layer bounds and wants, and where one contradicts another.
+//! The bounds and requests of layers, and the contradictions between them.
 
 use super::name;
 use crate::violation::{Reason, Violation};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What one layer says that can be checked.
+/// The part of a layer that can be checked.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Sheet {
-    /// From 1 to 9.
+    /// The number of the layer, from 1 to 9.
     pub number: u8,
-    /// What it comes from.
+    /// The source of the layer.
     pub source: String,
-    /// What looser layers must keep to.
+    /// Bounds on looser layers.
     pub bounds: Bounds,
-    /// What it asks for.
+    /// What it requests.
     pub wants: Wants,
 }
 
-/// What looser layers must keep to.
+/// Bounds on looser layers.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Bounds {
     /// Only these tools.
     pub allow_tools: Option<Vec<String>>,
     /// Never these tools.
     pub deny_tools: Vec<String>,
-    /// Only these models; none named means any.
+    /// Only these models; empty means any.
     pub models: Vec<String>,
-    /// Only this tier, if one is wanted.
+    /// Only this model tier, if one is requested.
     pub tier: Option<String>,
-    /// Only lenses of these kinds; none named means any.
+    /// Only lenses of these kinds; empty means any.
     pub output_kinds: Vec<String>,
-    /// No memory.
+    /// Whether memory is forbidden.
     pub no_memory: bool,
-    /// Values that are fixed, by label.
+    /// Fixed values, by label.
     pub pins: BTreeMap<String, Value>,
 }
 
-/// What a layer asks for.
+/// What a layer requests.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Wants {
-    /// Tools.
+    /// The requested tools.
     pub tools: Vec<String>,
-    /// A model.
+    /// The requested model.
     pub model: Option<String>,
-    /// A tier.
+    /// The requested model tier.
     pub tier: Option<String>,
-    /// The kind of a lens.
+    /// The kind of the lens.
     pub output_kind: Option<String>,
-    /// A memory profile.
+    /// The requested memory profile.
     pub memory: Option<String>,
-    /// Values, by label.
+    /// Values that it sets, by label.
     pub sets: BTreeMap<String, Value>,
 }
 
-/// Every want of a looser layer that a stricter one forbids. Each names both.
+/// Every request of a looser layer that a stricter one forbids. Each violation names both.
 pub fn contradictions(sheets: &[Sheet]) -> Vec<Violation> {
     let mut found = Vec::new();
     for loose in sheets {
@@ -122,7 +122,7 @@ fn list(names: &[String]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// A value on a line.
+/// A value on one line.
 fn short(value: &Value) -> String {
     crate::visible::shorten_to(&value.to_string(), 80).into_owned()
 }

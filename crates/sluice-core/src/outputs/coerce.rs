@@ -1,4 +1,4 @@
-//! Nearly right to right: the coercions that are made, and no others.
+//! Coerces nearly correct outputs to their declared types.
 //!
 //! | declared | accepted besides |
 //! |---|---|
@@ -9,11 +9,11 @@
 //! | array | a single value, wrapped |
 //! | object | a JSON string of one |
 //!
-//! Null is never coerced: it counts as absent. Whatever cannot be coerced is
-//! left as it is, for validation to name.
+//! Null is never coerced: it is treated as absent. A value that cannot be coerced is left
+//! unchanged, and validation reports it.
 //!
-//! INVARIANT: coercing twice changes nothing more, and every change of type is
-//! recorded. An integer written 5.0 becomes 5; that is spelling, not coercion.
+//! INVARIANT: coercing twice changes nothing more, and every change of type is recorded. An
+//! integer written as 5.0 becomes 5 without a record.
 
 use super::path::{OutputPath, PathSegment};
 use super::schema::{FieldSchema, FieldType, whole};
@@ -27,18 +27,18 @@ use sluice_govern::decimal::{Decimal, Rest};
 /// One change of a value's type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Coercion {
-    /// Which value: `a.b[0]`.
+    /// The path of the value: `a.b[0]`.
     pub field: String,
-    /// The type it had.
+    /// The original type.
     pub from: &'static str,
-    /// The type it got.
+    /// The new type.
     pub to: FieldType,
 }
 
-/// Where an object says what it amounts to, the first that does so counting.
+/// Keys under which an object may contain its result; the first one present is used.
 const VERDICT_KEYS: [&str; 5] = ["result", "value", "verified", "passed", "status"];
 
-/// Brings `outputs` closer to `schema`, nested values included, and says what was changed.
+/// Coerces `outputs` to `schema`, including nested values, and returns the changes.
 pub fn coerce(
     schema: &IndexMap<String, FieldSchema>,
     mut outputs: Map<String, Value>,
@@ -97,7 +97,7 @@ impl<'a> Coercer<'a> {
     }
 }
 
-/// Writes an integer as one, so that 5.0 and 5 are stored alike.
+/// Writes an integer without a fraction, so that 5.0 and 5 are stored alike.
 pub(crate) fn normalise(kind: FieldType, value: &mut Value) {
     if kind == FieldType::Integer
         && let Value::Number(number) = value
@@ -107,7 +107,8 @@ pub(crate) fn normalise(kind: FieldType, value: &mut Value) {
     }
 }
 
-/// `value` as a `kind`, where the table has a way; `room` bounds how deep the result may nest.
+/// `value` converted to `kind`, if the table above allows it; `room` bounds the nesting of the
+/// result.
 pub(crate) fn converted(kind: FieldType, value: &Value, room: usize) -> Option<Value> {
     match (kind, value) {
         (_, Value::Null) => None,
@@ -154,8 +155,8 @@ fn verdict(value: &Value) -> Option<bool> {
     }
 }
 
-/// Whether `value` is at most `room` levels deep: a value deeper than that
-/// could be written to a journal but not read back.
+/// Whether `value` is at most `room` levels deep: a deeper value could be written to a journal
+/// but not read back.
 pub(crate) fn nests_within(value: &Value, room: usize) -> bool {
     let Some(below) = room.checked_sub(1) else {
         return false;

@@ -1,4 +1,4 @@
-//! The whole way of an answer, in its one order.
+//! Completes a step's outputs: all checks, in their fixed order.
 
 use super::schema::FieldSchema;
 use super::{Settled, passthrough, settle};
@@ -18,11 +18,11 @@ pub struct OutputRules<'a> {
     pub(crate) success_criteria: &'a [Expr],
 }
 
-/// Coerces and validates a step's answer, holds it against the success
-/// criteria, then puts back what the step only passes through.
+/// Coerces and validates a step's outputs, checks the success criteria, then adds the inputs
+/// that pass through.
 ///
-/// Criteria see the answer, not the inputs passed through: they judge what the
-/// agent did. `scope` gives them every other name.
+/// Criteria see the agent's outputs without the inputs passed through, because they judge the
+/// agent's work. `scope` resolves every other name.
 pub fn complete(
     rules: OutputRules<'_>,
     inputs: &Map<String, Value>,

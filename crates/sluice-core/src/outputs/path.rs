@@ -1,15 +1,15 @@
-//! Where in a set of outputs a walk stands.
+//! The path of a value within outputs.
 
 use std::fmt::Write;
 
-/// One step from a value to a value inside it.
+/// One segment of a path.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum PathSegment<'a> {
     Name(&'a str),
     Index(usize),
 }
 
-/// The way from the outputs to the value at hand; rendered only when needed.
+/// The path from the outputs to the current value; rendered only when needed.
 #[derive(Debug, Default)]
 pub(crate) struct OutputPath<'a>(Vec<PathSegment<'a>>);
 
@@ -22,12 +22,12 @@ impl<'a> OutputPath<'a> {
         self.0.pop();
     }
 
-    /// How many steps deep the walk is.
+    /// The number of segments.
     pub(crate) fn depth(&self) -> usize {
         self.0.len()
     }
 
-    /// The place as people write it: `a.b[0]`.
+    /// The path as text: `a.b[0]`.
     pub(crate) fn render(&self) -> String {
         let mut text = String::new();
         for part in &self.0 {

@@ -1,12 +1,11 @@
-//! Field schemas: what a step says of each of its outputs.
+//! Field schemas: the rules for each output of a step.
 //!
-//! JSON Schema underneath, with two differences that make short declarations
-//! safe: a field is required unless it says otherwise, and types are the six of
-//! JSON without null. Schemas are compiled when a document is read and never
-//! refer to anything outside themselves.
+//! A schema is JSON Schema with two differences that make short declarations safe: a field is
+//! required unless it is declared optional, and the types are the six of JSON without null.
+//! Schemas are compiled when a document is read and never refer to anything outside themselves.
 //!
-//! INVARIANT: equal schemas serialise equally and different ones differently,
-//! since the plan's hash is made from the serialised form.
+//! INVARIANT: equal schemas serialise equally and different ones differently, because the
+//! plan's hash covers the serialised form.
 
 pub mod json;
 mod written;
@@ -41,7 +40,7 @@ choices! {
 }
 
 impl FieldType {
-    /// Whether `value` is of this type. As in JSON Schema, 5.0 is an integer.
+    /// Whether `value` has this type. As in JSON Schema, 5.0 is an integer.
     pub fn fits(self, value: &Value) -> bool {
         match self {
             FieldType::String => value.is_string(),
@@ -54,46 +53,46 @@ impl FieldType {
     }
 }
 
-/// The integer a number is, if it is one and fits 64 bits.
+/// The number as an integer, if it is one and fits 64 bits.
 pub(crate) fn whole(number: &Number) -> Option<Number> {
     if !number.is_f64() {
         return Some(number.clone());
     }
     let float = number.as_f64().filter(|float| float.fract() == 0.0)?;
-    // Formatted without a fraction, the text is the float's exact value.
+    // Formatted without a fraction, the text is the exact value of the float.
     let text = format!("{float:.0}");
     let signed = text.parse::<i64>().map(Number::from);
     signed.or_else(|_| text.parse::<u64>().map(Number::from)).ok()
 }
 
-/// What one field must look like.
+/// The rules for one field.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(from = "written::Written")]
 pub struct FieldSchema {
-    /// The type; none means any.
+    /// The type; `None` means any.
     pub kind: Option<FieldType>,
-    /// Whether the field must be there. For a property of an object that has
+    /// Whether the field is required. For a property of an object with
     /// `required_properties`, that list decides instead.
     pub required: bool,
     /// The allowed values (`enum`); empty means all.
     pub values: Vec<Value>,
-    /// Least number.
+    /// The smallest number.
     pub minimum: Option<Number>,
-    /// Greatest number.
+    /// The largest number.
     pub maximum: Option<Number>,
-    /// Fewest characters of a text.
+    /// The smallest number of characters of a text.
     pub min_length: Option<u64>,
-    /// Most characters of a text.
+    /// The largest number of characters of a text.
     pub max_length: Option<u64>,
-    /// What a text must match somewhere.
+    /// A pattern that a part of the text must match.
     pub pattern: Option<Pattern>,
-    /// What every item of an array must look like.
+    /// The rules for every item of an array.
     pub items: Option<Box<FieldSchema>>,
-    /// What the properties of an object must look like; others are allowed.
+    /// The rules for the properties of an object; other properties are allowed.
     pub properties: IndexMap<String, FieldSchema>,
-    /// JSON Schema's list on an object: exactly these properties are required.
+    /// The `required` list of an object: exactly these properties are required.
     pub required_properties: Option<Vec<String>>,
-    /// What the field means, for people and agents.
+    /// A description for people and agents.
     pub description: Option<String>,
 }
 
@@ -117,7 +116,7 @@ impl Default for FieldSchema {
 }
 
 impl FieldSchema {
-    /// A required field of one type, without further demands.
+    /// A required field of one type, without further rules.
     pub fn of(kind: FieldType) -> FieldSchema {
         FieldSchema { kind: Some(kind), ..FieldSchema::default() }
     }
@@ -132,7 +131,7 @@ impl FieldSchema {
         }
     }
 
-    /// Everything the schema says that cannot be meant, nested schemas included.
+    /// All contradictions in the schema, including nested ones.
     pub fn contradictions(&self) -> Vec<Contradiction> {
         let spelling = Spelling { min: "minimum", max: "maximum" };
         let name = self.kind.map_or("any", FieldType::as_str);
@@ -171,9 +170,10 @@ impl FieldSchema {
         }
     }
 
-    /// Allowed values that the rest of the schema does not allow.
+    /// Allowed values that other rules of the schema reject.
     fn enum_contradictions(&self) -> Vec<Contradiction> {
-        // A value is always a member of its own list, so only the rest can refuse it.
+        // A value is always a member of its own list, so only the other rules can
+        // reject it.
         let unfit = |(index, value): (usize, &Value)| {
             let mut value = value.clone();
             let violations = validate::value(self, &mut value, Membership::Exact);
@@ -194,7 +194,8 @@ impl Serialize for FieldSchema {
         match &self.required_properties {
             Some(names) => {
                 map.serialize_entry("required", names)?;
-                // A document cannot say both on one key; a schema made by a program can.
+                // A document cannot set both on one key; a schema made by a
+                // program can.
                 optional(&mut map, "optional", (!self.required).then_some(&true))?;
             }
             None => optional(&mut map, "required", (!self.required).then_some(&false))?,

@@ -1,4 +1,4 @@
-//! Outputs against their schema: every violation, each with its place.
+//! Validates outputs against their schema and reports every violation with its path.
 
 use super::path::{OutputPath, PathSegment};
 use super::schema::{FieldSchema, FieldType};
@@ -7,10 +7,10 @@ use crate::violation::{Reason, Violation, Violations, a, excerpt, listed};
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
-/// Everything in `outputs` that `schema` does not allow, up to the bound.
+/// All violations in `outputs`, up to the limit.
 ///
-/// Where a field has an `enum`, the allowed value that the answer means
-/// replaces the answer, so that later steps compare with what was declared.
+/// If a field has an `enum`, the matching allowed value replaces the answer, so that later
+/// steps compare with the declared value.
 pub fn validate(
     schema: &IndexMap<String, FieldSchema>,
     outputs: &mut Map<String, Value>,
@@ -21,7 +21,7 @@ pub fn validate(
     walk.found.into_vec()
 }
 
-/// The same for one value; the value itself has the empty place.
+/// Validates one value; its own path is empty.
 pub fn value(schema: &FieldSchema, value: &mut Value, membership: Membership) -> Vec<Violation> {
     let mut walk = Validator::new(membership);
     walk.value(schema, value);
@@ -39,7 +39,7 @@ impl<'a> Validator<'a> {
         Validator { membership, place: OutputPath::default(), found: Violations::default() }
     }
 
-    /// `listed`: JSON Schema's list of required names, where the object has one.
+    /// `listed`: the object's `required` list, if it has one.
     fn fields(
         &mut self,
         schema: &'a IndexMap<String, FieldSchema>,
@@ -121,7 +121,7 @@ impl<'a> Validator<'a> {
 
 fn mismatch(kind: FieldType, value: &Value) -> String {
     match value {
-        // "is a number, not an integer" would leave open what is wrong with it.
+        // "is a number, not an integer" would not say what is wrong.
         Value::Number(number) if kind == FieldType::Integer => {
             format!("is {number}, not a 64-bit integer")
         }

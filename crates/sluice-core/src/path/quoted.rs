@@ -1,10 +1,10 @@
-//! Quoted text, as expressions and bracketed keys write it.
+//! Quoted text in expressions and bracketed keys.
 
 use crate::limits::EXPRESSION_BYTES_MAX;
 use crate::span::Fault;
 
-/// Reads the quoted text that opens at byte `start` of `source`; gives its
-/// meaning and the byte after the closing quote.
+/// Reads the quoted text that opens at byte `start` of `source`; returns the text and the byte
+/// after the closing quote.
 pub(crate) fn scan(source: &str, start: usize) -> Result<(String, usize), Fault> {
     let quote = source.as_bytes()[start];
     let mut text = String::new();
@@ -30,7 +30,7 @@ pub(crate) fn scan(source: &str, start: usize) -> Result<(String, usize), Fault>
         .with_hint(format!("end it with {}", char::from(quote))))
 }
 
-/// The character that the escape at byte `at` stands for, and where it ends.
+/// The character of the escape at byte `at`, and its end.
 fn escape(source: &str, at: usize) -> Result<(char, usize), Fault> {
     let Some(name) = source[at + 1..].chars().next() else {
         return Err(Fault::new(at..source.len(), "unclosed string"));
@@ -51,7 +51,7 @@ fn escape(source: &str, at: usize) -> Result<(char, usize), Fault> {
     Ok((character, end))
 }
 
-/// `\uXXXX`, or two of them that spell one character as in JSON.
+/// `\uXXXX`, or two of them for one character as in JSON.
 fn unicode(source: &str, at: usize) -> Result<(char, usize), Fault> {
     let first = unit(source, at)?;
     let end = at + 6;

@@ -52,7 +52,7 @@ fn idle(row: &Row, gateways: &BTreeMap<&str, Gateway>) -> Option<RowFault> {
         name: row.name.clone(),
         path: pinned.map(|_| "gateway".to_owned()).into_iter().collect(),
         code: Code::AgentWithoutGateway,
-        message: format!("no gateway can do the work of agent `{}`: {reason}", row.name),
+        message: format!("no gateway fits agent `{}`: {reason}", row.name),
         hint: Some(
             "register a gateway with a `provider`, such as `anthropic`, or with the `url` of a \
              bridge; `provider: mock` answers from the script of `--mock`"

@@ -348,7 +348,7 @@ fn an_agent_whose_work_no_gateway_could_do_is_told_of() {
     check_cautions(
         &[agent("scribe", json!({})), agent("mock", json!({}))],
         expect![[r#"
-            agent scribe  agent_without_gateway: no gateway can do the work of agent `scribe`: no gateway is registered
+            agent scribe  agent_without_gateway: no gateway fits agent `scribe`: no gateway is registered
               register a gateway with a `provider`, such as `anthropic`, or with the `url` of a bridge; `provider: mock` answers from the script of `--mock`
         "#]],
     );
@@ -365,13 +365,13 @@ fn an_agent_whose_work_no_gateway_could_do_is_told_of() {
     check_cautions(
         &rows,
         expect![[r#"
-            agent finder gateway agent_without_gateway: no gateway can do the work of agent `finder`: `house` has neither `provider` nor `url`
+            agent finder gateway agent_without_gateway: no gateway fits agent `finder`: `house` has neither `provider` nor `url`
               register a gateway with a `provider`, such as `anthropic`, or with the `url` of a bridge; `provider: mock` answers from the script of `--mock`
-            agent seer  agent_without_gateway: no gateway can do the work of agent `seer`: `far` does not offer `vision`; `house` does not offer `vision`; `web` does not offer `vision`
+            agent seer  agent_without_gateway: no gateway fits agent `seer`: `far` does not offer `vision`; `house` does not offer `vision`; `web` does not offer `vision`
               register a gateway with a `provider`, such as `anthropic`, or with the `url` of a bridge; `provider: mock` answers from the script of `--mock`
-            agent native  agent_without_gateway: no gateway can do the work of agent `native`: `far` has a URL, and the agent is native; `house` has neither `provider` nor `url`; `web` does not name it in `agents`
+            agent native  agent_without_gateway: no gateway fits agent `native`: `far` has a URL, and the agent is native; `house` has neither `provider` nor `url`; `web` does not name it in `agents`
               register a gateway with a `provider`, such as `anthropic`, or with the `url` of a bridge; `provider: mock` answers from the script of `--mock`
-            agent inner gateway agent_without_gateway: no gateway can do the work of agent `inner`: `local` has no row, and only `http`, `mock` and `shell` work without one
+            agent inner gateway agent_without_gateway: no gateway fits agent `inner`: `local` has no row, and only `http`, `mock` and `shell` work without one
               register a gateway with a `provider`, such as `anthropic`, or with the `url` of a bridge; `provider: mock` answers from the script of `--mock`
         "#]],
     );

@@ -1,13 +1,13 @@
-//! The five fields of cron, as Vixie's reads them.
+//! The five fields of cron, in Vixie's dialect.
 //!
-//! Where both the day of the month and the day of the week are given, either
-//! is enough; where one of them begins with `*`, both must hold.
+//! If both the day of the month and the day of the week are restricted, either one is enough;
+//! if one of them begins with `*`, both must match.
 
 use crate::span::Fault;
 use jiff::civil::{Date, DateTime};
 use std::ops::Range;
 
-/// When a schedule is due, by the clock on the wall.
+/// A cron schedule in local time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cron {
     minutes: u64,
@@ -15,23 +15,23 @@ pub struct Cron {
     days: u64,
     months: u64,
     weekdays: u64,
-    /// Whether a day must be right in both ways.
+    /// Whether both the day of the month and the day of the week must match.
     both: bool,
 }
 
-/// Days that are looked at: the 29th of February may be eight years away.
+/// The number of days to search: the next 29th of February may be eight years away.
 const DAYS_MAX: usize = 366 * 9;
 
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
-/// What a field may hold.
+/// The range and the names of a field.
 struct CronField {
     what: &'static str,
     least: u32,
     most: u32,
-    /// Names, from `least` on.
+    /// Names of the numbers, starting with `least`.
     names: &'static [&'static str],
 }
 
@@ -44,7 +44,7 @@ const KINDS: [CronField; 5] = [
 ];
 
 impl Cron {
-    /// Reads the five fields.
+    /// Parses the five fields.
     pub fn parse(text: &str) -> Result<Cron, Fault> {
         let fields = fields(text);
         if fields.len() != KINDS.len() {
@@ -68,7 +68,7 @@ impl Cron {
         Ok(cron)
     }
 
-    /// The first minute after a time; none if there is none for years.
+    /// The first matching minute after a time; `None` if there is none for years.
     pub(super) fn next(&self, after: DateTime) -> Option<DateTime> {
         let mut date = after.date();
         let mut from = minute_of(after).checked_add(1)?;
@@ -92,7 +92,7 @@ impl Cron {
         right && is_in(self.months, date.month())
     }
 
-    /// The first minute of a day from one on.
+    /// The first matching minute of a day, starting with `from`.
     fn minute_from(&self, from: u32) -> Option<u32> {
         (from..24 * 60).find(|minute| {
             self.hours >> (minute / 60) & 1 == 1 && self.minutes >> (minute % 60) & 1 == 1
@@ -108,7 +108,7 @@ fn is_in(set: u64, number: i8) -> bool {
     set >> number.unsigned_abs() & 1 == 1
 }
 
-/// The words of a text, with where they begin.
+/// The words of a text, with their positions.
 fn fields(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -122,7 +122,7 @@ fn fields(text: &str) -> Vec<(usize, &str)> {
 }
 
 impl CronField {
-    /// The numbers of a field, as bits.
+    /// The numbers of a field as a bit set.
     fn read(&self, field: &str, start: usize) -> Result<u64, Fault> {
         let mut set = 0;
         let mut at = start;
@@ -170,7 +170,7 @@ impl CronField {
     }
 
     fn not_one(&self, text: &str) -> String {
-        format!("`{text}` is no {} from {} to {}", self.what, self.least, self.most)
+        format!("`{text}` is not a valid {}: expected {} to {}", self.what, self.least, self.most)
     }
 }
 
@@ -215,16 +215,16 @@ mod tests {
     fn what_is_no_time_is_refused_where_it_stands() {
         for (cron, place, message) in [
             ("* * * *", 0..7, "4 fields, not five"),
-            ("60 * * * *", 0..2, "`60` is no minute from 0 to 59"),
-            ("* 1,24 * * *", 4..6, "`24` is no hour from 0 to 23"),
-            ("* * 0 * *", 4..5, "`0` is no day of the month from 1 to 31"),
-            ("* * * febr *", 6..10, "`febr` is no month from 1 to 12"),
-            ("* * * * 8", 8..9, "`8` is no day of the week from 0 to 7"),
+            ("60 * * * *", 0..2, "`60` is not a valid minute: expected 0 to 59"),
+            ("* 1,24 * * *", 4..6, "`24` is not a valid hour: expected 0 to 23"),
+            ("* * 0 * *", 4..5, "`0` is not a valid day of the month: expected 1 to 31"),
+            ("* * * febr *", 6..10, "`febr` is not a valid month: expected 1 to 12"),
+            ("* * * * 8", 8..9, "`8` is not a valid day of the week: expected 0 to 7"),
             ("5-1 * * * *", 0..3, "`5-1` runs backwards"),
             ("*/0 * * * *", 0..3, "`*/0` has no step of 1 or more"),
             ("5/10 * * * *", 0..4, "`5/10` steps from one number"),
-            ("+5 * * * *", 0..2, "`+5` is no minute from 0 to 59"),
-            (", * * * *", 0..0, "`` is no minute from 0 to 59"),
+            ("+5 * * * *", 0..2, "`+5` is not a valid minute: expected 0 to 59"),
+            (", * * * *", 0..0, "`` is not a valid minute: expected 0 to 59"),
             ("0 0 30 2 *", 0..10, "there is no such day in any year"),
         ] {
             let fault = Cron::parse(cron).unwrap_err();

@@ -1,7 +1,7 @@
-//! What becomes of the slots that are due.
+//! Decides what happens to slots that are due.
 //!
-//! A slot that is looked at soon after its time is on time; one that nobody was
-//! there for is missed, and the schedule says what that means.
+//! A slot that is evaluated soon after its time is on time; a later one is missed, and the
+//! schedule's policy for missed slots applies.
 
 use super::timing::Timing;
 use crate::limits::{BACKFILL_MAX, SLOT_LOOK_BACK_MS, SLOT_ROWS_MAX, SLOTS_PER_LOOK_MAX};
@@ -10,25 +10,25 @@ use sluice_govern::registry::{Missed, Schedule};
 /// A slot is on time if it is no older than this, in milliseconds.
 const GRACE_MS: u64 = 60_000;
 
-/// A slot that is due, or several in a row that share a fate.
+/// A due slot, or several consecutive slots with the same outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Due {
-    /// When it is; of several the last.
+    /// The time of the slot; of several, the last.
     pub slot_ms: u64,
-    /// How many there are; 0 if nobody counted them.
+    /// The number of slots; 0 if they were not counted.
     pub count: u64,
-    /// What becomes of it.
+    /// What happens to it.
     pub what: What,
 }
 
-/// What becomes of a slot.
+/// What happens to a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
-    /// A run is started, unless an earlier one goes on.
+    /// A run is started, unless an earlier run is active.
     Start,
-    /// A run is started when its turn comes, whatever goes on.
+    /// A run is queued and started even if an earlier run is active.
     MakeUp,
-    /// Nothing, and why: `missed`, `date` or `disabled`.
+    /// No run is started, for this reason: `missed`, `date` or `disabled`.
     Skip(&'static str),
 }
 
@@ -37,7 +37,7 @@ pub fn due(schedule: &Schedule, timing: &Timing, after_ms: u64, now_ms: u64) -> 
     let from_ms = after_ms.max(now_ms.saturating_sub(SLOT_LOOK_BACK_MS));
     let mut found: Vec<Due> = Vec::new();
     if from_ms > after_ms {
-        // Too long ago to go through one by one.
+        // Too many to examine one by one.
         let count = timing.count(after_ms, from_ms).unwrap_or(0);
         found.push(Due { slot_ms: from_ms, count, what: What::Skip("missed") });
     }
@@ -61,11 +61,11 @@ pub fn due(schedule: &Schedule, timing: &Timing, after_ms: u64, now_ms: u64) -> 
     if found.len() > SLOT_ROWS_MAX { gather(found) } else { found }
 }
 
-/// Says what becomes of slots that nobody was there for.
+/// Applies the policy for missed slots.
 fn make_up(missed: Missed, slots: &mut [Due], now_ms: u64) {
     let on_time = |slot: &Due| slot.slot_ms.saturating_add(GRACE_MS) >= now_ms;
     let starts = |slot: &Due| slot.what == What::Start;
-    // One that is on time stands for those that were missed.
+    // A slot that is on time replaces the missed ones.
     let served = slots.iter().any(|slot| starts(slot) && on_time(slot));
     let kept = match missed {
         Missed::Skip => 0,
@@ -82,7 +82,7 @@ fn make_up(missed: Missed, slots: &mut [Due], now_ms: u64) {
     }
 }
 
-/// Puts slots in a row that share a fate into one, where that is nothing.
+/// Joins consecutive skipped slots with the same reason.
 fn gather(slots: Vec<Due>) -> Vec<Due> {
     let mut gathered: Vec<Due> = Vec::new();
     for slot in slots {

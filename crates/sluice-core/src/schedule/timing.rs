@@ -1,7 +1,7 @@
-//! When the slots of a schedule are.
+//! The times of a schedule's slots.
 //!
-//! INVARIANT: slots strictly increase, and the same schedule has the same slots
-//! wherever and whenever they are asked for.
+//! INVARIANT: slots strictly increase, and the same schedule has the same slots on every
+//! machine and at every time.
 
 use super::cron::Cron;
 use crate::duration;
@@ -14,10 +14,9 @@ use serde_json::Value;
 use sluice_govern::registry::Schedule;
 use std::collections::BTreeSet;
 
-/// A minute, in milliseconds.
 const MINUTE_MS: u64 = 60_000;
 
-/// When a schedule is due.
+/// The times of a schedule.
 #[derive(Debug, Clone)]
 pub struct Timing {
     rhythm: Rhythm,
@@ -28,17 +27,17 @@ pub struct Timing {
 
 #[derive(Debug, Clone)]
 enum Rhythm {
-    /// By the clock on the wall.
+    /// Local time.
     Cron(Cron),
-    /// Whenever so many milliseconds have passed since 1970.
+    /// Every time that this many milliseconds divide, counted from 1970.
     Every(u64),
 }
 
-/// What is wrong with a field of a schedule, and where in its text.
+/// A problem in a field of a schedule, with its position in the text.
 pub(crate) type FieldFault = (&'static str, Fault);
 
 impl Timing {
-    /// The times that a row says.
+    /// The times of a schedule row.
     pub fn of(schedule: &Schedule) -> Result<Timing, String> {
         Timing::read(schedule).map_err(|(field, fault)| format!("`{field}`: {}", fault.message))
     }
@@ -60,10 +59,10 @@ impl Timing {
         })
     }
 
-    /// The first slot after a time; none if there is none for years.
+    /// The first slot after a time; `None` if there is none for years.
     ///
-    /// A time that the clocks skip is at the next minute that they show; one
-    /// that they show twice counts once, the first time.
+    /// A local time that is skipped by a clock change moves to the next existing minute; a
+    /// local time that occurs twice is used once, the first time.
     pub fn next(&self, after_ms: u64) -> Option<u64> {
         let cron = match &self.rhythm {
             Rhythm::Every(every_ms) => return (after_ms / every_ms + 1).checked_mul(*every_ms),
@@ -72,7 +71,8 @@ impl Timing {
         let mut shown = self.shown(after_ms)?;
         for _ in 0..SLOTS_PER_LOOK_MAX {
             shown = cron.next(shown)?;
-            // Of an hour that comes twice, the second is behind `after` as it is shown.
+            // In an hour that occurs twice, the second occurrence may be before
+            // `after` in local time.
             if let Some(slot_ms) = self.moment(shown).filter(|slot_ms| *slot_ms > after_ms) {
                 return Some(slot_ms);
             }
@@ -80,14 +80,14 @@ impl Timing {
         None
     }
 
-    /// Whether nothing is started on the day of a slot.
+    /// Whether no run is started on the day of a slot.
     pub fn is_off(&self, slot_ms: u64) -> bool {
         let Some(date) = self.shown(slot_ms).map(DateTime::date) else { return true };
         self.skip.contains(&date) || !(self.only.is_empty() || self.only.contains(&date))
     }
 
-    /// How many slots lie after one time and up to another; none if they must
-    /// be counted one by one.
+    /// The number of slots after one time and up to another; `None` if they must be counted
+    /// one by one.
     pub(super) fn count(&self, after_ms: u64, upto_ms: u64) -> Option<u64> {
         match &self.rhythm {
             Rhythm::Every(every_ms) => Some((upto_ms / every_ms) - (after_ms / every_ms)),
@@ -95,17 +95,17 @@ impl Timing {
         }
     }
 
-    /// What the clocks show.
+    /// The local time.
     fn shown(&self, at_ms: u64) -> Option<DateTime> {
         let at = Timestamp::from_millisecond(i64::try_from(at_ms).ok()?).ok()?;
         Some(self.zone.to_datetime(at))
     }
 
-    /// When the clocks first show a time, or the next one if they skip it.
+    /// The first moment of a local time, or the next one if it is skipped.
     fn moment(&self, shown: DateTime) -> Option<u64> {
         let ambiguous = self.zone.to_ambiguous_timestamp(shown);
         let at = match ambiguous.offset() {
-            // Read by the later offset it lies before the skip, whose end is next.
+            // With the later offset it lies before the gap, whose end is next.
             AmbiguousOffset::Gap { after, .. } => {
                 let before = after.to_timestamp(shown).ok()?;
                 self.zone.following(before).next()?.timestamp()
@@ -142,10 +142,10 @@ fn zone(name: &str) -> Result<TimeZone, Fault> {
 
 fn dates(written: &[String]) -> Result<BTreeSet<Date>, Fault> {
     let date = |text: &String| {
-        // Only the form that people write: a longer one would carry a time of day.
+        // Only the short form: a longer one would contain a time of day.
         let parsed = text.parse::<Date>().ok().filter(|_| text.len() == 10);
         parsed.ok_or_else(|| {
-            let message = format!("`{text}` is no date");
+            let message = format!("`{text}` is not a date");
             Fault::new(0..0, message).with_hint("write it as `2026-12-24`")
         })
     };

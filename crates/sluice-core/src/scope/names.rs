@@ -1,10 +1,10 @@
-//! A scope that owns its values: for `sluice eval`, simple callers and tests.
+//! A scope that owns its values, for `sluice eval`, simple callers and tests.
 
 use super::{Scope, StepView};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// Names and their values, held in maps.
+/// Names and their values in maps.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Names {
     steps: BTreeMap<String, Step>,
@@ -20,7 +20,7 @@ enum Step {
     Done { outputs: Value, stdout: Option<String> },
 }
 
-/// A value that cannot be read as names.
+/// A value that is not a valid scope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadNames(String);
@@ -29,14 +29,13 @@ pub struct BadNames(String);
 const LOCALS: [&str; 4] = ["outputs", "item", "index", "value"];
 
 impl Names {
-    /// No names at all.
+    /// An empty scope.
     pub fn new() -> Names {
         Names::default()
     }
 
-    /// Reads an object: `steps` (id to `{outputs, stdout, skipped}`), `args`,
-    /// `variables`, the locals `outputs`, `item`, `index` and `value`; every
-    /// other key is a variable.
+    /// Reads an object: `steps` (id to `{outputs, stdout, skipped}`), `args`, `variables`,
+    /// the locals `outputs`, `item`, `index` and `value`; every other key is a variable.
     pub fn from_value(value: Value) -> Result<Names, BadNames> {
         let mut names = Names::new();
         for (key, value) in object("the scope", value)? {
@@ -60,7 +59,7 @@ impl Names {
         Ok(names)
     }
 
-    /// Adds a step that is done.
+    /// Adds a completed step.
     #[must_use]
     pub fn with_step(mut self, id: &str, outputs: Value, stdout: Option<&str>) -> Names {
         let stdout = stdout.map(str::to_owned);
@@ -68,14 +67,14 @@ impl Names {
         self
     }
 
-    /// Adds a step that was skipped.
+    /// Adds a skipped step.
     #[must_use]
     pub fn with_skipped_step(mut self, id: &str) -> Names {
         self.steps.insert(id.to_owned(), Step::Skipped);
         self
     }
 
-    /// Adds a step that has no result yet.
+    /// Adds a step without a result.
     #[must_use]
     pub fn with_pending_step(mut self, id: &str) -> Names {
         self.steps.insert(id.to_owned(), Step::Pending);

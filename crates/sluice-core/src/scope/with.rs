@@ -1,10 +1,10 @@
-//! A scope with one more local name.
+//! A scope with one additional local name.
 
 use super::{Scope, StepView};
 use serde_json::Value;
 
-/// Everything of another scope, and a local: `outputs` of the step that just
-/// answered, `value` of an edge, `item` of a fan-out.
+/// Another scope plus one local: `outputs` of the step that just answered, `value` of an edge,
+/// or `item` of a fan-out.
 pub struct With<'a> {
     outer: &'a dyn Scope,
     name: &'a str,
@@ -12,7 +12,7 @@ pub struct With<'a> {
 }
 
 impl<'a> With<'a> {
-    /// `outer` with `name` standing for `value`, whatever it stood for before.
+    /// `outer` with `name` bound to `value`, which hides any other meaning of the name.
     pub fn new(outer: &'a dyn Scope, name: &'a str, value: &'a Value) -> With<'a> {
         With { outer, name, value }
     }

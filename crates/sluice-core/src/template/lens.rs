@@ -1,16 +1,14 @@
 //! Lens templates: prompts with labelled placeholders.
 //!
-//! `[[label]]` and `{{label}}` are placeholders; `[[label!]]` is an optional
-//! one, `[[label:type]]` says what it takes, and both marks may be combined in
-//! any order. `[ label ]`, with a blank inside each bracket and on one line, is
-//! a placeholder only where something declares the label; a Markdown link
-//! `[ text ](address)` never is.
+//! `[[label]]` and `{{label}}` are placeholders; `[[label!]]` is optional, `[[label:type]]` has
+//! a type, and both marks may be combined in any order. `[ label ]`, with a blank inside each
+//! bracket and on one line, is a placeholder only if the label is declared; a Markdown link `[
+//! text ](address)` never is.
 //!
-//! Prompts are full of brackets, so everything that does not read as a
-//! placeholder is plain text and no fault: an unclosed `[[`, an empty label,
-//! JSON such as `[[1, 2], [3]]`. A label has at least one letter, at most
-//! [`NAME_CHARS_MAX`] characters, and none of `[ ] { } " ,` or a line break.
-//! What does read as a placeholder and has a type nobody knows is a fault.
+//! Prompts are full of brackets, so everything else is plain text and not an error: an unclosed
+//! `[[`, an empty label, JSON such as `[[1, 2], [3]]`. A label has at least one letter, at most
+//! [`NAME_CHARS_MAX`] characters, and none of `[ ] { } " ,` or a line break. A placeholder with
+//! an unknown type is an error.
 
 use super::{Reason, push};
 use crate::choice::{Choice as _, find};
@@ -26,46 +24,46 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A parsed lens template. Two are equal when their sources are.
+/// A parsed lens template. Two templates are equal if their sources are.
 #[derive(Debug, Clone)]
 pub struct LensTemplate {
     source: String,
     placeholders: Vec<Placeholder>,
 }
 
-/// A place for a value.
+/// A placeholder for a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placeholder {
     /// The label in normal form.
     pub label: String,
-    /// The label as the author wrote it, without marks and outer blanks.
+    /// The label as written, without marks and outer blanks.
     pub written: String,
     /// Whether the author marked it optional with `!`.
     pub optional: bool,
-    /// The type the author gave it, if any.
+    /// The type in the placeholder, if any.
     pub kind: Option<ContractType>,
-    /// Whether it is a placeholder whatever is declared.
+    /// Whether it is a placeholder even without a declaration.
     pub certainty: Certainty,
-    /// Where it stands, brackets included.
+    /// Its position, including the brackets.
     pub span: Span,
 }
 
-/// Whether a piece of text is a placeholder.
+/// Whether a text is certainly a placeholder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Certainty {
-    /// `[[label]]` or `{{label}}`: it is.
+    /// `[[label]]` or `{{label}}`: always.
     Certain,
-    /// `[ label ]`: it is if a contract, a root input or an edge has the label.
+    /// `[ label ]`: only if a contract, a root input or an edge has the label.
     OnlyIfDeclared,
 }
 
-/// A placeholder that cannot become text.
+/// A placeholder that cannot be rendered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{label}` {reason}")]
 pub struct Unbound {
     /// The label in normal form.
     pub label: String,
-    /// Why not.
+    /// Why it cannot be rendered.
     pub reason: Reason,
 }
 
@@ -76,7 +74,7 @@ impl From<Unbound> for Failure {
 }
 
 impl LensTemplate {
-    /// Reads a template, or says everything that is wrong with it.
+    /// Parses a template, or returns all errors.
     pub fn parse(source: &str) -> Result<LensTemplate, Vec<Fault>> {
         let mut placeholders = Vec::new();
         let mut faults = Vec::new();
@@ -103,21 +101,21 @@ impl LensTemplate {
         Ok(LensTemplate { source: source.to_owned(), placeholders })
     }
 
-    /// The text the template was read from.
+    /// The source text of the template.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// Every placeholder, in the order they are written.
+    /// Every placeholder, in source order.
     pub fn placeholders(&self) -> impl Iterator<Item = &Placeholder> {
         self.placeholders.iter()
     }
 
-    /// The text with the bound values in it. All labels are in normal form.
+    /// Renders the template with the bound values. All labels are in normal form.
     ///
-    /// `declared` says whether a label without a binding is nevertheless known,
-    /// which makes `[ label ]` a placeholder; `optional` whether the contract
-    /// lets it be absent, in which case nothing is inserted.
+    /// `declared` says whether a label without a value is declared, which makes `[ label ]`
+    /// a placeholder; `optional` whether the contract allows it to be absent, in which case
+    /// nothing is inserted.
     pub fn render(
         &self,
         bindings: &BTreeMap<String, Value>,
@@ -144,8 +142,8 @@ impl LensTemplate {
         Ok(out)
     }
 
-    /// The value of a template that is one placeholder, with its type; else the text
-    /// with the bound values in it. None where that placeholder may be absent and is.
+    /// The typed value if the template is a single placeholder, otherwise the rendered
+    /// text. `None` if that placeholder is optional and absent.
     pub fn value(
         &self,
         bindings: &BTreeMap<String, Value>,
@@ -194,14 +192,14 @@ impl<'de> serde::Deserialize<'de> for LensTemplate {
     }
 }
 
-/// Text that reads as a placeholder; its type is still to be looked at.
+/// Text with the syntax of a placeholder; its type is not checked yet.
 struct Candidate<'a> {
     inner: &'a str,
     certainty: Certainty,
     end: usize,
 }
 
-/// What opens at byte `open`, if it reads as a placeholder.
+/// The candidate that opens at byte `open`, if there is one.
 fn candidate(source: &str, open: usize) -> Option<Candidate<'_>> {
     let rest = &source[open..];
     for (opening, closing) in [("[[", "]]"), ("{{", "}}")] {
@@ -222,8 +220,8 @@ fn candidate(source: &str, open: usize) -> Option<Candidate<'_>> {
     (spaced && !link && is_label(inner)).then_some(Candidate { inner, certainty, end })
 }
 
-/// The text up to `closing`. It ends at the first character no label has, so a
-/// text of nothing but opening brackets is still read in linear time.
+/// The text up to `closing`. It ends at the first character that no label has, so a text of
+/// opening brackets only is still read in linear time.
 fn inside<'a>(after: &'a str, closing: &str) -> Option<&'a str> {
     let end = after.find(['[', ']', '{', '}', '"', ',', '\n', '\r'])?;
     after[end..].starts_with(closing).then_some(&after[..end])
@@ -250,8 +248,7 @@ impl Candidate<'_> {
     }
 }
 
-/// Splits `label:type!` or `label!:type` into the label, whether there is a `!`
-/// and the type.
+/// Splits `label:type!` or `label!:type` into the label, whether there is a `!`, and the type.
 fn marks(inner: &str) -> (&str, bool, Option<&str>) {
     let inner = inner.trim();
     let (inner, last) = strip_mark(inner);

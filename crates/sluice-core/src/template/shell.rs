@@ -1,13 +1,12 @@
-//! Templates as shell commands: values arrive through the environment.
+//! Templates as shell commands: values are passed through the environment.
 //!
-//! A reference becomes a reference to an environment variable that holds the
-//! value: `"$SLUICE_V1"` in plain text, `${SLUICE_V1}` inside double quotes and
-//! here-documents. The shell expands both to exactly the value, as data.
+//! A reference becomes an environment variable that holds the value: `"$SLUICE_V1"` in plain
+//! text, `${SLUICE_V1}` inside double quotes and here-documents. The shell expands both to
+//! exactly the value, as data.
 //!
-//! INVARIANT: where the shell would read an expanded variable as anything but
-//! data, or where [`context`] cannot tell, the reference is refused. What the
-//! command itself does with its data (`eval`, `sh -c`) is its author's affair, and
-//! worth a warning ([`Template::shell_code`]).
+//! INVARIANT: a reference is rejected if the shell would not read the expanded variable as
+//! data, or if [`context`] cannot tell. The author is responsible for what the command does
+//! with its data (`eval`, `sh -c`); [`Template::shell_code`] warns about it.
 
 mod code;
 mod context;
@@ -21,14 +20,14 @@ use context::{Context, ReferenceQuoting};
 /// A command for `sh -c`, and the variables it reads.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct ShellCommand {
-    /// The script: the same whatever the values are.
+    /// The script, which does not depend on the values.
     pub script: String,
-    /// Each environment variable with the path of its value.
+    /// Each environment variable, with the path of its value.
     pub variables: Vec<(String, Path)>,
 }
 
 impl ShellCommand {
-    /// The environment that hands the values of `scope` to the script.
+    /// The environment variables with the values of `scope`.
     pub fn render_env(&self, scope: &dyn Scope) -> Result<Vec<(String, String)>, Unresolved> {
         let pairs = self.variables.iter().map(|(name, path)| {
             let value = text_at(path, scope)?;
@@ -40,7 +39,7 @@ impl ShellCommand {
         pairs.collect()
     }
 
-    /// The name of the variable that holds `path`: one per path, however often it is read.
+    /// The name of the variable for `path`: one for each path.
     fn variable(&mut self, path: &Path) -> String {
         if let Some((name, _)) = self.variables.iter().find(|(_, known)| known == path) {
             return name.clone();
@@ -52,7 +51,8 @@ impl ShellCommand {
 }
 
 impl Template {
-    /// The template as a shell command, or every reference that cannot be made safe.
+    /// The template as a shell command, or an error for every reference that cannot be made
+    /// safe.
     pub fn shell(&self) -> Result<ShellCommand, Vec<Fault>> {
         let mut command = ShellCommand { script: String::new(), variables: Vec::new() };
         let mut context = Context::new();
@@ -71,7 +71,7 @@ impl Template {
                 ReferenceQuoting::Plain => command.script.push_str(&format!("\"${name}\"")),
                 ReferenceQuoting::Quoted => command.script.push_str(&format!("${{{name}}}")),
                 ReferenceQuoting::Refused(why) => {
-                    let message = format!("`${{{}}}` cannot stand {}", reference.path, why.place);
+                    let message = format!("`${{{}}}` cannot be used {}", reference.path, why.place);
                     let fault = Fault::new(reference.span.range(), message);
                     faults.push(fault.with_hint(why.hint));
                 }
@@ -85,7 +85,7 @@ impl Template {
 }
 
 impl Template {
-    /// References of a command that the program it calls reads as code.
+    /// References that a program called by the command would execute as code.
     pub fn shell_code(&self) -> Vec<Fault> {
         let (mut script, mut references) = (String::new(), Vec::new());
         for part in &self.parts {

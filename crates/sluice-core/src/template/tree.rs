@@ -1,4 +1,4 @@
-//! Values with templates inside them: what a child workflow is given.
+//! Values that contain templates: the arguments of a child workflow.
 
 use super::lens::LensTemplate;
 use super::{Template, Unresolved};
@@ -19,7 +19,7 @@ pub enum Tree<T> {
     List(Vec<Tree<T>>),
     /// A map.
     Map(IndexMap<String, Tree<T>>),
-    /// Anything that cannot hold a template.
+    /// A value that cannot contain a template.
     Literal(Value),
 }
 
@@ -30,7 +30,7 @@ pub type TemplateTree = Tree<Template>;
 pub type LabelTree = Tree<LensTemplate>;
 
 impl<T> Tree<T> {
-    /// Every template in it, in document order.
+    /// Every template in the tree, in document order.
     pub fn templates(&self) -> Vec<&T> {
         match self {
             Tree::Template(template) => vec![template],
@@ -40,8 +40,8 @@ impl<T> Tree<T> {
         }
     }
 
-    /// The value, every template replaced by what `fill` makes of it. What has no
-    /// value is left out of a map and null in a list.
+    /// Replaces every template by the value that `fill` returns. Without a value, an entry
+    /// is left out of a map and becomes null in a list.
     pub fn fill<E>(
         &self,
         fill: &impl Fn(&T) -> Result<Option<Value>, E>,
@@ -65,8 +65,8 @@ impl<T> Tree<T> {
 }
 
 impl TemplateTree {
-    /// The value, every reference replaced. A string that is one reference
-    /// becomes the value it names, with its type.
+    /// Replaces every reference. A string that is a single reference becomes the typed
+    /// value.
     pub fn value(&self, scope: &dyn Scope) -> Result<Value, Unresolved> {
         let value = self.fill(&|template: &Template| template.value(scope).map(Some));
         value.map(Option::unwrap_or_default)
@@ -79,7 +79,7 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Tree<T> {
     }
 }
 
-/// The tree that was written as `value`. As deep as the value.
+/// Parses the tree of `value`; it is as deep as the value.
 fn read<T: DeserializeOwned>(value: Value) -> Result<Tree<T>, serde_json::Error> {
     Ok(match value {
         Value::String(_) => Tree::Template(T::deserialize(value)?),

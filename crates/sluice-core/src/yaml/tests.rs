@@ -213,12 +213,12 @@ fn only_the_tag_of_text_has_a_meaning() {
         "a: !!int 5\nb: !mine x\nc: !!map {d: !!bool yes}\ne: !<tag:x> []\nf: ! 5\n",
         expect![[r#"
             {"a":"5","b":"x","c":{"d":"yes"},"e":[],"f":"5"}
-            1:10 unsupported_tag a: the tag `tag:yaml.org,2002:int` has no meaning here (leave the tag out)
-            2:10 unsupported_tag b: the tag `!mine` has no meaning here (leave the tag out)
-            3:10 unsupported_tag c: the tag `tag:yaml.org,2002:map` has no meaning here (leave the tag out)
-            3:21 unsupported_tag c.d: the tag `tag:yaml.org,2002:bool` has no meaning here (leave the tag out)
-            4:13 unsupported_tag e: the tag `tag:x` has no meaning here (leave the tag out)
-            5:6 unsupported_tag f: the tag `!` has no meaning here (leave the tag out)
+            1:10 unsupported_tag a: the tag `tag:yaml.org,2002:int` is not supported (leave the tag out)
+            2:10 unsupported_tag b: the tag `!mine` is not supported (leave the tag out)
+            3:10 unsupported_tag c: the tag `tag:yaml.org,2002:map` is not supported (leave the tag out)
+            3:21 unsupported_tag c.d: the tag `tag:yaml.org,2002:bool` is not supported (leave the tag out)
+            4:13 unsupported_tag e: the tag `tag:x` is not supported (leave the tag out)
+            5:6 unsupported_tag f: the tag `!` is not supported (leave the tag out)
         "#]],
     );
     let long = format!("a: !{} 5", "x".repeat(5000));

@@ -214,7 +214,7 @@ fn prune_removes_what_the_file_does_not_have_and_spares_versions() {
         &["apply", "-f", "less.yaml"],
         expect![[r#"
             stderr:
-            warning[agent_without_gateway]: no gateway can do the work of agent `scribe`: `local` has neither `provider` nor `url` (register a gateway with a `provider`, such as `anthropic`, or with the `url` of a bridge; `provider: mock` answers from the script of `--mock`)
+            warning[agent_without_gateway]: no gateway fits agent `scribe`: `local` has neither `provider` nor `url` (register a gateway with a `provider`, such as `anthropic`, or with the `url` of a bridge; `provider: mock` answers from the script of `--mock`)
             stdout:
             ~ gateway local: provider mock ->
             exit 0

@@ -335,7 +335,7 @@ fn policies_say_who_may_change_rows() {
         &["agents", "set", "scribe", "trust_level=5", "--as", "ada"],
         expect![[r#"
             stderr:
-            warning[agent_without_gateway]: no gateway can do the work of agent `scribe`: no gateway is registered (register a gateway with a `provider`, such as `anthropic`, or with the `url` of a bridge; `provider: mock` answers from the script of `--mock`)
+            warning[agent_without_gateway]: no gateway fits agent `scribe`: no gateway is registered (register a gateway with a `provider`, such as `anthropic`, or with the `url` of a bridge; `provider: mock` answers from the script of `--mock`)
             stdout:
             + agent scribe
             exit 0

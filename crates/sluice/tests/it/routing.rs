@@ -269,7 +269,7 @@ agents:
         "add `127.0.0.1:11434` to `allow` of `[outbound]` in sluice.toml",
         "`dead` at http://127.0.0.1:1 cannot be reached: Connection refused",
         "of `dead`: the variable `NO_SUCH_KEY_IS_SET` is not set",
-        "no gateway can do the work of agent `idle`",
+        "no gateway fits agent `idle`",
     ] {
         assert!(told.contains(expected), "{expected}: {told}");
     }

@@ -192,7 +192,7 @@ schedules:
           |
           = help: write the number and the unit together, without a blank
 
-        error[bad_value]: `tomorrow` is no date
+        error[bad_value]: `tomorrow` is not a date
          --> bad.yaml:8:50
           |
         8 |  date: {workflow: hello, every: 1h, skip_dates: [tomorrow]}

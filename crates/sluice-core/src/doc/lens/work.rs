@@ -98,7 +98,7 @@ fn check_args(node: &NodeDoc, cx: &mut DocumentReader<'_, '_>) {
     let args = node.config.as_ref().and_then(|config| config.args.as_ref());
     for (name, tree) in args.iter().flat_map(|args| &args.value.0) {
         if tree.templates().iter().any(|template| template.source().contains("${")) {
-            let message = "`${…}` is plain text here: the arguments of a node read its labels";
+            let message = "`${…}` is plain text in the arguments of a node, which read its labels";
             let problem = Problem::new(Code::UnknownVariable, name.span, message)
                 .with_hint("wire the value to a label of the node, and write `[[label]]`");
             let parts = [

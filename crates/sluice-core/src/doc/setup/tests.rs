@@ -368,7 +368,7 @@ fn webhooks_that_make_no_sense_are_refused_and_no_secret_is_repeated() {
             6:6 missing_field hooks.d: `secret` is missing
             7:30 bad_value hooks.e.secret: this is not a reference to a secret: write `secret:NAME`, or `env:NAME` or `file:PATH` as the operator; the secret itself does not belong here (the operator declares it under `[secrets.NAME]` in sluice.toml)
             7:51 bad_reference hooks.e.args.a: expected a name, found `.` (write it like `order.items[0].id`, or `$` for the whole body)
-            7:60 bad_reference hooks.e.args.b: expected the path to end here, found a blank (write it like `order.items[0].id`, or `$` for the whole body)
+            7:60 bad_reference hooks.e.args.b: expected the end of the path, found a blank (write it like `order.items[0].id`, or `$` for the whole body)
         "#]],
     );
 }

@@ -94,7 +94,7 @@ fn every_bound_of_a_config() {
         4:67 bad_value nodes[0].config.timeout_ms: 1.5 is not a whole number from 1 to 31622400000
         4:67 wrong_type nodes[0].config.timeout_ms: expected a number, found a string
         4:67 number_out_of_range nodes[0].config.timeout_ms: `1e400` does not fit a 64-bit number (quote it if it is meant as text)
-        4:73 unsupported_tag nodes[0].config.timeout_ms: the tag `tag:yaml.org,2002:int` has no meaning here (leave the tag out)
+        4:73 unsupported_tag nodes[0].config.timeout_ms: the tag `tag:yaml.org,2002:int` is not supported (leave the tag out)
         4:73 bad_value nodes[0].config.retry.attempts: 0 is not a whole number from 1 to 100
         4:73 bad_value nodes[0].config.retry.attempts: 101 is not a whole number from 1 to 100
         4:75 bad_value nodes[0].config.retry.backoff_ms: 86400001 is not a whole number from 0 to 86400000
@@ -373,7 +373,7 @@ fn what_such_a_node_names_exists() {
         (
             "config: {workflow_ref: other, args: {x: 'see ${a.output}'}}",
             expect![[r#"
-                ~4:75 unknown_variable nodes[1].config.args.x: `${…}` is plain text here: the arguments of a node read its labels (wire the value to a label of the node, and write `[[label]]`)
+                ~4:75 unknown_variable nodes[1].config.args.x: `${…}` is plain text in the arguments of a node, which read its labels (wire the value to a label of the node, and write `[[label]]`)
                 ok
             "#]],
         ),

@@ -140,7 +140,7 @@ fn name_and_steps_are_required() {
         "tiny"
         1:1 wrong_type: expected a map, found a string
         ""
-        1:1 empty_document: there is no document here
+        1:1 empty_document: the file contains no document
     "#]]
     .assert_eq(&out);
 }

@@ -231,7 +231,7 @@ fn items_of_a_fan_out() {
             for_each: {} => 6:15 missing_field steps[0].for_each: `items` is missing
             for_each: 5 => 6:15 wrong_type steps[0].for_each: expected a list, or a reference such as `$id.outputs.list`, found a number
             for_each: true => 6:15 wrong_type steps[0].for_each: expected a list, or a reference such as `$id.outputs.list`, found a boolean
-            for_each: 'a, b' => 6:15 bad_reference steps[0].for_each: expected the path to end here, found `,` (write `$id.outputs.list`, `$args.list` or a literal list)
+            for_each: 'a, b' => 6:15 bad_reference steps[0].for_each: expected the end of the path, found `,` (write `$id.outputs.list`, `$args.list` or a literal list)
             for_each: '' => 6:15 bad_reference steps[0].for_each: expected a name, found the end (write `$id.outputs.list`, `$args.list` or a literal list)
             for_each: {items: 5} => 6:23 wrong_type steps[0].for_each.items: expected a list, or a reference such as `$id.outputs.list`, found a number
             for_each: {items: $args.lst} => 6:23 unknown_identifier steps[0].for_each: there is no argument `lst` (did you mean `list`?)

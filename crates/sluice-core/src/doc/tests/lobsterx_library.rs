@@ -357,24 +357,24 @@ fn the_shell_is_safe_whoever_chose_it() {
     let unsafe_command = "echo '${args.topic}'";
     told(&format!("steps: [{{id: one, agent: shell, command: \"{unsafe_command}\"}}]"))
         .check(expect![[r#"
-            3:51 unsafe_reference steps[0].command: `${args.topic}` cannot stand inside single quotes (use double quotes, or no quotes at all)
+            3:51 unsafe_reference steps[0].command: `${args.topic}` cannot be used inside single quotes (use double quotes, or no quotes at all)
         "#]]);
     told(&format!("defaults: {{agent: shell}}\nsteps: [{{id: one, command: \"{unsafe_command}\"}}]"))
         .check(expect![[r#"
-            4:37 unsafe_reference steps[0].command: `${args.topic}` cannot stand inside single quotes (use double quotes, or no quotes at all)
+            4:37 unsafe_reference steps[0].command: `${args.topic}` cannot be used inside single quotes (use double quotes, or no quotes at all)
         "#]]);
     told(&format!("defaults: {{command: \"{unsafe_command}\"}}\nsteps: [{{id: one, agent: shell}}, {{id: two, agent: shell}}, {{id: three, agent: other}}]"))
         .check(expect![[r#"
-            3:30 unsafe_reference steps[0].command: `${args.topic}` cannot stand inside single quotes (use double quotes, or no quotes at all)
+            3:30 unsafe_reference steps[0].command: `${args.topic}` cannot be used inside single quotes (use double quotes, or no quotes at all)
         "#]]);
     told("steps: [{id: one, library_step: bash}]").check(expect![[r#"
         3:33 wrong_type steps[0].env.VERSION: expected a string, found a number (quote it if it is meant as text)
-        3:33 unsafe_reference steps[0].command: `${topic}` cannot stand inside single quotes (use double quotes, or no quotes at all)
+        3:33 unsafe_reference steps[0].command: `${topic}` cannot be used inside single quotes (use double quotes, or no quotes at all)
     "#]]);
     told(&format!("steps: [{{id: one, library_step: bash, command: \"x; {unsafe_command}\"}}]"))
         .check(expect![[r#"
             3:33 wrong_type steps[0].env.VERSION: expected a string, found a number (quote it if it is meant as text)
-            3:60 unsafe_reference steps[0].command: `${args.topic}` cannot stand inside single quotes (use double quotes, or no quotes at all)
+            3:60 unsafe_reference steps[0].command: `${args.topic}` cannot be used inside single quotes (use double quotes, or no quotes at all)
         "#]]);
     told("steps: [{id: one, library_step: bash, agent: clerk}]").check(expect![[r#"
         3:33 wrong_type steps[0].env.VERSION: expected a string, found a number (quote it if it is meant as text)

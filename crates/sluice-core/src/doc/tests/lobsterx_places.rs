@@ -133,10 +133,10 @@ fn places_of_references_that_shells_would_not_keep_apart() {
         "#,
     )
     .check(expect![[r#"
-        8:17 unsafe_reference steps[0].command: `${args.x}` cannot stand inside single quotes (use double quotes, or no quotes at all)
-        8:31 unsafe_reference steps[0].command: `${x}` cannot stand inside single quotes (use double quotes, or no quotes at all)
-        11:28 unsafe_reference steps[1].command: `${x}` cannot stand inside back-quotes (use `$( )`)
-        11:38 unsafe_reference steps[1].command: `${x}` cannot stand inside arithmetic, which may evaluate text as code (compute with `expr`, which takes its arguments as data)
+        8:17 unsafe_reference steps[0].command: `${args.x}` cannot be used inside single quotes (use double quotes, or no quotes at all)
+        8:31 unsafe_reference steps[0].command: `${x}` cannot be used inside single quotes (use double quotes, or no quotes at all)
+        11:28 unsafe_reference steps[1].command: `${x}` cannot be used inside back-quotes (use `$( )`)
+        11:38 unsafe_reference steps[1].command: `${x}` cannot be used inside arithmetic, which may evaluate text as code (compute with `expr`, which takes its arguments as data)
     "#]]);
 }
 

@@ -155,7 +155,7 @@ fn a_registry_is_one_map() {
     check(
         "",
         expect![[r#"
-        1:1 empty_document: there is no document here
+        1:1 empty_document: the file contains no document
     "#]],
     );
     check(

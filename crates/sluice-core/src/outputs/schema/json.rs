@@ -1,10 +1,10 @@
-//! A step's outputs as JSON Schema, for whoever must answer so.
+//! A step's outputs as JSON Schema, for the agent that must produce them.
 
 use super::{FieldSchema, FieldType};
 use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 
-/// The JSON Schema of an object with these fields; none if none are declared.
+/// The JSON Schema of an object with these fields; `None` without fields.
 pub fn of(fields: &IndexMap<String, FieldSchema>) -> Option<Value> {
     (!fields.is_empty()).then(|| object(fields, None))
 }

@@ -1,4 +1,4 @@
-//! The keys of a serialised field schema, before `required` is taken apart.
+//! The serialised form of a field schema.
 
 use super::{FieldSchema, FieldType};
 use crate::pattern::Pattern;
@@ -28,7 +28,7 @@ pub(super) struct SchemaJson {
     description: Option<String>,
 }
 
-/// What stands under `required`: of the field itself, or of its properties.
+/// The value of `required`: for the field itself, or for its properties.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "`required` is neither true or false nor a list of names")]
 enum Required {

@@ -98,11 +98,11 @@ fn what_is_no_timing_is_refused() {
         (json!({"workflow": "w", "every": "10ms"}), "`every`: `10ms` is more often than every 1s"),
         (
             json!({"workflow": "w", "every": 60, "skip_dates": ["24.12.2026"]}),
-            "`skip_dates`: `24.12.2026` is no date",
+            "`skip_dates`: `24.12.2026` is not a date",
         ),
         (
             json!({"workflow": "w", "every": 60, "only_dates": ["2026-02-30"]}),
-            "`only_dates`: `2026-02-30` is no date",
+            "`only_dates`: `2026-02-30` is not a date",
         ),
     ] {
         let row = serde_json::from_value(row).unwrap();

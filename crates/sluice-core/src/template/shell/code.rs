@@ -1,9 +1,9 @@
-//! Places of a command where its author has a program read data as code.
+//! Finds references in a command that a program would execute as code.
 //!
-//! A value always arrives as data ([`super`]). `eval`, `sh -c "… ${x} …"` or
-//! `python3 -c "… ${x} …"` then hand it to an interpreter. That is allowed and seldom
-//! meant, so it is worth a warning. The words are cut roughly: a place that is missed
-//! is no less safe than before, and nothing is refused.
+//! A value always arrives as data ([`super`]). `eval`, `sh -c "… ${x} …"` or `python3 -c "…
+//! ${x} …"` then pass it to an interpreter. That is allowed but usually a mistake, so it causes
+//! a warning. The command is split only roughly: a missed case is no less safe than without the
+//! warning.
 
 mod words;
 
@@ -11,7 +11,7 @@ use crate::span::{Fault, Span};
 pub(super) use words::MARK;
 use words::{Command, ShellWord};
 
-/// Programs that take code after an option: the names, and the last letters of the option.
+/// Programs that take code after an option: their names, and the last letters of the option.
 const INTERPRETERS: [(&[&str], &[&str]); 8] = [
     (&["sh", "bash", "dash", "zsh", "ksh", "ash", "su"], &["c"]),
     (&["python", "python2", "python3", "pypy3"], &["c"]),
@@ -22,20 +22,20 @@ const INTERPRETERS: [(&[&str], &[&str]); 8] = [
     (&["lua", "luajit"], &["e"]),
     (&["Rscript"], &["e"]),
 ];
-/// Options with a value, before code.
+/// Options with a value that may come before the code.
 const VALUED: [&str; 6] = ["-o", "+o", "-O", "-v", "-F", "-f"];
 /// Programs whose first argument is code.
 const SCRIPTED: [&str; 5] = ["awk", "gawk", "mawk", "sed", "gsed"];
-/// Words of the shell that declare variables; some shells evaluate a subscript in the name.
+/// Shell keywords that declare variables; some shells evaluate a subscript in the name.
 const DECLARING: [&str; 6] = ["declare", "typeset", "local", "export", "readonly", "unset"];
-/// Words and programs before the word that names the command.
+/// Keywords and programs that may precede the name of the command.
 const BEFORE: [&str; 18] = [
     "if", "then", "else", "elif", "while", "until", "do", "!", "{", "time", "exec", "command",
     "builtin", "nohup", "sudo", "env", "setsid", "xargs",
 ];
 
-/// Every reference of a script that becomes code. The references stand in the text as
-/// `mark`, one after the other, with their places in the source.
+/// Finds every reference of a script that becomes code. In `script`, each reference is a
+/// `MARK`; `references` has their paths and positions in the same order.
 pub(super) fn find(script: &str, references: &[(String, Span)]) -> Vec<Fault> {
     let (commands, arithmetic) = words::read(script);
     let mut tainted: Vec<(String, usize)> = Vec::new();
@@ -57,13 +57,13 @@ pub(super) fn find(script: &str, references: &[(String, Span)]) -> Vec<Fault> {
     let fault = |(at, place): (usize, String)| {
         let (path, span) = &references[at];
         let message = format!("`${{{path}}}` is read as code {place}");
-        let hint = "hand it over as an argument, a variable or standard input of the program";
+        let hint = "pass it as an argument, a variable or standard input of the program";
         Fault::new(span.range(), message).with_hint(hint)
     };
     found.into_iter().map(fault).collect()
 }
 
-/// References of one command that become code, and where.
+/// The references of one command that become code, with a description.
 fn judge(command: &Command, holds: &dyn Fn(&ShellWord) -> Option<usize>) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let words = bare(&command.words);
@@ -95,7 +95,7 @@ fn judge(command: &Command, holds: &dyn Fn(&ShellWord) -> Option<usize>) -> Vec<
     for (at, word) in words.iter().enumerate() {
         let Some(letters) = takes_code(word.program()) else { continue };
         let (code, operands) = code_of(&words[at + 1..], letters);
-        // Without a file the program is read from standard input.
+        // Without a file, the program reads code from standard input.
         let stdin = command.stdin.filter(|_| operands.is_empty());
         let code = code.and_then(holds).or(stdin);
         found.extend(code.map(|at| (at, format!("by `{}`", word.program()))));
@@ -124,7 +124,7 @@ fn code_of<'w>(
     (None, rest)
 }
 
-/// The words from the one that names the command on.
+/// The words, starting with the name of the command.
 fn bare(words: &[ShellWord]) -> &[ShellWord] {
     let mut rest = words;
     loop {
@@ -151,7 +151,7 @@ fn takes_code(program: &str) -> Option<&'static [&'static str]> {
     known.map(|(_, letters)| *letters)
 }
 
-/// Whether a word is an option with one of these at its end: `-c`, `-ec`, `--eval`.
+/// Whether a word is an option that ends like this: `-c`, `-ec`, `--eval`.
 fn is_option(text: &str, letters: &[&str]) -> bool {
     let Some(option) = text.strip_prefix('-') else { return false };
     if option.starts_with('-') {

@@ -1,35 +1,35 @@
-//! What the shell would make of a variable at one place of a command.
+//! Follows the quoting of a shell command, to know how a variable would be read.
 //!
-//! A stack follows the quoting of POSIX `sh`. It fails closed: where shells
-//! disagree, or following them would take a full parser, it is [`Context::lost`]
-//! and refuses every reference from there on.
+//! A stack follows the quoting of POSIX `sh`. It fails closed: where shells disagree, or where
+//! a full parser would be needed, [`Context::lost`] is set and every later reference is
+//! rejected.
 //!
-//! Some things are looked at only because other shells than POSIX ones may be
-//! installed as `sh`, and evaluate text as arithmetic (and arithmetic can run
-//! commands): `((…))`, `$[…]`, `[[ … ]]` and `name[…]`.
+//! Some syntax matters only because a shell other than a POSIX one may be installed as `sh`.
+//! Such shells evaluate text as arithmetic, and arithmetic can run commands: `((…))`, `$[…]`,
+//! `[[ … ]]` and `name[…]`.
 
 mod heredoc;
 
 use crate::limits::SHELL_DEPTH_MAX;
 use heredoc::Heredoc;
 
-/// How a reference must be written at one place.
+/// How a reference must be written at a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReferenceQuoting {
-    /// It needs quotes of its own.
+    /// It needs its own quotes.
     Plain,
-    /// It stands inside quotes already.
+    /// It is inside quotes already.
     Quoted,
-    /// It would not be data.
+    /// The shell would not read it as data.
     Refused(QuotingRefusal),
 }
 
-/// Why a reference cannot stand at one place.
+/// Why a reference is rejected at a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct QuotingRefusal {
-    /// Where it stands: `inside …`.
+    /// The position: `inside …`.
     pub(super) place: &'static str,
-    /// What to do.
+    /// What to do instead.
     pub(super) hint: &'static str,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Context {
     escaped: bool,
     /// The last character that was not such a backslash.
     last: u8,
-    /// Whether the quoting cannot be told any more.
+    /// Whether the quoting is unknown from here on.
     lost: bool,
 }
 
@@ -56,7 +56,7 @@ enum Frame {
     Comment,
     /// `$(( ))` or `(( ))`, with the number of open parentheses.
     Arithmetic(usize),
-    /// `${ }` of the shell's own.
+    /// `${ }` of the shell itself.
     Brace,
     Heredoc(Heredoc),
 }
@@ -64,9 +64,9 @@ enum Frame {
 /// The words of a command list.
 #[derive(Debug, Default)]
 struct Words {
-    /// Open parentheses of a `$( )`, 0 at the top where nothing waits for a `)`.
+    /// Open parentheses of a `$( )`; 0 at the top level.
     parentheses: usize,
-    /// The word so far, quoted parts as `"`.
+    /// The word so far, with quoted parts as `"`.
     word: Vec<u8>,
     /// Whether `[[` is open.
     test: bool,
@@ -98,13 +98,13 @@ impl Context {
             if !self.escaped {
                 self.last = rest[used - 1];
             }
-            // Everything that looks at the whole stack is quick while it is small.
+            // Functions that walk the whole stack are fast while it is small.
             self.lost |= self.stack.len() > SHELL_DEPTH_MAX;
             rest = &rest[used..];
         }
     }
 
-    /// Reads a reference: says how to write it, and takes note of it.
+    /// Reads a reference and returns how to write it.
     pub(super) fn reference(&mut self) -> ReferenceQuoting {
         let place = match self.refusal() {
             Some(refusal) => ReferenceQuoting::Refused(refusal),
@@ -126,11 +126,11 @@ impl Context {
     fn refusal(&self) -> Option<QuotingRefusal> {
         let refusal = |place, hint| Some(QuotingRefusal { place, hint });
         let aside = "assign it to a variable first (`v=${…}`) and use that";
-        // A variable would not help here: bash evaluates what it holds, too.
+        // A variable would not help: bash also evaluates its content.
         let number = "compute with `expr`, which takes its arguments as data";
         if self.lost {
             return refusal(
-                "after quoting this involved",
+                "after quoting that is too complex",
                 "simplify the command before it, or assign it to a variable first",
             );
         }
@@ -173,11 +173,11 @@ impl Context {
         self.stack.pop();
     }
 
-    /// Whether a line break here stands within something inside a here-document,
-    /// or before the text of one begins: shells differ in what they then read.
+    /// Whether a line break is inside a construct in a here-document, or before its text
+    /// begins: shells differ in what they read then.
     fn breaks_inside(&self) -> bool {
-        // A comment ends where its command does, and here-documents that begin on
-        // the same line follow one another.
+        // A comment ends with its command, and here-documents that begin on the same
+        // line follow each other.
         let innermost = match self.stack.last() {
             Some(Frame::Comment) => 2,
             Some(Frame::Heredoc(_)) => {
@@ -194,10 +194,10 @@ impl Context {
         })
     }
 
-    /// The character after a backslash: whatever it is, it opens and closes nothing.
+    /// The character after a backslash opens and closes nothing.
     fn read_escaped(&mut self, byte: u8) -> usize {
         self.escaped = false;
-        // The shell joins the lines before it reads what may be one operator now.
+        // The shell joins the lines first, which may create a new operator.
         self.lost = byte == b'\n' && matches!(self.last, b'$' | b'(' | b'<');
         match self.top() {
             Frame::Plain(words) if byte != b'\n' => words.word.push(b'"'),
@@ -212,7 +212,7 @@ impl Context {
         1
     }
 
-    /// Reads one byte, with what follows it in the same text; gives how many were used.
+    /// Reads one byte and possibly some that follow; returns how many.
     fn read_byte(&mut self, byte: u8, after: &[u8]) -> usize {
         match self.top() {
             Frame::Plain(_) => return self.read_plain(byte, after),
@@ -241,7 +241,8 @@ impl Context {
                 b'(' => *open += 1,
                 b')' if *open == 1 => self.pop(),
                 b')' => *open -= 1,
-                // It may be a subshell after all, where these mean something.
+                // It may be a subshell after all, in which these characters are
+                // special.
                 b'\'' | b'"' | b'`' | b'\\' | b'\n' | b';' => self.lost = true,
                 _ => {}
             },
@@ -250,7 +251,7 @@ impl Context {
         1
     }
 
-    /// What is special inside double quotes and here-documents.
+    /// Reads a byte inside double quotes and here-documents.
     fn read_expansion(&mut self, byte: u8, after: &[u8]) -> usize {
         match (byte, after) {
             (b'\\', _) => self.escaped = true,
@@ -274,8 +275,8 @@ impl Context {
         1
     }
 
-    /// `${ }`: quotes inside it mean different things in different shells when it
-    /// is itself quoted.
+    /// Reads a byte inside `${ }`. If the expansion itself is quoted, quotes inside it
+    /// differ between shells.
     fn read_brace(&mut self, byte: u8, after: &[u8]) -> usize {
         match byte {
             b'}' => self.pop(),
@@ -291,7 +292,7 @@ impl Context {
         };
         match (byte, after) {
             (b'\'' | b'"', _) => {
-                // `$'…'` has escapes in some shells and none in others.
+                // Only some shells interpret escapes in `$'…'`.
                 let dollar = byte == b'\'' && words.word.last() == Some(&b'$');
                 words.word.push(b'"');
                 self.lost = dollar;
@@ -332,7 +333,7 @@ impl Context {
         1
     }
 
-    /// A byte that ends a word, and possibly more than that.
+    /// Reads a byte that ends a word.
     fn end_word(&mut self, byte: u8) {
         let Frame::Plain(words) = self.top() else {
             return;
@@ -374,14 +375,14 @@ impl Context {
         if heredoc.quoted {
             return 1;
         }
-        // What opens here leaves its `$` or back-quote in the line, and no mark has
-        // one: the line is not taken for the mark.
+        // An expansion that opens leaves its `$` or back-quote in the line, which no
+        // end mark contains, so the line is not mistaken for the mark.
         self.read_expansion(byte, after)
     }
 }
 
 impl Words {
-    /// Ends the word, takes note of `[[` and `]]`, and gives it.
+    /// Ends and returns the word, and tracks `[[` and `]]`.
     fn end_word(&mut self) -> Vec<u8> {
         let word = std::mem::take(&mut self.word);
         match word.as_slice() {
@@ -392,7 +393,7 @@ impl Words {
         word
     }
 
-    /// Whether the word so far is `name[` and a subscript that is still open.
+    /// Whether the word so far is `name[` with an open subscript.
     fn in_subscript(&self) -> bool {
         let Some(open) = self.word.iter().position(|byte| *byte == b'[') else {
             return false;

@@ -22,7 +22,7 @@ fn refused(source: &str) -> Vec<String> {
     faults
         .iter()
         .map(|fault| {
-            let prefix = format!("`${{{}}}` cannot stand ", &source[fault.span.range()]);
+            let prefix = format!("`${{{}}}` cannot be used ", &source[fault.span.range()]);
             let place = fault.message.strip_prefix(&prefix).expect("the message names the path");
             place.to_owned()
         })
@@ -158,7 +158,7 @@ fn a_reference_that_would_not_be_data_is_refused() {
 
 #[test]
 fn where_shells_disagree_later_references_are_refused() {
-    let lost = "after quoting this involved";
+    let lost = "after quoting that is too complex";
     for source in [
         "echo $'it\\'s' ${x}",
         "echo $[1] ${x}",
@@ -203,7 +203,7 @@ fn where_shells_disagree_later_references_are_refused() {
 fn quoting_is_followed_to_a_bounded_depth() {
     let nested = |depth: usize| format!("{}${{x}}", "$(".repeat(depth));
     assert!(shell(&nested(SHELL_DEPTH_MAX - 1)).is_ok());
-    assert_eq!(refused(&nested(SHELL_DEPTH_MAX)), ["after quoting this involved"]);
+    assert_eq!(refused(&nested(SHELL_DEPTH_MAX)), ["after quoting that is too complex"]);
     // The stack would be walked at every line break.
     let source = format!("{}{}${{x}}", "\"$(".repeat(100_000), "x\n".repeat(300_000));
     assert!(shell(&source).is_err());
@@ -219,8 +219,11 @@ fn every_refused_reference_is_reported_with_advice() {
     assert_eq!(
         shown,
         [
-            ("`${a}` cannot stand inside single quotes", "use double quotes, or no quotes at all"),
-            ("`${b}` cannot stand inside back-quotes", "use `$( )`"),
+            (
+                "`${a}` cannot be used inside single quotes",
+                "use double quotes, or no quotes at all"
+            ),
+            ("`${b}` cannot be used inside back-quotes", "use `$( )`"),
         ]
     );
 }

@@ -33,14 +33,14 @@ fn an_alias_needs_an_anchor_before_it() {
         "a: &x [1, *x]\n",
         expect![[r#"
         none
-        1:11 syntax_error a[1]: an alias cannot stand inside its own anchor
+        1:11 syntax_error a[1]: an alias cannot be inside its own anchor
     "#]],
     );
     check(
         "a: &x\n  b:\n    c: *x\n",
         expect![[r#"
         none
-        3:8 syntax_error a.b.c: an alias cannot stand inside its own anchor
+        3:8 syntax_error a.b.c: an alias cannot be inside its own anchor
     "#]],
     );
 }

@@ -71,14 +71,14 @@ fn a_text_holds_one_document() {
         "",
         expect![[r#"
         none
-        1:1 empty_document: there is no document here
+        1:1 empty_document: the file contains no document
     "#]],
     );
     check(
         "# nothing\n",
         expect![[r#"
         none
-        1:1 empty_document: there is no document here
+        1:1 empty_document: the file contains no document
     "#]],
     );
     check(

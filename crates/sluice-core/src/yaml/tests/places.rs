@@ -49,7 +49,7 @@ fn a_tab_is_shown_where_it_stands() {
     ] {
         let told = transcript(text);
         let line = 1 + text[..text.find('\t').unwrap()].matches('\n').count();
-        let expected = "a tab stands where only blanks may (indent with blanks, never with tabs)";
+        let expected = "a tab where only blanks are allowed (indent with blanks, never with tabs)";
         assert!(
             told.contains(&format!("\n{line}:")) && told.contains(expected),
             "{text:?}: {told}"

@@ -1,6 +1,6 @@
-//! A script cut into simple commands and their words, roughly.
+//! Splits a script roughly into simple commands and their words.
 
-/// Stands for a reference in the text of a script.
+/// Replaces a reference in the text of a script.
 pub(in super::super) const MARK: char = '\u{1}';
 
 /// One simple command.
@@ -16,7 +16,7 @@ pub(super) struct Command {
 pub(super) struct ShellWord {
     /// Its text, with [`MARK`] for each reference.
     pub(super) text: String,
-    /// The references in it, by their numbers.
+    /// The indexes of the references in it.
     references: Vec<usize>,
 }
 
@@ -26,7 +26,7 @@ impl ShellWord {
         self.references.first().copied()
     }
 
-    /// A reference in it, or one that a shell variable in it was set from.
+    /// A reference in it, or one from which a shell variable in it was set.
     pub(super) fn reference(&self, tainted: &[(String, usize)]) -> Option<usize> {
         let through = || {
             let named = |name: &str| {
@@ -41,20 +41,20 @@ impl ShellWord {
         self.first_reference().or_else(through)
     }
 
-    /// The first reference, if it stands before this character or there is none.
+    /// The first reference, if it precedes this character or the word does not contain it.
     pub(super) fn reference_before(&self, character: char) -> Option<usize> {
         let end = self.text.find(character).unwrap_or(self.text.len());
         self.text[..end].contains(MARK).then(|| self.first_reference()).flatten()
     }
 
-    /// The name that it assigns to, if it is `NAME=VALUE`.
+    /// The assigned name and the value, if the word is `NAME=VALUE`.
     pub(super) fn assignment(&self) -> Option<(String, &ShellWord)> {
         let (name, _) = self.text.split_once('=')?;
         let fits = !name.is_empty() && name.chars().all(is_name);
         fits.then(|| (name.to_owned(), self))
     }
 
-    /// The last part of its path.
+    /// The last component of its path.
     pub(super) fn program(&self) -> &str {
         self.text.rsplit('/').next().unwrap_or_default()
     }
@@ -64,12 +64,12 @@ fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// Whether a text names a variable.
+/// Whether a text contains this variable name.
 pub(super) fn names(text: &str, name: &str) -> bool {
     text.split(|c| !is_name(c)).any(|word| word == name)
 }
 
-/// Reads a script: its simple commands, and the texts of its arithmetic.
+/// Splits a script into its simple commands, and the texts of its arithmetic.
 pub(super) fn read(script: &str) -> (Vec<Command>, Vec<String>) {
     let text: Vec<char> = script.chars().collect();
     let mut reader = ShellParser { text, ..ShellParser::default() };
@@ -81,14 +81,14 @@ pub(super) fn read(script: &str) -> (Vec<Command>, Vec<String>) {
 struct ShellParser {
     text: Vec<char>,
     at: usize,
-    /// References read so far.
+    /// The number of references read so far.
     references: usize,
     commands: Vec<Command>,
     arithmetic: Vec<String>,
     depth: usize,
 }
 
-/// Deepest nesting that is followed.
+/// The maximum nesting depth.
 const DEPTH_MAX: usize = 32;
 
 impl ShellParser {
@@ -103,7 +103,7 @@ impl ShellParser {
         text.chars().all(|c| here.next() == Some(&c))
     }
 
-    /// Reads commands up to a closing character, or to the end.
+    /// Reads commands up to `close`, or to the end.
     fn commands(&mut self, close: Option<char>) {
         self.depth += 1;
         let (mut command, mut word, mut begun) = (Command::default(), ShellWord::default(), false);
@@ -207,14 +207,14 @@ impl ShellParser {
         word.text.push(c);
     }
 
-    /// Passes a character that is part of nothing.
+    /// Skips a character that belongs to no word.
     fn skipped(&mut self) {
         if self.next() == Some(MARK) {
             self.references += 1;
         }
     }
 
-    /// The file after `<` or `>` is no argument.
+    /// Skips the file after `<` or `>`, which is not an argument.
     fn redirection(&mut self) {
         while self.text.get(self.at).is_some_and(|c| matches!(c, ' ' | '\t' | '&' | '>' | '<')) {
             self.at += 1;
@@ -241,7 +241,7 @@ impl ShellParser {
         mark
     }
 
-    /// Passes the text of a here-document; a reference in it.
+    /// Skips the text of a here-document; returns a reference in it.
     fn heredoc(&mut self, mark: &str) -> Option<usize> {
         let mut held = None;
         while self.at < self.text.len() {

@@ -14,7 +14,7 @@ pub(super) struct Heredoc {
     continued: bool,
 }
 
-/// What a line that has just ended is.
+/// What a completed line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HeredocLine {
     Text,
@@ -23,8 +23,8 @@ pub(super) enum HeredocLine {
     Unclear,
 }
 
-/// Reads what follows `<<`: the mark, and how many bytes it took. `None` if the
-/// mark is not plain text, or does not end within `text`.
+/// Reads what follows `<<`: the mark and its length. `None` if the mark is not plain text, or
+/// does not end within `text`.
 pub(super) fn open(text: &[u8]) -> Option<(Heredoc, usize)> {
     let tabs = text.first() == Some(&b'-');
     let mut at = usize::from(tabs);
@@ -55,16 +55,16 @@ pub(super) fn open(text: &[u8]) -> Option<(Heredoc, usize)> {
             }
         }
     }
-    // A mark without a word is an error the shell will report; with a backslash
-    // or a line break in it shells differ.
+    // The shell reports a mark without a word as an error; shells differ on a mark with a
+    // backslash or a line break.
     let plain = !mark.iter().any(|byte| matches!(byte, b'\\' | b'\n'));
     let heredoc = Heredoc { mark, quoted, tabs, line: Vec::new(), continued: false };
     (plain && (quoted || !heredoc.mark.is_empty())).then_some((heredoc, at))
 }
 
 impl Heredoc {
-    /// Makes sure that the line is not taken for the mark: it has more in it
-    /// than the text that was read.
+    /// Marks the line as longer than the text read, so that it is not mistaken for the end
+    /// mark.
     pub(super) fn spoil_line(&mut self) {
         self.line.push(b'\n');
     }
@@ -75,7 +75,7 @@ impl Heredoc {
         self.continued = true;
     }
 
-    /// Ends the line and says what it was.
+    /// Ends the line and classifies it.
     pub(super) fn end_line(&mut self) -> HeredocLine {
         let line = std::mem::take(&mut self.line);
         let continued = std::mem::take(&mut self.continued);
