@@ -70,7 +70,7 @@ pub fn bind(sources: &Sources<'_>) -> BTreeMap<String, Bound> {
     let mut inputs = BTreeMap::new();
     insert_all(&mut inputs, sources.root, &Origin::Root);
     for (label, wires) in by_label(sources.wires) {
-        if let Some(bound) = meet(sources, &wires) {
+        if let Some(bound) = merge_wires(sources, &wires) {
             inputs.insert(label, bound);
         }
     }
@@ -96,7 +96,7 @@ fn by_label(wires: &[Wire<'_>]) -> BTreeMap<String, Vec<usize>> {
 }
 
 /// Merges the values of the wires of one label; `None` if there is no value.
-fn meet(sources: &Sources<'_>, group: &[usize]) -> Option<Bound> {
+fn merge_wires(sources: &Sources<'_>, group: &[usize]) -> Option<Bound> {
     let wire = |at: usize| &sources.wires[at];
     let live: Vec<usize> = group.iter().copied().filter(|at| wire(*at).value.is_some()).collect();
     let pair = |at: &usize| Some((wire(*at).source_label, wire(*at).value.as_deref()?));

@@ -33,7 +33,7 @@ pub fn parse<'t>(text: &'t str, problems: &mut Problems) -> Option<Node<'t>> {
         let taken = match event {
             Ok((event, span)) => {
                 let range = span.byte_range().unwrap_or_default();
-                builder.take(event, Span::new(range.start, range.end))
+                builder.handle(event, Span::new(range.start, range.end))
             }
             Err(error) => Err(syntax_error(text, &error)),
         };
@@ -152,14 +152,14 @@ impl<'t, 'p> Builder<'t, 'p> {
     }
 
     /// Handles one event; an error ends the reading.
-    fn take(&mut self, event: Event<'t>, span: Span) -> Result<(), Problem> {
+    fn handle(&mut self, event: Event<'t>, span: Span) -> Result<(), Problem> {
         match event {
             Event::DocumentStart(..) => self.begin_document(span),
             Event::Scalar(text, style, anchor, tag) => {
                 let extent = Extent::of_text(&text);
                 self.count(span, extent.size)?;
                 let node = self.scalar(text, style, tag.as_deref(), span);
-                self.place(node, extent, anchor)
+                self.attach(node, extent, anchor)
             }
             Event::SequenceStart(_, anchor, tag) => {
                 self.enter(span, anchor, tag.as_deref(), CollectionItems::List(Vec::new()))
@@ -231,7 +231,7 @@ impl<'t, 'p> Builder<'t, 'p> {
             }
             _ => done.span,
         };
-        self.place(Node { span, kind }, done.extent, done.anchor)
+        self.attach(Node { span, kind }, done.extent, done.anchor)
     }
 
     fn alias(&mut self, id: usize, span: Span) -> Result<(), Problem> {
@@ -252,11 +252,11 @@ impl<'t, 'p> Builder<'t, 'p> {
             node.kind = Kind::Text(Cow::Borrowed(&self.text[written.range()]));
         }
         self.count(span, extent.size)?;
-        self.place(node, extent, 0)
+        self.attach(node, extent, 0)
     }
 
     /// Adds a complete node to the innermost open list or map.
-    fn place(&mut self, node: Node<'t>, extent: Extent, anchor: usize) -> Result<(), Problem> {
+    fn attach(&mut self, node: Node<'t>, extent: Extent, anchor: usize) -> Result<(), Problem> {
         if anchor != 0 {
             self.count(node.span, extent.size)?;
             self.anchors.insert(anchor, Anchored { extent, node: node.clone() });

@@ -240,12 +240,14 @@ impl<T: Read> Read for Tree<T> {
             Kind::Text(_) => Tree::Template(T::read(node, cx)?),
             Kind::List(items) => {
                 let items = items.iter().enumerate();
-                let read = |(index, item)| cx.within(PathPart::Index(index), |cx| part(item, cx));
+                let read =
+                    |(index, item)| cx.within(PathPart::Index(index), |cx| tree_part(item, cx));
                 Tree::List(items.map(read).collect())
             }
             Kind::Map(entries) => {
                 let read = |entry: &'n Entry<'n>| {
-                    let tree = cx.within(PathPart::Key(&entry.key), |cx| part(&entry.value, cx));
+                    let tree =
+                        cx.within(PathPart::Key(&entry.key), |cx| tree_part(&entry.value, cx));
                     (entry.key.clone().into_owned(), tree)
                 };
                 Tree::Map(entries.iter().map(read).collect())
@@ -261,7 +263,7 @@ impl<T: Read> Read for Tree<T> {
 
 /// Reads a part of a tree. A part that cannot be read is reported and replaced by a
 /// placeholder, so that the positions of the other parts stay correct.
-fn part<'n, T: Read>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Tree<T> {
+fn tree_part<'n, T: Read>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Tree<T> {
     Tree::read(node, cx).unwrap_or(Tree::Literal(Value::Null))
 }
 
@@ -296,7 +298,7 @@ impl<T: Choice> Read for T {
 
 impl<T: Read> Read for Spanned<T> {
     fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<Spanned<T>> {
-        T::read(node, cx).map(|value| Spanned::new(value, cx.place(node.span)))
+        T::read(node, cx).map(|value| Spanned::new(value, cx.reported_span(node.span)))
     }
 
     fn schema(defs: &mut Defs) -> Value {
@@ -351,7 +353,7 @@ impl<T: Read> Read for Table<T> {
             let name = entry.key.clone().into_owned();
             match read {
                 Some(value) => {
-                    table.0.push((Spanned::new(name, cx.place(entry.key_span)), value));
+                    table.0.push((Spanned::new(name, cx.reported_span(entry.key_span)), value));
                 }
                 None => table.1.push(name),
             }

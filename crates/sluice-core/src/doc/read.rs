@@ -51,7 +51,7 @@ pub(crate) struct DocumentReader<'n, 'p> {
     path: Vec<PathPart<'n>>,
     /// Set while reading fields that come from another file: their problems are reported at
     /// this place of the document.
-    elsewhere: Option<Span>,
+    reported_at: Option<Span>,
     /// The number of field schemas that enclose the value being read.
     schema_depth: usize,
     /// Bytes of fields that steps copied from libraries and defaults.
@@ -67,7 +67,7 @@ impl<'n, 'p> DocumentReader<'n, 'p> {
             problems,
             spelling,
             path: Vec::new(),
-            elsewhere: None,
+            reported_at: None,
             schema_depth: 0,
             copied: 0,
             comparisons: Cell::new(SUGGESTIONS_COMPARED_MAX),
@@ -96,10 +96,10 @@ impl<'n, 'p> DocumentReader<'n, 'p> {
     }
 
     /// Runs `read` on nodes of another file and reports their problems at `span`.
-    pub(crate) fn elsewhere<T>(&mut self, span: Span, read: impl FnOnce(&mut Self) -> T) -> T {
-        let outer = self.elsewhere.replace(span);
+    pub(crate) fn in_other_file<T>(&mut self, span: Span, read: impl FnOnce(&mut Self) -> T) -> T {
+        let outer = self.reported_at.replace(span);
         let result = read(self);
-        self.elsewhere = outer;
+        self.reported_at = outer;
         result
     }
 
@@ -119,13 +119,13 @@ impl<'n, 'p> DocumentReader<'n, 'p> {
     }
 
     /// The place at which a problem of a value is reported.
-    pub(crate) fn place(&self, span: Span) -> Span {
-        self.elsewhere.unwrap_or(span)
+    pub(crate) fn reported_span(&self, span: Span) -> Span {
+        self.reported_at.unwrap_or(span)
     }
 
     /// The text between the ends of `span`, as the author wrote it.
     pub(crate) fn written(&self, span: Span) -> Option<&'n str> {
-        if self.elsewhere.is_some() { None } else { self.source.get(span.range()) }
+        if self.reported_at.is_some() { None } else { self.source.get(span.range()) }
     }
 
     /// Runs `read` one field schema deeper.
@@ -182,7 +182,7 @@ impl<'n, 'p> DocumentReader<'n, 'p> {
 
     /// Reports a problem with the value at `path`.
     pub(crate) fn add_at(&mut self, mut problem: Problem, path: String) {
-        if let Some(span) = self.elsewhere {
+        if let Some(span) = self.reported_at {
             problem = problem.at_span(span);
         }
         self.problems.add(problem.at_path(path));

@@ -113,14 +113,14 @@ impl Registry {
                         self = self.with_workflow(name, Some(version));
                     }
                 }
-                RowKind::Library | RowKind::Lens | RowKind::Team => self.take(row)?,
+                RowKind::Library | RowKind::Lens | RowKind::Team => self.add_row(row)?,
                 _ => {}
             }
         }
         Ok(self)
     }
 
-    fn take(&mut self, row: &Row) -> Result<(), String> {
+    fn add_row(&mut self, row: &Row) -> Result<(), String> {
         let text = json!({ section(row.kind): { &row.name: &row.body } }).to_string();
         let (read, diagnostics) = Registry::parse(&text);
         let Some(read) = read else {

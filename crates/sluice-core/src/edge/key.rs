@@ -33,7 +33,7 @@ impl OutputKey {
     pub fn resolve<'a>(&self, envelope: &'a Envelope) -> Cow<'a, Value> {
         let in_envelope = || {
             let (first, rest) = self.segments.split_first()?;
-            match part(envelope, first)? {
+            match envelope_field(envelope, first)? {
                 Cow::Borrowed(value) => walk(value, rest).map(Cow::Borrowed),
                 Cow::Owned(value) => rest.is_empty().then_some(Cow::Owned(value)),
             }
@@ -59,7 +59,7 @@ impl Serialize for OutputKey {
 }
 
 /// A part of the envelope by its name in JSON, if it is present.
-fn part<'a>(envelope: &'a Envelope, name: &str) -> Option<Cow<'a, Value>> {
+fn envelope_field<'a>(envelope: &'a Envelope, name: &str) -> Option<Cow<'a, Value>> {
     let owned = |text: &Option<String>| text.clone().map(|text| Cow::Owned(Value::String(text)));
     match name {
         "output" => Some(Cow::Borrowed(&envelope.output)),

@@ -58,10 +58,10 @@ impl MacKey {
         MacKey(keyed(&derive.finalize().into_bytes().into()))
     }
 
-    fn begin(&self, tag: u8) -> Making {
+    fn begin(&self, tag: u8) -> MacBuilder {
         let mut hmac = self.0.clone();
         hmac.update(&[tag]);
-        Making(hmac)
+        MacBuilder(hmac)
     }
 
     /// The mark of a store in which every row has a MAC of this key.
@@ -79,14 +79,14 @@ impl MacKey {
 
     /// The first half of a frame's MAC, over its position.
     fn frame_place(&self, place: FramePlace<'_>) -> Mac {
-        let making = self.begin(b'f').id(place.run.0).number(place.first);
-        making.number(u64::from(place.count)).bytes(place.chain).end()
+        let builder = self.begin(b'f').id(place.run.0).number(place.first);
+        builder.number(u64::from(place.count)).bytes(place.chain).end()
     }
 
     /// The second half of a frame's MAC: it binds the body to its hashes.
     pub fn frame_body(&self, place: FramePlace<'_>, body: &[u8]) -> Mac {
-        let making = self.begin(b'b').id(place.run.0).number(place.first);
-        making.hash(last_hash(place.chain)).bytes(body).end()
+        let builder = self.begin(b'b').id(place.run.0).number(place.first);
+        builder.hash(last_hash(place.chain)).bytes(body).end()
     }
 
     /// Checks the position and the hashes of a frame without reading its body.
@@ -120,14 +120,14 @@ impl MacKey {
     /// The MAC of a version of a registry row; `body` is `None` if the version removes the
     /// row.
     pub fn row(&self, kind: &str, name: &str, epoch: u64, body: Option<&str>) -> Mac {
-        let making = self.begin(b'r').bytes(kind.as_bytes()).bytes(name.as_bytes());
-        making.number(epoch).some(body.map(str::as_bytes)).end()
+        let builder = self.begin(b'r').bytes(kind.as_bytes()).bytes(name.as_bytes());
+        builder.number(epoch).optional(body.map(str::as_bytes)).end()
     }
 
     /// The MAC of a message to a run.
     pub fn letter(&self, letter: &Letter) -> Mac {
-        let making = self.begin(b'l').id(letter.run.0).bytes(letter.key.as_bytes());
-        making.bytes(&letter.body).end()
+        let builder = self.begin(b'l').id(letter.run.0).bytes(letter.key.as_bytes());
+        builder.bytes(&letter.body).end()
     }
 
     /// The MAC of a message that was read. Its body is deleted, so the MAC covers its id.
@@ -137,8 +137,8 @@ impl MacKey {
 
     /// The MAC of an idempotency key and its run.
     pub fn key(&self, name: &str, run: RunId, fingerprint: Hash, expires_at_ms: u64) -> Mac {
-        let making = self.begin(b'k').bytes(name.as_bytes()).id(run.0);
-        making.hash(fingerprint).number(expires_at_ms).end()
+        let builder = self.begin(b'k').bytes(name.as_bytes()).id(run.0);
+        builder.hash(fingerprint).number(expires_at_ms).end()
     }
 
     /// The MAC of an append's idempotency key.
@@ -148,17 +148,17 @@ impl MacKey {
 
     /// The MAC of a schedule slot.
     pub fn slot(&self, slot: &Slot) -> Mac {
-        let making = self.begin(b't').bytes(slot.schedule.as_bytes()).number(slot.slot_ms);
-        let making = making.number(slot.count).bytes(slot.fate.as_bytes());
-        let making = making.some(slot.why.as_deref().map(str::as_bytes));
+        let builder = self.begin(b't').bytes(slot.schedule.as_bytes()).number(slot.slot_ms);
+        let builder = builder.number(slot.count).bytes(slot.fate.as_bytes());
+        let builder = builder.optional(slot.why.as_deref().map(str::as_bytes));
         let run = slot.run.map(|run| run.0.to_be_bytes());
-        making.some(run.as_ref().map(<[u8; 16]>::as_slice)).number(slot.at_ms).end()
+        builder.optional(run.as_ref().map(<[u8; 16]>::as_slice)).number(slot.at_ms).end()
     }
 
     /// The MAC of a remembered output.
     pub fn memo(&self, memo: &Memo) -> Mac {
-        let making = self.begin(b'm').bytes(memo.agent.as_bytes()).id(memo.run.0);
-        making.number(memo.at_ms).bytes(&memo.body).end()
+        let builder = self.begin(b'm').bytes(memo.agent.as_bytes()).id(memo.run.0);
+        builder.number(memo.at_ms).bytes(&memo.body).end()
     }
 }
 
@@ -217,31 +217,31 @@ fn keyed(key: &[u8; 32]) -> Hmac<Sha256> {
 }
 
 /// A MAC that is being computed.
-struct Making(Hmac<Sha256>);
+struct MacBuilder(Hmac<Sha256>);
 
-impl Making {
-    fn add(mut self, bytes: &[u8]) -> Making {
+impl MacBuilder {
+    fn add(mut self, bytes: &[u8]) -> MacBuilder {
         self.0.update(bytes);
         self
     }
 
-    fn id(self, id: u128) -> Making {
+    fn id(self, id: u128) -> MacBuilder {
         self.add(&id.to_be_bytes())
     }
 
-    fn number(self, number: u64) -> Making {
+    fn number(self, number: u64) -> MacBuilder {
         self.add(&number.to_be_bytes())
     }
 
-    fn hash(self, hash: Hash) -> Making {
+    fn hash(self, hash: Hash) -> MacBuilder {
         self.add(&hash.0)
     }
 
-    fn bytes(self, bytes: &[u8]) -> Making {
+    fn bytes(self, bytes: &[u8]) -> MacBuilder {
         self.number(bytes.len() as u64).add(bytes)
     }
 
-    fn some(self, bytes: Option<&[u8]>) -> Making {
+    fn optional(self, bytes: Option<&[u8]>) -> MacBuilder {
         match bytes {
             None => self.add(&[0]),
             Some(bytes) => self.add(&[1]).bytes(bytes),

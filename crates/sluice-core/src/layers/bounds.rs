@@ -81,7 +81,7 @@ fn compare(strict: &Sheet, loose: &Sheet, found: &mut Vec<Violation>) {
             add(field, asks, format!("allows only {}", list(only)));
         }
     }
-    if let Some(model) = wants.model.as_ref().filter(|model| bars(&bounds.models, model)) {
+    if let Some(model) = wants.model.as_ref().filter(|model| excludes(&bounds.models, model)) {
         let says = format!("allows only {}", list(&bounds.models));
         add("model".to_owned(), format!("asks for the model `{model}`"), says);
     }
@@ -91,7 +91,9 @@ fn compare(strict: &Sheet, loose: &Sheet, found: &mut Vec<Violation>) {
         let says = format!("supports `{level}`");
         add("tier".to_owned(), format!("asks for the tier `{tier}`"), says);
     }
-    if let Some(kind) = wants.output_kind.as_ref().filter(|kind| bars(&bounds.output_kinds, kind)) {
+    if let Some(kind) =
+        wants.output_kind.as_ref().filter(|kind| excludes(&bounds.output_kinds, kind))
+    {
         let says = format!("allows only {}", list(&bounds.output_kinds));
         add("output.kind".to_owned(), format!("makes `{kind}`"), says);
     }
@@ -107,7 +109,7 @@ fn compare(strict: &Sheet, loose: &Sheet, found: &mut Vec<Violation>) {
     }
 }
 
-fn bars(only: &[String], one: &str) -> bool {
+fn excludes(only: &[String], one: &str) -> bool {
     !only.is_empty() && !only.iter().any(|other| other == one)
 }
 

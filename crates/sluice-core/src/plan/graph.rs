@@ -30,7 +30,7 @@ struct Ids {
 }
 
 impl Ids {
-    fn of(&self, position: usize) -> &str {
+    fn at(&self, position: usize) -> &str {
         let start = if position == 0 { 0 } else { self.ends[position - 1] };
         &self.text[start..self.ends[position]]
     }
@@ -44,7 +44,7 @@ struct Lists {
 }
 
 impl Lists {
-    fn of(&self, position: usize) -> &[u32] {
+    fn at(&self, position: usize) -> &[u32] {
         &self.items[self.starts[position] as usize..self.starts[position + 1] as usize]
     }
 
@@ -108,7 +108,7 @@ impl Graph {
         dependencies.tidy();
         let reversed = (0u32..)
             .zip(0..count)
-            .flat_map(|(step, at)| dependencies.of(at).iter().map(move |on| (*on, step)));
+            .flat_map(|(step, at)| dependencies.at(at).iter().map(move |on| (*on, step)));
         let dependents = Lists::gather(count, reversed);
         let mut all = Ids { text: String::new(), ends: Vec::with_capacity(count) };
         for id in ids {
@@ -130,7 +130,7 @@ impl Graph {
     /// Kahn's algorithm, a layer at a time.
     fn sort_into_layers(&mut self) -> Result<(), Cycles> {
         let count = self.layer_of.len();
-        let mut waiting: Vec<usize> = (0..count).map(|at| self.dependencies.of(at).len()).collect();
+        let mut waiting: Vec<usize> = (0..count).map(|at| self.dependencies.at(at).len()).collect();
         let mut ready: Vec<u32> =
             (0u32..).zip(&waiting).filter(|(_, left)| **left == 0).map(|(at, _)| at).collect();
         let mut sizes = Vec::new();
@@ -140,7 +140,7 @@ impl Graph {
             let mut next = Vec::new();
             for at in &ready {
                 self.layer_of[*at as usize] = layer;
-                for dependent in self.dependents.of(*at as usize) {
+                for dependent in self.dependents.at(*at as usize) {
                     waiting[*dependent as usize] -= 1;
                     if waiting[*dependent as usize] == 0 {
                         next.push(*dependent);
@@ -174,7 +174,7 @@ impl Graph {
                 walk_of[at] = walk;
                 trail.push(at);
                 // A step without a layer has a dependency without a layer.
-                let next = self.dependencies.of(at).iter().find(|on| waiting[**on as usize] > 0);
+                let next = self.dependencies.at(at).iter().find(|on| waiting[**on as usize] > 0);
                 at = *next.expect("an unplaced step waits for another") as usize;
             }
             if walk_of[at] == walk {
@@ -187,18 +187,18 @@ impl Graph {
 
     /// The position of the step with this id.
     pub fn position(&self, id: &str) -> Option<usize> {
-        let found = self.by_id.binary_search_by(|at| self.ids.of(*at as usize).cmp(id)).ok()?;
+        let found = self.by_id.binary_search_by(|at| self.ids.at(*at as usize).cmp(id)).ok()?;
         Some(self.by_id[found] as usize)
     }
 
     /// The dependencies of the step at `position`, in document order.
     pub fn dependencies(&self, position: usize) -> &[u32] {
-        self.dependencies.of(position)
+        self.dependencies.at(position)
     }
 
     /// The dependents of the step at `position`, in document order.
     pub fn dependents(&self, position: usize) -> &[u32] {
-        self.dependents.of(position)
+        self.dependents.at(position)
     }
 
     /// The wave of the step at `position`, from 0.
@@ -222,11 +222,11 @@ impl Graph {
         let mut found: Vec<Option<u32>> = vec![None; self.layer_of.len()];
         let mut depth = vec![0u32; self.layer_of.len()];
         for at in self.layers.iter().flatten() {
-            let mut dependencies = self.dependencies.of(*at as usize).iter();
+            let mut dependencies = self.dependencies.at(*at as usize).iter();
             let Some(first) = dependencies.next() else { continue };
             let mut common = Some(*first);
             for other in dependencies {
-                common = meet(&found, &depth, common, *other);
+                common = common_dominator(&found, &depth, common, *other);
             }
             found[*at as usize] = common;
             depth[*at as usize] = common.map_or(0, |common| depth[common as usize] + 1);
@@ -236,7 +236,7 @@ impl Graph {
 }
 
 /// The last step that every path to either of two steps passes through.
-fn meet(found: &[Option<u32>], depth: &[u32], a: Option<u32>, b: u32) -> Option<u32> {
+fn common_dominator(found: &[Option<u32>], depth: &[u32], a: Option<u32>, b: u32) -> Option<u32> {
     let (mut a, mut b) = (a?, b);
     while a != b {
         if depth[a as usize] >= depth[b as usize] {

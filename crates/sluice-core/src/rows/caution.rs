@@ -18,11 +18,11 @@ pub fn cautions(rows: &[Row]) -> Vec<RowFault> {
         .filter_map(|row| Some((row.name.as_str(), read(row)?)))
         .collect();
     let agents = rows.iter().filter(|row| row.kind == Kind::Agent);
-    agents.filter_map(|row| idle(row, &gateways)).collect()
+    agents.filter_map(|row| without_gateway(row, &gateways)).collect()
 }
 
 /// A warning if no gateway fits an agent.
-fn idle(row: &Row, gateways: &BTreeMap<&str, Gateway>) -> Option<RowFault> {
+fn without_gateway(row: &Row, gateways: &BTreeMap<&str, Gateway>) -> Option<RowFault> {
     let agent: Agent = read(row)?;
     let gone = matches!(agent.status, AgentStatus::Terminated | AgentStatus::Deprecated);
     if gone || ALWAYS_THERE.contains(&row.name.as_str()) {

@@ -44,7 +44,7 @@ pub fn entries(differences: &[Difference], actor: &str, at_ms: u64) -> Vec<Entry
 }
 
 /// A row's body with long texts replaced by their hashes.
-fn told(body: &Value) -> Value {
+fn without_long_texts(body: &Value) -> Value {
     match body {
         Value::String(text) if text.len() > TEXT_BYTES_MAX => {
             let hash: String =
@@ -53,7 +53,8 @@ fn told(body: &Value) -> Value {
         }
         Value::Array(items) => items.iter().map(told).collect(),
         Value::Object(fields) => {
-            let fields = fields.iter().map(|(name, value)| (name.clone(), told(value)));
+            let fields =
+                fields.iter().map(|(name, value)| (name.clone(), without_long_texts(value)));
             Value::Object(fields.collect())
         }
         other => other.clone(),

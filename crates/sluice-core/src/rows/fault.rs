@@ -49,71 +49,76 @@ pub struct RowFault {
 
 /// Finds all contradictions between rows.
 pub fn faults(rows: &[Row]) -> Vec<RowFault> {
-    let mut look = Look { rows, found: Vec::new() };
+    let mut finder = FaultFinder { rows, found: Vec::new() };
     for row in rows {
         match row.kind {
-            Kind::Agent => look.agent(row),
-            Kind::Gateway => look.gateway(row),
-            Kind::Deployment => look.deployment(row),
-            Kind::Envelope => look.envelope(row),
-            Kind::Schedule => look.schedule(row),
-            Kind::Workflow => look.document(row),
-            Kind::Hook => look.hook(row),
-            Kind::Webhook => look.webhook(row),
-            Kind::Memory => look.memory(row),
-            Kind::Instruction => look.instruction(row),
+            Kind::Agent => finder.agent(row),
+            Kind::Gateway => finder.gateway(row),
+            Kind::Deployment => finder.deployment(row),
+            Kind::Envelope => finder.envelope(row),
+            Kind::Schedule => finder.schedule(row),
+            Kind::Workflow => finder.document(row),
+            Kind::Hook => finder.hook(row),
+            Kind::Webhook => finder.webhook(row),
+            Kind::Memory => finder.memory(row),
+            Kind::Instruction => finder.instruction(row),
             _ => {}
         }
     }
-    look.once(Kind::Gateway, "default", "is the default gateway", |row| {
+    finder.check_unique(Kind::Gateway, "default", "is the default gateway", |row| {
         let gateway: Option<Gateway> = read(row);
         gateway.filter(|gateway| gateway.default).map(|_| String::new())
     });
-    look.once(Kind::Deployment, "active", "is the active deployment of the workflow", |row| {
-        let deployment: Option<Deployment> = read(row);
-        deployment.filter(|one| one.active).map(|one| one.workflow)
-    });
-    look.found
+    finder.check_unique(
+        Kind::Deployment,
+        "active",
+        "is the active deployment of the workflow",
+        |row| {
+            let deployment: Option<Deployment> = read(row);
+            deployment.filter(|one| one.active).map(|one| one.workflow)
+        },
+    );
+    finder.found
 }
 
-struct Look<'r> {
+struct FaultFinder<'r> {
     rows: &'r [Row],
     found: Vec<RowFault>,
 }
 
-impl Look<'_> {
+impl FaultFinder<'_> {
     fn agent(&mut self, row: &Row) {
         let Some(agent) = read::<Agent>(row) else { return };
         if let Some(gateway) = &agent.gateway {
-            self.known(row, &["gateway"], Kind::Gateway, gateway);
-            self.near(row, &["execution_target"], (&row.name, &agent), gateway);
+            self.check_exists(row, &["gateway"], Kind::Gateway, gateway);
+            self.check_native(row, &["execution_target"], (&row.name, &agent), gateway);
         }
         if let Some(memory) = &agent.memory {
-            self.known(row, &["memory"], Kind::Memory, memory);
+            self.check_exists(row, &["memory"], Kind::Memory, memory);
         }
     }
 
     fn memory(&mut self, row: &Row) {
         let Some(memory) = read::<MemoryProfile>(row) else { return };
         for (at, note) in memory.notes.iter().enumerate() {
-            self.known(row, &["notes", &at.to_string()], Kind::Note, note);
+            self.check_exists(row, &["notes", &at.to_string()], Kind::Note, note);
         }
         if let Some(last) = &memory.last_outputs {
-            self.known(row, &["last_outputs", "agent"], Kind::Agent, &last.agent);
+            self.check_exists(row, &["last_outputs", "agent"], Kind::Agent, &last.agent);
         }
     }
 
     fn instruction(&mut self, row: &Row) {
         let Some(instruction) = read::<Instruction>(row) else { return };
         for (at, agent) in instruction.agents.iter().enumerate() {
-            self.known(row, &["agents", &at.to_string()], Kind::Agent, agent);
+            self.check_exists(row, &["agents", &at.to_string()], Kind::Agent, agent);
         }
     }
 
     fn gateway(&mut self, row: &Row) {
         let Some(gateway) = read::<Gateway>(row) else { return };
         for (at, agent) in gateway.agents.iter().enumerate() {
-            self.known(row, &["agents", &at.to_string()], Kind::Agent, agent);
+            self.check_exists(row, &["agents", &at.to_string()], Kind::Agent, agent);
         }
         self.provider(row, &gateway);
     }
@@ -144,7 +149,13 @@ impl Look<'_> {
     }
 
     /// Reports a native agent that is pinned to a gateway with a URL.
-    fn near(&mut self, row: &Row, path: &[&str], (name, agent): (&str, &Agent), gateway: &str) {
+    fn check_native(
+        &mut self,
+        row: &Row,
+        path: &[&str],
+        (name, agent): (&str, &Agent),
+        gateway: &str,
+    ) {
         let gateway_row = find(self.rows, Kind::Gateway, gateway).and_then(read::<Gateway>);
         if !gateway_row.is_some_and(|gateway| is_elsewhere(agent, &gateway)) {
             return;
@@ -164,17 +175,17 @@ impl Look<'_> {
     fn deployment(&mut self, row: &Row) {
         let Some(deployment) = read::<Deployment>(row) else { return };
         if let Some(gateway) = &deployment.gateway {
-            self.known(row, &["gateway"], Kind::Gateway, gateway);
+            self.check_exists(row, &["gateway"], Kind::Gateway, gateway);
         }
         for (role, agent) in &deployment.roles {
-            self.known(row, &["roles", role], Kind::Agent, agent);
+            self.check_exists(row, &["roles", role], Kind::Agent, agent);
         }
         for (agent, gateway) in &deployment.agent_gateways {
             let path = ["agent_gateways", agent.as_str()];
-            self.known(row, &path, Kind::Agent, agent);
-            self.known(row, &path, Kind::Gateway, gateway);
+            self.check_exists(row, &path, Kind::Agent, agent);
+            self.check_exists(row, &path, Kind::Gateway, gateway);
             if let Some(pinned) = find(self.rows, Kind::Agent, agent).and_then(read::<Agent>) {
-                self.near(row, &path, (agent, &pinned), gateway);
+                self.check_native(row, &path, (agent, &pinned), gateway);
             }
         }
     }
@@ -183,8 +194,8 @@ impl Look<'_> {
         let Some(envelope) = read::<Envelope>(row) else { return };
         let Some(of) = &envelope.of else { return };
         match envelope.scope {
-            Scope::Gateway => self.known(row, &["of"], Kind::Gateway, of),
-            Scope::Agent => self.known(row, &["of"], Kind::Agent, of),
+            Scope::Gateway => self.check_exists(row, &["of"], Kind::Gateway, of),
+            Scope::Agent => self.check_exists(row, &["of"], Kind::Agent, of),
             // Workflows also come from files, and runs are temporary.
             Scope::Global | Scope::Workflow | Scope::Run => {}
         }
@@ -199,7 +210,7 @@ impl Look<'_> {
     fn document(&mut self, row: &Row) {
         let Some(version) = read::<WorkflowVersion>(row) else { return };
         if let Some(team) = team::named(&version.text) {
-            self.known(row, &["team"], Kind::Team, &team);
+            self.check_exists(row, &["team"], Kind::Team, &team);
         }
     }
 
@@ -257,7 +268,7 @@ impl Look<'_> {
     }
 
     /// Reports a name without a row.
-    fn known(&mut self, row: &Row, path: &[&str], kind: Kind, name: &str) {
+    fn check_exists(&mut self, row: &Row, path: &[&str], kind: Kind, name: &str) {
         let always: &[&str] = match kind {
             Kind::Agent => &ALWAYS_THERE,
             Kind::Gateway => &["local"],
@@ -280,7 +291,7 @@ impl Look<'_> {
     }
 
     /// Reports rows that claim something that an earlier row has already.
-    fn once(
+    fn check_unique(
         &mut self,
         kind: Kind,
         field: &str,

@@ -38,13 +38,13 @@ pub fn settle(written: Row, before: Option<&Row>, now_ms: u64) -> Result<Row, St
         }
     }
     match kind {
-        Kind::Agent => since(&mut body, old, now_ms)?,
+        Kind::Agent => record_phase_start(&mut body, old, now_ms)?,
         // A written deployment is active by default.
         Kind::Deployment => {
             body.entry("active").or_insert(Value::Bool(true));
         }
         Kind::Lens => keep_versions(&mut body, old),
-        Kind::Schedule => begin(&mut body, old, now_ms),
+        Kind::Schedule => record_schedule_start(&mut body, old, now_ms),
         _ => {}
     }
     let body = canonical(kind, Value::Object(body))?;
@@ -84,13 +84,13 @@ pub fn sign(row: &mut Row, before: Option<&Row>, who: &str) {
 }
 
 /// Records when an agent entered its phase. A new phase ends the extension of a trial.
-fn since(
+fn record_phase_start(
     body: &mut Map<String, Value>,
     old: Option<&Map<String, Value>>,
     now_ms: u64,
 ) -> Result<(), String> {
     let phase = |body: &Map<String, Value>| -> Result<_, String> {
-        Ok(round::<Agent>(Value::Object(body.clone()))?.get("phase").cloned())
+        Ok(reserialise::<Agent>(Value::Object(body.clone()))?.get("phase").cloned())
     };
     let was = old.and_then(|old| old.get("phase").cloned());
     if phase(body)? != was {
@@ -102,7 +102,11 @@ fn since(
 
 /// Records the time from which a schedule's slots are due: not those before its times were set,
 /// or while it was disabled.
-fn begin(body: &mut Map<String, Value>, old: Option<&Map<String, Value>>, now_ms: u64) {
+fn record_schedule_start(
+    body: &mut Map<String, Value>,
+    old: Option<&Map<String, Value>>,
+    now_ms: u64,
+) {
     let was_off = old.is_none_or(|old| old.get("enabled") == Some(&Value::Bool(false)));
     let is_on = body.get("enabled") != Some(&Value::Bool(false));
     let same = |field: &&str| {
@@ -120,26 +124,26 @@ fn begin(body: &mut Map<String, Value>, old: Option<&Map<String, Value>>, now_ms
 /// The canonical form of a row's body.
 pub(super) fn canonical(kind: Kind, body: Value) -> Result<Value, String> {
     match kind {
-        Kind::Agent => round::<Agent>(body),
-        Kind::Gateway => round::<Gateway>(body),
-        Kind::Role => round::<Role>(body),
-        Kind::Deployment => round::<Deployment>(body),
-        Kind::Envelope => round::<Envelope>(body),
-        Kind::Price => round::<Price>(body),
-        Kind::Note => round::<Note>(body),
-        Kind::Memory => round::<MemoryProfile>(body),
-        Kind::Instruction => round::<Instruction>(body),
-        Kind::Policy => round::<PolicyFile>(body),
-        Kind::Workflow => round::<WorkflowVersion>(body),
-        Kind::Schedule => round::<Schedule>(body),
-        Kind::Webhook => round::<Webhook>(body),
-        Kind::Hook => round::<Hook>(body),
-        Kind::Token => round::<Token>(body),
+        Kind::Agent => reserialise::<Agent>(body),
+        Kind::Gateway => reserialise::<Gateway>(body),
+        Kind::Role => reserialise::<Role>(body),
+        Kind::Deployment => reserialise::<Deployment>(body),
+        Kind::Envelope => reserialise::<Envelope>(body),
+        Kind::Price => reserialise::<Price>(body),
+        Kind::Note => reserialise::<Note>(body),
+        Kind::Memory => reserialise::<MemoryProfile>(body),
+        Kind::Instruction => reserialise::<Instruction>(body),
+        Kind::Policy => reserialise::<PolicyFile>(body),
+        Kind::Workflow => reserialise::<WorkflowVersion>(body),
+        Kind::Schedule => reserialise::<Schedule>(body),
+        Kind::Webhook => reserialise::<Webhook>(body),
+        Kind::Hook => reserialise::<Hook>(body),
+        Kind::Token => reserialise::<Token>(body),
         Kind::Library | Kind::Lens | Kind::Team | Kind::Switch => Ok(body),
     }
 }
 
-fn round<T: DeserializeOwned + Serialize>(body: Value) -> Result<Value, String> {
+fn reserialise<T: DeserializeOwned + Serialize>(body: Value) -> Result<Value, String> {
     let read: T = serde_json::from_value(body).map_err(|error| error.to_string())?;
     serde_json::to_value(read).map_err(|error| error.to_string())
 }

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Checks that every required label is bound, and that merged sources have different labels.
 pub(super) fn check(lens: &Lens<'_>, cx: &mut DocumentReader<'_, '_>) {
     let bound = bound(lens);
-    let needs = Needs::of(lens);
+    let needs = Needs::of_document(lens);
     let roots = root_labels(lens, &needs, &bound);
     for (at, node) in lens.nodes.iter().enumerate() {
         let Some(needs) = needs.of_node(lens, at) else { continue };
@@ -89,11 +89,11 @@ struct LabelNeeds {
 }
 
 impl Needs {
-    fn of(lens: &Lens<'_>) -> Needs {
+    fn of_document(lens: &Lens<'_>) -> Needs {
         let mut versions = BTreeMap::new();
         for (_, version) in lens.versions.iter().flatten() {
             let key = std::ptr::from_ref(*version);
-            versions.entry(key).or_insert_with(|| LabelNeeds::of(version));
+            versions.entry(key).or_insert_with(|| LabelNeeds::of_version(version));
         }
         let nodes = lens.nodes.iter().enumerate();
         let nodes = nodes.filter_map(|(at, node)| Some((at, LabelNeeds::of_args(node)?)));
@@ -128,7 +128,7 @@ impl LabelNeeds {
         Some(needs)
     }
 
-    fn of(version: &VersionDoc) -> LabelNeeds {
+    fn of_version(version: &VersionDoc) -> LabelNeeds {
         let contract = version.input_contract.iter().map(|contract| &contract.0);
         let fields = || contract.clone().flat_map(|contract| &contract.fields);
         let groups = || contract.clone().flat_map(|contract| &contract.require_any_of);

@@ -132,9 +132,9 @@ fn check_edges(
                 }
             }
             let source = edge.source_node_id.as_ref();
-            let source = end(source, "source_node_id", Code::OrphanSource, positions, cx);
+            let source = edge_end(source, "source_node_id", Code::OrphanSource, positions, cx);
             let target = edge.target_node_id.as_ref();
-            let target = end(target, "target_node_id", Code::OrphanTarget, positions, cx);
+            let target = edge_end(target, "target_node_id", Code::OrphanTarget, positions, cx);
             let wire = source.zip(target).map(|(source, target)| Wire { source, target });
             let loops = wire.is_some_and(|wire| wire.source == wire.target);
             if let (true, Some(end)) = (loops, &edge.target_node_id) {
@@ -148,7 +148,7 @@ fn check_edges(
 }
 
 /// Finds the node at one end of an edge.
-fn end(
+fn edge_end(
     written: Option<&Spanned<String>>,
     key: &'static str,
     code: Code,

@@ -85,7 +85,7 @@ impl<'d> Pinner<'d> {
             return None;
         };
         let table = lens.versions.as_ref()?;
-        let versions = self.known.entry(&wanted.value).or_insert_with(|| Versions::of(table));
+        let versions = self.known.entry(&wanted.value).or_insert_with(|| Versions::index(table));
         let found = match &node.version_id {
             Some(name) => versions.by_name.get(name.value.0.as_str()).copied(),
             None => versions.head,
@@ -146,7 +146,7 @@ fn report_version(
 }
 
 impl<'d> Versions<'d> {
-    fn of(table: &'d Table<VersionDoc>) -> Versions<'d> {
+    fn index(table: &'d Table<VersionDoc>) -> Versions<'d> {
         let versions = || {
             table.0.iter().map(|(name, doc)| PinnedVersion {
                 name: &name.value,

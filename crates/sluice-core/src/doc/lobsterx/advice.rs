@@ -89,10 +89,16 @@ pub(super) fn rejected_branches<'n>(
     for (at, draft) in drafts.iter().enumerate() {
         let Some(condition) = &draft.doc.condition else { continue };
         for (reference, denial) in condition.value.denials() {
-            let Some(asker) = asker(reference, drafts, known) else { continue };
-            let skipped =
-                || all_skipped(at, asker, dominators.get_or_init(|| graph.immediate_dominators()));
-            let Some((message, hint)) = unreached(&drafts[at], &drafts[asker], denial, skipped)
+            let Some(approval_step) = approval_step(reference, drafts, known) else { continue };
+            let skipped = || {
+                all_skipped(
+                    at,
+                    approval_step,
+                    dominators.get_or_init(|| graph.immediate_dominators()),
+                )
+            };
+            let Some((message, hint)) =
+                unreached(&drafts[at], &drafts[approval_step], denial, skipped)
             else {
                 continue;
             };
@@ -107,7 +113,7 @@ pub(super) fn rejected_branches<'n>(
 }
 
 /// The step whose approval a path reads: `id.approved`.
-fn asker(
+fn approval_step(
     reference: &Reference,
     drafts: &[StepDraft<'_>],
     known: &DeclaredNames<'_>,
@@ -119,23 +125,23 @@ fn asker(
         rest => rest,
     };
     let approved = matches!(rest, [Segment::Key(word)] if word == "approved");
-    (approved && drafts[at].asks()).then_some(at)
+    (approved && drafts[at].needs_approval()).then_some(at)
 }
 
-/// Why a step does not run if the approval of `asker` is rejected, and how to change that;
-/// `None` if it runs. `skipped` says whether it is skipped together with `asker`.
+/// Why a step does not run if the approval of `approval_step` is rejected, and how to change that;
+/// `None` if it runs. `skipped` says whether it is skipped together with `approval_step`.
 fn unreached(
     draft: &StepDraft<'_>,
-    asker: &StepDraft<'_>,
+    approval_step: &StepDraft<'_>,
     denial: Denial,
     skipped: impl FnOnce() -> bool,
 ) -> Option<(String, String)> {
-    let (step, asks) = (draft.id(), asker.id());
+    let (step, asks) = (draft.id(), approval_step.id());
     if denial == Denial::False {
         let message = format!("`{asks}.approved` is true or null, never false");
         return Some((message, format!("write `not ${asks}.approved`")));
     }
-    let on_failure = asker.doc.on_failure.as_ref().map(|policy| policy.value);
+    let on_failure = approval_step.doc.on_failure.as_ref().map(|policy| policy.value);
     let also = format!("let `{step}` also depend on a step that is done by then");
     if on_failure == Some(OnFailure::Skip) {
         let message = format!("`{step}` is skipped with `{asks}` when that is rejected");
@@ -147,9 +153,9 @@ fn unreached(
     (!substitutes).then_some((message, hint))
 }
 
-/// Whether every dependency of the step is skipped with `asker`: skips cascade if every path
+/// Whether every dependency of the step is skipped with `approval_step`: skips cascade if every path
 /// from a root passes through it.
-fn all_skipped(at: usize, asker: usize, dominators: &[Option<u32>]) -> bool {
+fn all_skipped(at: usize, approval_step: usize, dominators: &[Option<u32>]) -> bool {
     let above = |on: &usize| dominators[*on].map(|on| on as usize);
-    std::iter::successors(above(&at), above).any(|on| on == asker)
+    std::iter::successors(above(&at), above).any(|on| on == approval_step)
 }

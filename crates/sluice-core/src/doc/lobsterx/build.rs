@@ -16,7 +16,7 @@ use indexmap::IndexMap;
 impl StepDraft<'_> {
     /// The planned step. Call it only for drafts without errors.
     pub(super) fn into_step(self, shared: Option<&Team>) -> Step {
-        let asks = self.asks();
+        let asks = self.needs_approval();
         let mut doc = self.doc;
         let work = work(&mut doc, self.unresolved);
         let for_each = for_each(&mut doc, self.items);

@@ -92,7 +92,7 @@ impl<'a> DeclaredNames<'a> {
         }
         match field {
             "stdout" | "json" | "length" | "_skipped" => true,
-            "approved" | "by" | "at" | "comment" if step.asks() => true,
+            "approved" | "by" | "at" | "comment" if step.needs_approval() => true,
             name => self.outputs.contains(&(at, name)),
         }
     }

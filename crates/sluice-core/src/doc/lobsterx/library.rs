@@ -48,7 +48,7 @@ pub(super) fn take_over<'n>(
         let set = own.iter().find(|own| own.key == entry.key && !own.value.is_null());
         match set {
             Some(own) if step.locked.iter().any(|locked| *locked == entry.key) => {
-                if readable(own) && !keeps(&entry.key, &entry.value, &own.value) {
+                if readable(own) && !is_as_strict(&entry.key, &entry.value, &own.value) {
                     let message = format!("library step `{}` locks `{}`", name.value, entry.key);
                     let problem = Problem::new(Code::LockedField, own.value.span, message)
                         .with_hint("leave it out, or set it to something stricter");
@@ -56,7 +56,7 @@ pub(super) fn take_over<'n>(
                 }
             }
             Some(_) => {}
-            None => cx.elsewhere(name.span, |cx| {
+            None => cx.in_other_file(name.span, |cx| {
                 if cx.may_copy(entry) {
                     doc.read_entry(entry, cx);
                 }
@@ -67,7 +67,7 @@ pub(super) fn take_over<'n>(
 }
 
 /// Whether a step's own value of a locked field is as strict as the library's.
-fn keeps(field: &str, locked: &Node<'_>, own: &Node<'_>) -> bool {
+fn is_as_strict(field: &str, locked: &Node<'_>, own: &Node<'_>) -> bool {
     if same(&locked.to_value(), &own.to_value()) {
         return true;
     }

@@ -56,7 +56,7 @@ impl<'n> StepDraft<'n> {
     }
 
     /// Whether the step needs an approval.
-    pub(super) fn asks(&self) -> bool {
+    pub(super) fn needs_approval(&self) -> bool {
         self.doc.approval.as_ref().is_some_and(|approval| approval.0.required.unwrap_or(true))
     }
 }
@@ -167,7 +167,8 @@ fn check_item_count<'n>(draft: &StepDraft<'n>, cx: &mut DocumentReader<'n, '_>) 
 /// Checks that a step has a command where it needs one, and that a shell command is safe.
 fn check_command<'n>(draft: &StepDraft<'n>, cx: &mut DocumentReader<'n, '_>) {
     let doc = &draft.doc;
-    let needed = !draft.asks() && doc.workflow_ref.is_none() && draft.unresolved.is_none();
+    let needed =
+        !draft.needs_approval() && doc.workflow_ref.is_none() && draft.unresolved.is_none();
     // A blank command is no command. One that could not be read is reported already, and so
     // is a field that would replace it.
     let blank =

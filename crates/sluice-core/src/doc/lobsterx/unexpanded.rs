@@ -46,7 +46,8 @@ fn braces(command: &str, draft: &StepDraft<'_>, known: &DeclaredNames<'_>) -> Ve
         let Ok(path) = Path::parse(inner) else { continue };
         from = end;
         if is_known(path.head(), draft, known) {
-            let reference = format!("${{{}}}", meant(inner.trim_start_matches('$'), &path, known));
+            let reference =
+                format!("${{{}}}", sluice_path(inner.trim_start_matches('$'), &path, known));
             found.push(Unexpanded { range: open..end, reference });
         }
     }
@@ -62,7 +63,7 @@ fn is_known(head: &str, draft: &StepDraft<'_>, known: &DeclaredNames<'_>) -> boo
 }
 
 /// The path in Sluice's notation: `steps.a.x` becomes `a.x`, `inputs.x` an argument.
-fn meant(text: &str, path: &Path, known: &DeclaredNames<'_>) -> String {
+fn sluice_path(text: &str, path: &Path, known: &DeclaredNames<'_>) -> String {
     let below = text.split_once('.').map_or("", |(_, below)| below);
     let first = match path.rest().first() {
         Some(Segment::Key(key)) => key.as_str(),

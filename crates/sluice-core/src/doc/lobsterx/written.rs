@@ -360,9 +360,10 @@ pub(crate) enum ItemsDoc {
 impl Read for ItemsDoc {
     fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<ItemsDoc> {
         match &node.kind {
-            Kind::Text(text) => {
-                Some(ItemsDoc::From(Spanned::new(text.clone().into_owned(), cx.place(node.span))))
-            }
+            Kind::Text(text) => Some(ItemsDoc::From(Spanned::new(
+                text.clone().into_owned(),
+                cx.reported_span(node.span),
+            ))),
             Kind::List(items) => Some(ItemsDoc::List(items.iter().map(Node::to_value).collect())),
             _ => {
                 cx.wrong_type(node, "a list, or a reference such as `$id.outputs.list`");

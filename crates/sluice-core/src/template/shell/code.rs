@@ -42,7 +42,7 @@ pub(super) fn find(script: &str, references: &[(String, Span)]) -> Vec<Fault> {
     let mut found: Vec<(usize, String)> = Vec::new();
     for command in &commands {
         let holds = |word: &ShellWord| word.reference(&tainted);
-        found.extend(judge(command, &holds));
+        found.extend(code_references(command, &holds));
         let assigned = command.words.iter().map_while(ShellWord::assignment);
         let assigned: Vec<_> =
             assigned.filter_map(|(name, word)| Some((name, word.reference(&tainted)?))).collect();
@@ -64,9 +64,12 @@ pub(super) fn find(script: &str, references: &[(String, Span)]) -> Vec<Fault> {
 }
 
 /// The references of one command that become code, with a description.
-fn judge(command: &Command, holds: &dyn Fn(&ShellWord) -> Option<usize>) -> Vec<(usize, String)> {
+fn code_references(
+    command: &Command,
+    holds: &dyn Fn(&ShellWord) -> Option<usize>,
+) -> Vec<(usize, String)> {
     let mut found = Vec::new();
-    let words = bare(&command.words);
+    let words = command_words(&command.words);
     let Some((first, rest)) = words.split_first() else { return found };
     if let Some(at) = first.first_reference() {
         found.push((at, "as the name of a command".to_owned()));
@@ -125,7 +128,7 @@ fn code_of<'w>(
 }
 
 /// The words, starting with the name of the command.
-fn bare(words: &[ShellWord]) -> &[ShellWord] {
+fn command_words(words: &[ShellWord]) -> &[ShellWord] {
     let mut rest = words;
     loop {
         let Some((first, after)) = rest.split_first() else { return rest };
