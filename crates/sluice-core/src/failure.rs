@@ -66,7 +66,7 @@ mod tests {
         let scope = Names::new().with_variable("long", json!("x".repeat(8_000_000)));
         let costly = vec!["contains(long, 'y')"; 100].join(" or ");
         let fuel = Expr::parse(&costly).unwrap().holds(&scope, Membership::Exact).unwrap_err();
-        let variable = Template::parse("${nobody}").unwrap().render(&scope).unwrap_err();
+        let variable = Template::parse("${absent}").unwrap().render(&scope).unwrap_err();
         let lens = LensTemplate::parse("[[topic]]").unwrap();
         let unbound = lens.render(&BTreeMap::new(), |_| false, |_| false).unwrap_err();
         let empty = Envelope::from_value(&json!({"output": ""})).unwrap();
@@ -95,7 +95,7 @@ mod tests {
             causes().iter().map(|failure| format!("{}: {failure}\n", failure.code)).collect();
         expect![[r#"
             condition_error: expression took more than 100000 units of work
-            unresolved_variable: `nobody` has no value
+            unresolved_variable: `absent` has no value
             placeholder_unbound: `topic` has no value
             output_validation_failed: risk is required
             input_contract_violation: topic is required

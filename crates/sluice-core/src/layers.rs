@@ -111,7 +111,7 @@ pub fn message(prompt: &str, layers: &[Layer]) -> String {
     text
 }
 
-/// What memory says, if there is any.
+/// The text of the memory layer, if there is one.
 pub fn memory(layers: &[Layer]) -> Option<&str> {
     let memory = layers.iter().find(|layer| layer.number == number::MEMORY);
     memory.map(|layer| layer.text.as_str())

@@ -18,7 +18,7 @@ fn decls(written: Value) -> IndexMap<String, ArgDecl> {
     pairs.map(|(name, written)| (name, decl(&written))).collect()
 }
 
-/// One argument `x` given as `value`: its value or the reason it is refused.
+/// The value of one argument `x`, or the reason why it is rejected.
 fn one(written: Value, value: Value) -> Result<Value, Reason> {
     let given = Map::from_iter([("x".to_owned(), value)]);
     match check(&decls(Map::from_iter([("x".to_owned(), written)]).into()), &given) {

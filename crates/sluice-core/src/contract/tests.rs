@@ -44,7 +44,7 @@ fn shown(found: Vec<Violation>) -> Vec<String> {
     found.into_iter().map(line).collect()
 }
 
-/// One input `x`: everything it is refused for.
+/// All violations of one input `x`.
 fn one(written: &Value, value: &Value) -> Vec<String> {
     let contract =
         InputContract { fields: fields(json!({ "x": written })), ..InputContract::default() };
@@ -96,7 +96,7 @@ fn a_mismatch_says_what_was_given() {
     ] {
         assert_eq!(one(&json!({ "type": kind }), &value), [message]);
     }
-    // Valid JSON of any kind will do, as text.
+    // Any valid JSON text is accepted.
     for text in ["null", "[1, {\"a\": 2}]", " {} ", "1.5e3"] {
         assert_eq!(one(&json!({"type": "json"}), &json!(text)), [""; 0]);
     }
@@ -278,7 +278,7 @@ fn a_schema_needs_data_that_is_an_object() {
         output(&contract, &json!({"output": "x", "data": {"score": "1"}})),
         ["type_mismatch: score is a string, not an integer"]
     );
-    // Keys of data are compared as they are.
+    // Keys of data are compared exactly.
     assert_eq!(
         output(&contract, &json!({"output": "x", "data": {"Score": 1}})),
         ["missing_required: score is required"]

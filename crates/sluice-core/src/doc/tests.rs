@@ -1,9 +1,8 @@
-//! The rules of documents: a document in, a transcript out.
+//! Tests of documents: a document in, a transcript out.
 //!
-//! [`Script::transcript`] is the only caller of the API. A transcript has one
-//! line for each problem, `line:column code path: message (hint)`, a warning
-//! with a `~` before; of a document that was accepted, `ok` and then the facts
-//! that the script asks for.
+//! [`Script::transcript`] is the only caller of the API. A transcript has one line for each
+//! problem, `line:column code path: message (hint)`, with `~` before a warning. For an accepted
+//! document it has `ok` and then the facts that the script requests.
 
 mod lens_bindings;
 mod lens_conditions;
@@ -39,7 +38,7 @@ use expect_test::Expect;
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// A document, what it may refer to, and what is asked of its plan.
+/// A document, its registry, and the facts to show of its plan.
 struct Script {
     format: Option<Format>,
     text: String,
@@ -50,7 +49,7 @@ struct Script {
 enum Fact {
     /// The value at a path of the plan's JSON: `steps.0.timeout_ms`.
     Value(&'static str),
-    /// Who waits for whom, and the waves.
+    /// The dependencies and the waves.
     Order,
 }
 
@@ -67,14 +66,14 @@ impl Script {
         Script::new(Some(Format::Lens), text)
     }
 
-    /// What the document may refer to, as a registry file.
+    /// Sets the registry file.
     fn registry(mut self, text: &str) -> Script {
         let (registry, diagnostics) = Registry::parse(&dedent(text));
         self.registry = registry.unwrap_or_else(|| panic!("a sound registry: {diagnostics:#?}"));
         self
     }
 
-    /// Shows the value at a path of the plan's JSON, `-` when it is left out.
+    /// Shows the value at a path of the plan's JSON, `-` if it is absent.
     fn show(mut self, path: &'static str) -> Script {
         self.facts.push(Fact::Value(path));
         self
@@ -86,20 +85,20 @@ impl Script {
         self
     }
 
-    /// What became of the document. Every plan of every test is read back.
+    /// The transcript. Every plan of every test is also read back from its JSON.
     fn checked(&self) -> Checked {
         let checked = super::check(self.text.as_bytes(), self.format, &self.registry);
         checked.plan.iter().for_each(plan_json::assert_reads_back);
         checked
     }
 
-    /// The plan of a document that is right.
+    /// The plan of a document without errors.
     fn plan(&self) -> Plan {
         let checked = self.checked();
         checked.plan.unwrap_or_else(|| panic!("refused: {:#?}", checked.diagnostics))
     }
 
-    /// What became of the document.
+    /// The transcript.
     fn transcript(&self) -> String {
         let checked = self.checked();
         let refused = checked.diagnostics.iter().any(Diagnostic::is_error);
@@ -128,8 +127,8 @@ impl Script {
     }
 }
 
-/// Checks one document many times, each time with another line in the place of
-/// `@`, and shows what became of each. The line keeps the indentation of its place.
+/// Checks one document many times, each time with another line in the place of `@`, and shows
+/// each transcript. The line keeps the indentation of its place.
 #[expect(clippy::needless_pass_by_value, reason = "what is expected is written in place")]
 fn check_each(text: &str, shown: &[&'static str], lines: &[&str], expected: Expect) {
     let mut out = String::new();
@@ -194,7 +193,7 @@ fn order(plan: &Plan) -> String {
     out.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-/// A text without the blank first line and the indentation that the test's source gave it.
+/// A text without the blank first line and the indentation of the test's source.
 pub(super) fn dedent(text: &str) -> String {
     let Some(text) = text.strip_prefix('\n') else { return text.to_owned() };
     let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
@@ -205,6 +204,6 @@ pub(super) fn dedent(text: &str) -> String {
         out.push_str(line.get(common..).unwrap_or_default());
         out.push('\n');
     }
-    // The source's last line holds only the closing quote.
+    // The last line of the source has only the closing quote.
     out.trim_end().to_owned() + "\n"
 }

@@ -45,7 +45,7 @@ fn a_key_is_looked_up_in_the_envelope_then_in_its_data() {
         ("deep.a.b.0.1", json!(8)),
         ("deep.1", json!("one")),
         ("kind.x", json!("of data")),
-        // A null or an empty text that is there is found.
+        // A null or an empty text that is present is a value.
         ("nothing", json!(null)),
         ("empty", json!("")),
         ("data.nothing", json!(null)),

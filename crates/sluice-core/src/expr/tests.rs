@@ -1,4 +1,4 @@
-//! What expressions mean; [`refusals`] has what is not one, [`fuel`] the bounds.
+//! The meaning of expressions; [`refusals`] tests invalid ones, [`fuel`] the bounds.
 
 mod fuel;
 mod refusals;

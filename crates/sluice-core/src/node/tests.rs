@@ -3,7 +3,7 @@ use crate::diagnostic::Problems;
 use crate::yaml::parse;
 use proptest::prelude::*;
 
-/// What `part` of the text at key `a` is in the source, as placed by `locate`.
+/// The source text of `part` of the text at key `a`, as `locate` finds it.
 fn located(source: &str, part: &str) -> String {
     let mut problems = Problems::default();
     let root = parse(source, &mut problems).expect("a tree");
@@ -42,7 +42,7 @@ fn a_part_of_the_first_line_of_folded_text_has_its_place() {
     assert_eq!(located("a: >\n  one ${x}\n  two\n", "${x}"), "2: ${x}");
 }
 
-/// Whether `part` is answered with the whole text.
+/// Whether the whole text is returned for `part`.
 fn whole(source: &str, part: &str) -> bool {
     let mut problems = Problems::default();
     let root = parse(source, &mut problems).expect("a tree");
@@ -64,7 +64,7 @@ fn a_part_without_a_simple_place_is_the_whole_text() {
 
 #[test]
 fn a_part_is_never_found_in_another_text_that_looks_alike() {
-    // Each of these has the same part at the place where a literal block would have it.
+    // Each of these has the same part at the position where a literal block would have it.
     assert!(whole("a: \"\\n${x}\"\nb: ${x}\n", "${x}"), "the next line's text");
     assert!(whole("a: >\n  p\n  q\n\n  q\n", "q"), "a folded line");
     assert!(whole("a: \"x\\n\"\n", ""), "nothing, at the end");

@@ -1,4 +1,4 @@
-//! The whole way of outputs, and the properties that hold for all of them.
+//! Processing of outputs, and the properties that hold for all of them.
 
 use super::schema::{FieldSchema, FieldType};
 use super::*;
@@ -8,8 +8,8 @@ use crate::violation::Reason;
 use proptest::prelude::*;
 use serde_json::json;
 
-/// A schema as authors write it. Tests only: documents are read elsewhere,
-/// with places and diagnostics.
+/// A schema as authors write it. For tests only: the readers of documents also keep positions
+/// and report diagnostics.
 pub(crate) fn field(written: &Value) -> FieldSchema {
     let number = |key: &str| written.get(key).and_then(Value::as_number).cloned();
     let length = |key: &str| written.get(key).and_then(Value::as_u64);
@@ -96,7 +96,7 @@ fn inputs_that_are_no_outputs_pass_through_whatever_the_agent_said() {
     );
 }
 
-/// Values of every type, with a liking for what coercion looks at.
+/// Values of every type, with many that coercion changes.
 fn any_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

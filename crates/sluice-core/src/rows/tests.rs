@@ -151,7 +151,7 @@ fn check_found(found: Vec<RowFault>, expected: &Expect) {
 fn rows_may_only_name_rows_that_are_there() {
     let rows = [
         row(Kind::Agent, "scribe", json!({"gateway": "locl"})),
-        row(Kind::Gateway, "local", json!({"agents": ["scribe", "nobody"]})),
+        row(Kind::Gateway, "local", json!({"agents": ["scribe", "absent"]})),
         row(
             Kind::Deployment,
             "pay",
@@ -175,7 +175,7 @@ fn rows_may_only_name_rows_that_are_there() {
         expect![[r#"
             agent scribe gateway unknown_row: there is no gateway `locl`
               did you mean `local`?
-            gateway local agents.1 unknown_row: there is no agent `nobody`
+            gateway local agents.1 unknown_row: there is no agent `absent`
             deployment pay gateway unknown_row: there is no gateway `far`
             deployment pay roles.writer unknown_row: there is no agent `scrib`
               did you mean `scribe`?
@@ -273,7 +273,7 @@ fn a_schedule_begins_with_its_times_and_when_it_is_turned_on() {
     let off = row(json!({"workflow": "w", "every": "1h", "enabled": false}));
     let off = settle(off, Some(&same), 30).unwrap();
     assert_eq!(since(&off), 10);
-    // A file that does not say so does not turn it on.
+    // A file without the field does not enable it.
     let again = settle(row(json!({"workflow": "w", "every": "1h"})), Some(&off), 40).unwrap();
     assert_eq!((since(&again), &again.body["enabled"]), (10, &json!(false)));
     let on = row(json!({"workflow": "w", "every": "1h", "enabled": true}));
@@ -290,7 +290,7 @@ fn a_provider_that_there_is_not_is_refused_with_a_suggestion() {
             row(Kind::Gateway, "b", json!({"provider": "anthropc"})),
             row(Kind::Gateway, "c", json!({"provider": "Gemini-2.5"})),
             row(Kind::Gateway, "d", json!({"provider": "nonsense"})),
-            // A bridge has names of its own, and a gateway need not speak to anything.
+            // A bridge has its own names, and a gateway needs no provider.
             row(Kind::Gateway, "e", json!({"provider": "echo", "url": "http://b.example"})),
             row(Kind::Gateway, "f", json!({"provider": ""})),
             row(Kind::Gateway, "g", json!({"provider": "mock"})),
@@ -383,7 +383,7 @@ fn an_agent_whose_work_no_gateway_could_do_is_told_of() {
 #[test]
 fn a_row_that_starts_runs_says_who_made_it_and_who_changed_it_last() {
     let write = |before: Option<&Row>, workflow: &str, who: &str| {
-        // What the written row says of its authors is not believed.
+        // Authors in the written row are ignored.
         let body = json!({
             "workflow": workflow, "secret": "env:HOOK", "created_by": "eve", "changed_by": "eve",
         });

@@ -25,7 +25,7 @@ fn names() -> Names {
         .with_args(json!({"risk": "arg", "only": {"x": 1}, "a": {"d": 1}, "none": null}))
 }
 
-/// What a path leads to: JSON, `skipped` or `missing`.
+/// The result of a path: JSON, `skipped` or `missing`.
 fn find(path: &str) -> String {
     match resolve(&Path::parse(path).unwrap(), &names()) {
         Found::Value(value) => value.to_string(),

@@ -2,7 +2,7 @@ use super::*;
 use crate::doc::{self, Format, Registry};
 use expect_test::{Expect, expect};
 
-/// Who does each step of a document with these members and steps.
+/// The assignment of each step of a document with these members and steps.
 #[expect(clippy::needless_pass_by_value, reason = "expectations are written in place")]
 fn check(members: &str, steps: &str, expected: Expect) {
     let text = format!("name: t\nteam: {{members: [{members}]}}\nsteps: [{steps}]\n");

@@ -162,7 +162,7 @@ fn a_long_mistake_is_shown_in_part() {
 
 #[test]
 fn templates_are_bounded() {
-    // A short path is short wherever it stands.
+    // A short path is short at any position.
     let late = format!("{}${{name.length}}", " ".repeat(EXPRESSION_BYTES_MAX));
     assert!(render(&late).is_ok());
 

@@ -1,4 +1,4 @@
-//! Contracts that cannot be meant.
+//! Contracts that contradict themselves.
 
 use super::*;
 

@@ -5,7 +5,7 @@ use crate::rows::{faults, settle};
 use expect_test::{Expect, expect};
 use std::fmt::Write as _;
 
-/// What became of a setup: each problem, or its rows, settled, and files.
+/// The result of parsing a setup: its problems, or its settled rows and files.
 #[expect(clippy::needless_pass_by_value, reason = "a snapshot is written where it is passed")]
 fn check(text: &str, expected: Expect) {
     let (setup, diagnostics) = Setup::parse(&dedent(text));
@@ -172,16 +172,16 @@ fn references_are_placed_where_they_stand() {
         agents:
           scribe: {gateway: locl}
         gateways:
-          local: {agents: [scribe, nobody]}
+          local: {agents: [scribe, absent]}
         deployments:
           pay: {workflow: pay, roles: {writer: scrib}}
         ",
         expect![[r#"
-            gateway local: {"provider":"","environment":"local","min_trust_level":1,"cost_rank":0,"default":false,"paused":false,"agents":["scribe","nobody"]}
+            gateway local: {"provider":"","environment":"local","min_trust_level":1,"cost_rank":0,"default":false,"paused":false,"agents":["scribe","absent"]}
             agent scribe: {"status":"idle","phase":"production","phase_since_ms":5,"trust_level":5,"gateway":"locl"}
             deployment pay: {"workflow":"pay","active":true,"roles":{"writer":"scrib"},"posture":"bounded_autonomous"}
             2:21 unknown_row agents.scribe.gateway: there is no gateway `locl` (did you mean `local`?)
-            4:28 unknown_row gateways.local.agents[1]: there is no agent `nobody`
+            4:28 unknown_row gateways.local.agents[1]: there is no agent `absent`
             6:40 unknown_row deployments.pay.roles.writer: there is no agent `scrib` (did you mean `scribe`?)
         "#]],
     );
@@ -306,19 +306,19 @@ fn what_prompts_are_made_of_has_bounds() {
     check(
         r#"
         memories:
-          gone: {notes: [none], last_outputs: {agent: nobody, count: 1}}
+          gone: {notes: [none], last_outputs: {agent: absent, count: 1}}
         instructions:
-          far: {layer: owner, agents: [nobody]}
+          far: {layer: owner, agents: [absent]}
         agents:
           scribe: {memory: lost}
         "#,
         expect![[r#"
             agent scribe: {"status":"idle","phase":"production","phase_since_ms":5,"trust_level":5,"memory":"lost"}
-            memory gone: {"notes":["none"],"last_outputs":{"agent":"nobody","count":1}}
-            instruction far: {"layer":"owner","agents":["nobody"]}
+            memory gone: {"notes":["none"],"last_outputs":{"agent":"absent","count":1}}
+            instruction far: {"layer":"owner","agents":["absent"]}
             2:18 unknown_row memories.gone.notes[0]: there is no note `none`
-            2:47 unknown_row memories.gone.last_outputs.agent: there is no agent `nobody`
-            4:32 unknown_row instructions.far.agents[0]: there is no agent `nobody`
+            2:47 unknown_row memories.gone.last_outputs.agent: there is no agent `absent`
+            4:32 unknown_row instructions.far.agents[0]: there is no agent `absent`
             6:20 unknown_row agents.scribe.memory: there is no memory `lost`
         "#]],
     );

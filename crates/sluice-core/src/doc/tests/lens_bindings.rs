@@ -1,10 +1,10 @@
-//! Labels: what each node needs, and who binds it.
+//! Labels: which ones each node needs, and what binds them.
 
 use super::Script;
 use expect_test::expect;
 
-/// An entry node `first` that leaves `root` open, and after it `second`, whose
-/// lens is `version`, with this config and this label on the edge.
+/// An entry node `first` with the unbound label `root`, and after it `second` with the lens
+/// `version`, this config and this label on the edge.
 fn second(version: &str, config: &str, label: &str) -> String {
     bound("", version, config, label)
 }

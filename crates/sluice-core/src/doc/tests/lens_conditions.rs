@@ -1,4 +1,4 @@
-//! When edges count, and what routers and validators must say.
+//! When edges are active, and what routers and validators require.
 
 use super::Script;
 use expect_test::expect;
@@ -158,7 +158,7 @@ fn expressions_read_what_exists() {
         6:60 unknown_identifier edges[0].condition: `zzz` is not a node or argument
         ~8:6 unknown_variable outputs.r: nothing sets `zzz`
     "#]].assert_eq(&told);
-    // Without declared arguments any name may be given when the run starts.
+    // Without declared arguments, the caller may set any name.
     assert!(condition("{type: expression, expr: anything == 1}").transcript().starts_with("ok"));
 }
 

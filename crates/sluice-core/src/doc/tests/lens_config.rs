@@ -1,4 +1,4 @@
-//! How a lens is applied, and what the document says as a whole.
+//! Settings of nodes and of the whole document.
 
 use super::Script;
 use expect_test::expect;
@@ -270,7 +270,7 @@ fn a_node_may_run_another_workflow() {
             steps.1.work = {"kind":"workflow","label_args":{"a":"[[topic]] {{draft text}}","b":[1,{"c":"[[topic!]]"}]},"name":"other","version":2}
             steps.1.timeout_ms = 600000
         "#]]);
-    // Without arguments the child is given what is wired, by name.
+    // Without arguments, the child receives the wired values, by name.
     node("config: {workflowRef: other, timeoutMs: 5}")
         .show("steps.1.work")
         .show("steps.1.timeout_ms")

@@ -1,4 +1,4 @@
-//! One meaning, one hash.
+//! Documents with one meaning have one hash.
 
 use super::Script;
 use expect_test::expect;
@@ -126,7 +126,7 @@ fn what_means_something_else_has_another_hash() {
     assert!(!seen.contains_key(&Script::lens(&swapped).plan().hash()), "swapped edges");
 }
 
-/// Pieces that mean something in a document, to be put where they do not belong.
+/// Valid pieces of documents, to be put where they do not belong.
 const PIECES: [&str; 24] = [
     "", "a", "g", "w", "[", "]", "{", "}", ": ", ", ", "- ", "\n", "~", "5", "1e999", "*x", "&x ",
     "!t ", "'", "\"", "[[x]]", "[[x:y]]", "${", "value",

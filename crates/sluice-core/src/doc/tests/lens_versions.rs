@@ -3,7 +3,7 @@
 use super::Script;
 use expect_test::expect;
 
-/// The version that a node pins, or what is wrong.
+/// The version that a node pins, or the problem.
 fn pinned(versions: &[&str], node: &str) -> String {
     let table: String = versions.iter().map(|name| format!("{name}: {{template: go}}, ")).collect();
     let text = format!(
@@ -195,7 +195,7 @@ fn nodes_cannot_multiply_a_lens_without_bound() {
     expect![[r#"
         3:24504 too_many_nodes nodes[1024]: the nodes repeat over 8388608 bytes of their lenses (each node holds a copy of its lens; shorten the lens or split the workflow)
     "#]].assert_eq(&told);
-    // Parts weigh more than their text.
+    // Parts take more space than their text.
     let parts = |version: &str, nodes: usize| {
         let nodes: String = (0..nodes).map(|n| format!("{{id: n{n}, lens_id: l}}, ")).collect();
         let text =

@@ -1,4 +1,4 @@
-//! Which values each field takes: forms, bounds on both sides, wrong types.
+//! The values that each field allows: forms, bounds on both sides, wrong types.
 
 use super::{Script, check_step, check_top};
 use expect_test::expect;

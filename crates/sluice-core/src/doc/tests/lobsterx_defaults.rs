@@ -1,4 +1,4 @@
-//! `defaults`: fields that every step has unless it says otherwise.
+//! `defaults`: fields of every step that does not set them.
 
 use super::{Script, check_each};
 use expect_test::expect;
@@ -40,7 +40,7 @@ fn any_field_but_a_steps_own_may_be_a_default() {
             "cwd: here, env: {A: b}",
             "memory: m",
             "idempotent: false",
-            "role: nobody",
+            "role: absent",
             "command: other",
             "depends_on: []",
         ],
@@ -69,7 +69,7 @@ fn any_field_but_a_steps_own_may_be_a_default() {
             cwd: here, env: {A: b} => ok | steps.0 = {"cwd":"here","env":{"A":"b"},"id":"one","idempotent":true,"moderation":"off","on_failure":"halt","on_parent_failure":"propagate","parallel_failure_policy":"wait_all","retry":{"attempts":1,"backoff_ms":500,"max_backoff_ms":8000,"retry_on":["timeout","provider_error","rate_limit"]},"role":"clerk","timeout_ms":600000,"work":{"kind":"command","command":"go"}}
             memory: m => ok | steps.0 = {"id":"one","idempotent":true,"memory":"m","moderation":"off","on_failure":"halt","on_parent_failure":"propagate","parallel_failure_policy":"wait_all","retry":{"attempts":1,"backoff_ms":500,"max_backoff_ms":8000,"retry_on":["timeout","provider_error","rate_limit"]},"role":"clerk","timeout_ms":600000,"work":{"kind":"command","command":"go"}}
             idempotent: false => ok | steps.0 = {"id":"one","idempotent":false,"moderation":"off","on_failure":"halt","on_parent_failure":"propagate","parallel_failure_policy":"wait_all","retry":{"attempts":1,"backoff_ms":500,"max_backoff_ms":8000,"retry_on":["timeout","provider_error","rate_limit"]},"role":"clerk","timeout_ms":600000,"work":{"kind":"command","command":"go"}}
-            role: nobody => ok | steps.0 = {"id":"one","idempotent":true,"moderation":"off","on_failure":"halt","on_parent_failure":"propagate","parallel_failure_policy":"wait_all","retry":{"attempts":1,"backoff_ms":500,"max_backoff_ms":8000,"retry_on":["timeout","provider_error","rate_limit"]},"role":"clerk","timeout_ms":600000,"work":{"kind":"command","command":"go"}}
+            role: absent => ok | steps.0 = {"id":"one","idempotent":true,"moderation":"off","on_failure":"halt","on_parent_failure":"propagate","parallel_failure_policy":"wait_all","retry":{"attempts":1,"backoff_ms":500,"max_backoff_ms":8000,"retry_on":["timeout","provider_error","rate_limit"]},"role":"clerk","timeout_ms":600000,"work":{"kind":"command","command":"go"}}
             command: other => ok | steps.0 = {"id":"one","idempotent":true,"moderation":"off","on_failure":"halt","on_parent_failure":"propagate","parallel_failure_policy":"wait_all","retry":{"attempts":1,"backoff_ms":500,"max_backoff_ms":8000,"retry_on":["timeout","provider_error","rate_limit"]},"role":"clerk","timeout_ms":600000,"work":{"kind":"command","command":"go"}}
             depends_on: [] => ok | steps.0 = {"id":"one","idempotent":true,"moderation":"off","on_failure":"halt","on_parent_failure":"propagate","parallel_failure_policy":"wait_all","retry":{"attempts":1,"backoff_ms":500,"max_backoff_ms":8000,"retry_on":["timeout","provider_error","rate_limit"]},"role":"clerk","timeout_ms":600000,"work":{"kind":"command","command":"go"}}
         "#]],
@@ -171,7 +171,7 @@ fn problems_of_a_default_are_told_once() {
         "
         name: tiny
         defaults:
-          command: ${nobody} and ${nothing} and ${nobody}
+          command: ${absent} and ${nothing} and ${absent}
           condition: nowhere.x == 1 and nothere.y == 2
           on_failure: fail
           role: ghost
@@ -187,9 +187,9 @@ fn problems_of_a_default_are_told_once() {
         ",
     )
     .check(expect![[r#"
-        ~3:14 unknown_variable steps[0].command: nothing sets `nobody`
+        ~3:14 unknown_variable steps[0].command: nothing sets `absent`
         ~3:28 unknown_variable steps[0].command: nothing sets `nothing`
-        ~3:43 unknown_variable steps[0].command: nothing sets `nobody`
+        ~3:43 unknown_variable steps[0].command: nothing sets `absent`
         4:14 unknown_identifier steps[0].condition: `nowhere` is not a step, variable or argument
         4:33 unknown_identifier steps[0].condition: `nothere` is not a step, variable or argument
         ~5:15 deprecated_value defaults.on_failure: `fail` is an old name of `halt` (write `halt`)
@@ -210,7 +210,7 @@ fn problems_of_a_default_are_told_once() {
 #[test]
 fn one_bad_default_does_not_hide_other_problems() {
     let mut text =
-        "name: tiny\ndefaults: {on_failure: fail, command: '${nobody}', role: ghost}\nsteps:\n"
+        "name: tiny\ndefaults: {on_failure: fail, command: '${absent}', role: ghost}\nsteps:\n"
             .to_owned();
     for at in 0..300 {
         text.push_str(&format!("  - {{id: s{at}}}\n"));
@@ -218,7 +218,7 @@ fn one_bad_default_does_not_hide_other_problems() {
     text.push_str("  - {id: last, timeout: 0}\n");
     Script::lobsterx(&text).check(expect![[r#"
         ~2:24 deprecated_value defaults.on_failure: `fail` is an old name of `halt` (write `halt`)
-        ~2:42 unknown_variable steps[0].command: nothing sets `nobody`
+        ~2:42 unknown_variable steps[0].command: nothing sets `absent`
         2:58 unknown_role steps[0].role: the role `ghost` is not declared (declare it under `roles`)
         304:25 bad_duration steps[300].timeout: a duration cannot be zero
     "#]]);

@@ -1,4 +1,4 @@
-//! What conditions, success criteria, templates and `for_each` may name.
+//! The names that conditions, success criteria, templates and `for_each` may contain.
 
 use super::{Script, check_each, lobsterx_references::TWO};
 use expect_test::expect;
@@ -93,8 +93,8 @@ fn names_of_a_template() {
             "${mine} ${mine.deep}",
             "${risk} ${who} ${args.who}",
             "${gather_data.outputs.nope}",
-            "$${nobody}",
-            "${nobody}",
+            "$${absent}",
+            "${absent}",
             "${rsk}",
             "${args.wh}",
             "${item} ${index}",
@@ -102,15 +102,15 @@ fn names_of_a_template() {
             "${",
             "${}",
             "${a b} ${c d}",
-            "$nobody {nobody}",
+            "$absent {absent}",
             "${use_it.outputs.x}",
         ],
         expect![[r#"
             ${mine} ${mine.deep} => ok | steps.1.depends_on = ["gather_data"]
             ${risk} ${who} ${args.who} => ok | steps.1.depends_on = ["gather_data"]
             ${gather_data.outputs.nope} => ~6:17 undeclared_output steps[1].command: step `gather_data` declares no output `nope` | ok | steps.1.depends_on = ["gather_data"]
-            $${nobody} => ok | steps.1.depends_on = ["gather_data"]
-            ${nobody} => ~6:17 unknown_variable steps[1].command: nothing sets `nobody` | ok | steps.1.depends_on = ["gather_data"]
+            $${absent} => ok | steps.1.depends_on = ["gather_data"]
+            ${absent} => ~6:17 unknown_variable steps[1].command: nothing sets `absent` | ok | steps.1.depends_on = ["gather_data"]
             ${rsk} => ~6:17 unknown_variable steps[1].command: nothing sets `rsk` (did you mean `risk`?) | ok | steps.1.depends_on = ["gather_data"]
             ${args.wh} => ~6:17 unknown_variable steps[1].command: there is no argument `wh` (did you mean `who`?) | ok | steps.1.depends_on = ["gather_data"]
             ${item} ${index} => ~6:17 unknown_variable steps[1].command: nothing sets `item` (`item` exists only in a step with `for_each`) | ~6:25 unknown_variable steps[1].command: nothing sets `index` (`index` exists only in a step with `for_each`) | ok | steps.1.depends_on = ["gather_data"]
@@ -118,7 +118,7 @@ fn names_of_a_template() {
             ${ => 6:15 bad_template steps[1].command: unclosed `${` (write `$${` for a literal `${`)
             ${} => 6:15 bad_template steps[1].command: expected a path in `${…}`, found `}` (write `$${` for a literal `${`)
             ${a b} ${c d} => 6:15 bad_template steps[1].command: `${a b}` is not a reference: expected `}` after the path, found `b` (write `$${` for a literal `${`) | 6:22 bad_template steps[1].command: `${c d}` is not a reference: expected `}` after the path, found `d` (write `$${` for a literal `${`)
-            $nobody {nobody} => ok | steps.1.depends_on = ["gather_data"]
+            $absent {absent} => ok | steps.1.depends_on = ["gather_data"]
             ${use_it.outputs.x} => 5:9 cycle_detected steps[1]: the dependencies form a cycle: use_it -> use_it (each step in the list waits for the next one; remove one of the dependencies) | ~6:17 undeclared_output steps[1].command: step `use_it` declares no output `x`
         "#]],
     );
@@ -135,7 +135,7 @@ fn items_and_success_criteria() {
             "for_each: $risk",
             "for_each: risk.list",
             "for_each: $gather_dta.outputs.list",
-            "for_each: $nobody.x",
+            "for_each: $absent.x",
             "for_each: $who",
             "for_each: $args.who.x",
             "for_each: $item",
@@ -145,7 +145,7 @@ fn items_and_success_criteria() {
             "success_criteria: []",
             "success_criteria: [use_it.outputs.a == 1]",
             "success_criteria: outputs.a == 1",
-            "success_criteria: [nobody == 1, 5, '(', args.wh == 1]",
+            "success_criteria: [absent == 1, 5, '(', args.wh == 1]",
             "success_criteria: [true]",
             "success_criteria: [gather_dta.risk == 1]",
             "success_criteria: [item == 1]",
@@ -156,7 +156,7 @@ fn items_and_success_criteria() {
             for_each: $risk => ok | steps.1.depends_on = - | steps.1.success_criteria = - | steps.1.for_each.items = {"from":"$risk"}
             for_each: risk.list => ok | steps.1.depends_on = - | steps.1.success_criteria = - | steps.1.for_each.items = {"from":"risk.list"}
             for_each: $gather_dta.outputs.list => 9:15 unknown_step steps[1].for_each: there is no step `gather_dta` (did you mean `gather_data`?)
-            for_each: $nobody.x => 9:15 unknown_step steps[1].for_each: there is no step `nobody`
+            for_each: $absent.x => 9:15 unknown_step steps[1].for_each: there is no step `absent`
             for_each: $who => ok | steps.1.depends_on = - | steps.1.success_criteria = - | steps.1.for_each.items = {"from":"$who"}
             for_each: $args.who.x => ok | steps.1.depends_on = - | steps.1.success_criteria = - | steps.1.for_each.items = {"from":"$args.who.x"}
             for_each: $item => 9:15 unknown_step steps[1].for_each: there is no step `item`
@@ -166,7 +166,7 @@ fn items_and_success_criteria() {
             success_criteria: [] => ok | steps.1.depends_on = - | steps.1.success_criteria = - | steps.1.for_each.items = -
             success_criteria: [use_it.outputs.a == 1] => ~9:24 undeclared_output steps[1].success_criteria[0]: step `use_it` declares no output `a` | ok | steps.1.depends_on = - | steps.1.success_criteria = ["use_it.outputs.a == 1"] | steps.1.for_each.items = -
             success_criteria: outputs.a == 1 => 9:23 wrong_type steps[1].success_criteria: expected a list, found a string
-            success_criteria: [nobody == 1, 5, '(', args.wh == 1] => 9:24 unknown_identifier steps[1].success_criteria[0]: `nobody` is not a step, variable or argument | 9:37 wrong_type steps[1].success_criteria[1]: expected a string, found a number (quote it if it is meant as text) | 9:42 bad_expression steps[1].success_criteria[2]: expected a value, found the end | 9:45 unknown_identifier steps[1].success_criteria[3]: there is no argument `wh` (did you mean `who`?)
+            success_criteria: [absent == 1, 5, '(', args.wh == 1] => 9:24 unknown_identifier steps[1].success_criteria[0]: `absent` is not a step, variable or argument | 9:37 wrong_type steps[1].success_criteria[1]: expected a string, found a number (quote it if it is meant as text) | 9:42 bad_expression steps[1].success_criteria[2]: expected a value, found the end | 9:45 unknown_identifier steps[1].success_criteria[3]: there is no argument `wh` (did you mean `who`?)
             success_criteria: [true] => ok | steps.1.depends_on = - | steps.1.success_criteria = ["true"] | steps.1.for_each.items = -
             success_criteria: [gather_dta.risk == 1] => 9:24 unknown_identifier steps[1].success_criteria[0]: `gather_dta` is not a step, variable or argument (did you mean `gather_data`?)
             success_criteria: [item == 1] => 9:24 unknown_identifier steps[1].success_criteria[0]: `item` is not a step, variable or argument (`item` exists only in a step with `for_each`)

@@ -1,4 +1,4 @@
-//! What a `.lobsterX` document may say, and what it means when it does not.
+//! The fields of a `.lobsterX` document and their defaults.
 
 use super::Script;
 use expect_test::expect;
@@ -30,7 +30,7 @@ fn six_mistakes_are_told_at_once() {
         max_parallel: 0
         steps:
           - id: gather_data
-            command: ${nobody.outputs.x}
+            command: ${absent.outputs.x}
             timeout: soon
           - id: use_it
             depends_on: [gather]
@@ -42,7 +42,7 @@ fn six_mistakes_are_told_at_once() {
         1:7 bad_name name: `Six Mistakes` is not in kebab-case (write `six-mistakes`)
         2:1 unknown_field maxparallel: unknown field `maxparallel` (did you mean `max_parallel`?)
         3:15 bad_value max_parallel: 0 is not a whole number from 1 to 1024
-        ~6:16 unknown_variable steps[0].command: nothing sets `nobody`
+        ~6:16 unknown_variable steps[0].command: nothing sets `absent`
         7:14 bad_duration steps[0].timeout: `soon` is not a duration (write a number and one of ms, s, m, h, d, as in `90s`; a number alone is seconds)
         9:18 unknown_step steps[1].depends_on[0]: there is no step `gather` (did you mean `gather_data`?)
         10:12 unknown_phase steps[1].phase: the phase `none` is not declared (declare it under `phases`)

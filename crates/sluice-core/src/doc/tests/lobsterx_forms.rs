@@ -1,4 +1,4 @@
-//! Which values the fields for adapter, shell and fan-out take.
+//! The values that the fields for adapter, shell and fan-out allow.
 
 use super::{check_each, check_step};
 use expect_test::expect;

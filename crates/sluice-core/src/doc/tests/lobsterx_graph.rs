@@ -1,4 +1,4 @@
-//! Who waits for whom: implied dependencies, order, cycles.
+//! Dependencies: implied ones, order, cycles.
 
 use super::{Script, check_each};
 use expect_test::expect;
@@ -215,14 +215,14 @@ fn a_cycle_and_other_mistakes_are_told_together() {
         "
         name: tiny
         steps:
-          - {id: aa, command: go, depends_on: [bb, nobody]}
+          - {id: aa, command: go, depends_on: [bb, absent]}
           - {id: bb, command: go, depends_on: [aa]}
           - {id: bb, command: go, timeout: 0}
         ",
     )
     .check(expect![[r#"
         3:10 cycle_detected steps[0]: the dependencies form a cycle: aa -> bb -> aa (each step in the list waits for the next one; remove one of the dependencies)
-        3:44 unknown_step steps[0].depends_on[1]: there is no step `nobody`
+        3:44 unknown_step steps[0].depends_on[1]: there is no step `absent`
         5:10 duplicate_step_id steps[2].id: a step called `bb` exists already
         5:36 bad_duration steps[2].timeout: a duration cannot be zero
     "#]]);
@@ -260,7 +260,7 @@ fn the_number_of_steps_has_a_bound() {
 
 #[test]
 fn mistakes_in_every_step_do_not_take_forever() {
-    // Ten thousand unknown names, each near none of ten thousand ids.
+    // Ten thousand unknown names, each far from all of ten thousand ids.
     let mut text = "name: tiny\nsteps:\n".to_owned();
     for at in 0..10_000 {
         text.push_str(&format!(

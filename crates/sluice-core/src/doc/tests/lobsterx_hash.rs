@@ -1,4 +1,4 @@
-//! The plan's hash: the same for the same meaning, another for any other.
+//! The plan's hash: equal for the same meaning, different for any other.
 
 use super::{Script, lobsterx_plan::FULL};
 use expect_test::expect;
@@ -8,7 +8,7 @@ fn hash(text: &str) -> String {
     Script::lobsterx(text).plan().hash()
 }
 
-/// If this changes, every stored plan's hash changes: bump nothing lightly.
+/// If this changes, the hash of every stored plan changes.
 #[test]
 fn the_hash_of_a_full_document_is_pinned() {
     expect!["d5d25d9679adc3128f22b5bf7223f1eeee81d4c8075ef624afbd36261c77b185"]

@@ -1,4 +1,4 @@
-//! Library steps: fields taken over, fields that are locked.
+//! Library steps: copied fields and locked fields.
 
 use super::Script;
 use expect_test::expect;
@@ -31,7 +31,7 @@ const LIBRARY: &str = "
         locked: [max_items]
       empty: {model: m}
       broken:
-        command: go ${nobody} ${nothing}
+        command: go ${absent} ${nothing}
         role: ghost
         condition: nowhere.x == 1
         on_failure: fail
@@ -41,7 +41,7 @@ const LIBRARY: &str = "
         agent: shell
         env: {VERSION: 1.10, FLAG: true}
         command: echo '${topic}'
-      sub: {workflow_ref: other, args: {a: ['${nobody}'], b: '${args.topic}'}}
+      sub: {workflow_ref: other, args: {a: ['${absent}'], b: '${args.topic}'}}
       float: {command: go, env: {A: 1.5, B: 7, C: true}}
       free: {command: go, moderation: off, locked: [moderation]}
     ";
@@ -169,7 +169,7 @@ fn locked_lists_and_words() {
         ],
         "steps.0.tools",
     ));
-    // What a gateway must offer: to ask for more is stricter.
+    // Requiring more of a gateway is stricter.
     expect![[r#"
         capabilities: [sandbox, gpu] => ok | steps.0.capabilities = ["sandbox","gpu"]
         capabilities: [gpu, sandbox] => ok | steps.0.capabilities = ["gpu","sandbox"]
@@ -305,7 +305,7 @@ fn a_librarys_problems_show_where_it_is_named() {
             5:19 unknown_role steps[0].role: the role `ghost` is not declared (declare it under `roles`)
             5:19 unknown_identifier steps[0].condition: `nowhere` is not a step, variable or argument
             ~5:19 deprecated_value steps[0].on_failure: `fail` is an old name of `halt` (write `halt`)
-            ~5:19 unknown_variable steps[0].command: nothing sets `nobody`
+            ~5:19 unknown_variable steps[0].command: nothing sets `absent`
             ~5:19 unknown_variable steps[0].command: nothing sets `nothing`
             6:29 bad_value steps[1].cwd: the working directory must lie inside the run's workspace (use a relative path without `..`)
             6:29 unknown_step steps[1].stdin: there is no step `gone` (did you mean `one`?)
@@ -341,7 +341,7 @@ fn library_steps_that_are_not_there() {
             steps.0.work = {"kind":"unresolved","what":"library_step","name":"review"}
             steps.0.model = "x"
         "#]]);
-    // A registry without a library is no library at hand; an empty one is.
+    // A registry without a `library` has not loaded one; an empty `library` is loaded.
     let text = "{name: tiny, steps: [{id: one, library_step: review}]}";
     Script::lobsterx(text).registry("{workflows: {}}").check(expect![[r#"
         ~1:46 unresolved_reference steps[0].library_step: library step `review` cannot be checked: no library is loaded
@@ -393,7 +393,7 @@ fn the_shell_is_safe_whoever_chose_it() {
 fn a_librarys_arguments_and_variables() {
     told("steps: [{id: one, library_step: sub}, {id: two, library_step: float}, {id: three, library_step: sub, args: {a: '${nothing}'}}]")
         .check(expect![[r#"
-            ~3:33 unknown_variable steps[0].args.a[0]: nothing sets `nobody`
+            ~3:33 unknown_variable steps[0].args.a[0]: nothing sets `absent`
             ~3:33 unresolved_reference steps[0].workflow_ref: workflow `other` cannot be checked: no registry is loaded
             3:63 wrong_type steps[1].env.A: expected a string, found a number (quote it if it is meant as text)
             ~3:97 unresolved_reference steps[2].workflow_ref: workflow `other` cannot be checked: no registry is loaded

@@ -1,4 +1,4 @@
-//! Where problems are: lines, columns in characters, places inside text.
+//! The places of problems: lines, columns in characters, places inside text.
 
 use super::{Script, check_each};
 use expect_test::expect;
@@ -10,13 +10,13 @@ fn columns_count_characters() {
         name: tiny
         description: größer
         steps:
-          - {id: one, description: 'žluťoučký 🐴', command: 'äöü ${nobody}', timeout: 0}
+          - {id: one, description: 'žluťoučký 🐴', command: 'äöü ${absent}', timeout: 0}
           - {id: two, model: '日本語', comand: go}
         ",
     )
     .check(expect![[r#"
         4:15 unknown_field steps[0].description: unknown field `description`
-        ~4:59 unknown_variable steps[0].command: nothing sets `nobody`
+        ~4:59 unknown_variable steps[0].command: nothing sets `absent`
         4:78 bad_duration steps[0].timeout: a duration cannot be zero
         5:10 missing_command steps[1]: step `two` has no command (add `command`, or `approval`, `workflow_ref` or `library_step`)
         5:29 unknown_field steps[1].comand: unknown field `comand` (did you mean `command`?)
@@ -85,29 +85,29 @@ fn places_inside_expressions() {
         ",
         &[],
         &[
-            "condition: 1 == 1 and nobody == 2",
-            "condition: (\"ä\" == \"ö\") and nobody == 2",
-            "condition: \"1 == 1 and nobody == 2\"",
-            "condition: |\n              1 == 1 and\n              nobody == 2",
+            "condition: 1 == 1 and absent == 2",
+            "condition: (\"ä\" == \"ö\") and absent == 2",
+            "condition: \"1 == 1 and absent == 2\"",
+            "condition: |\n              1 == 1 and\n              absent == 2",
             "condition: 1 == 1 and and",
-            "success_criteria: [1 == 1, 2 == nobody]",
-            "success_criteria:\n              - 5\n              - 2 == nobody",
-            "approval: {summary: 'see ${nobody}'}",
+            "success_criteria: [1 == 1, 2 == absent]",
+            "success_criteria:\n              - 5\n              - 2 == absent",
+            "approval: {summary: 'see ${absent}'}",
             "agent: shell\n            cwd: a\n            stdin: nonsense",
         ],
         expect![[r#"
-            condition: 1 == 1 and nobody == 2 => 5:27 unknown_identifier steps[0].condition: `nobody` is not a step, variable or argument
-            condition: ("ä" == "ö") and nobody == 2 => 5:33 unknown_identifier steps[0].condition: `nobody` is not a step, variable or argument
-            condition: "1 == 1 and nobody == 2" => 5:28 unknown_identifier steps[0].condition: `nobody` is not a step, variable or argument
+            condition: 1 == 1 and absent == 2 => 5:27 unknown_identifier steps[0].condition: `absent` is not a step, variable or argument
+            condition: ("ä" == "ö") and absent == 2 => 5:33 unknown_identifier steps[0].condition: `absent` is not a step, variable or argument
+            condition: "1 == 1 and absent == 2" => 5:28 unknown_identifier steps[0].condition: `absent` is not a step, variable or argument
             condition: |
                           1 == 1 and
-                          nobody == 2 => 7:7 unknown_identifier steps[0].condition: `nobody` is not a step, variable or argument
+                          absent == 2 => 7:7 unknown_identifier steps[0].condition: `absent` is not a step, variable or argument
             condition: 1 == 1 and and => 5:27 bad_expression steps[0].condition: expected a value, found `and`
-            success_criteria: [1 == 1, 2 == nobody] => 5:37 unknown_identifier steps[0].success_criteria[1]: `nobody` is not a step, variable or argument
+            success_criteria: [1 == 1, 2 == absent] => 5:37 unknown_identifier steps[0].success_criteria[1]: `absent` is not a step, variable or argument
             success_criteria:
                           - 5
-                          - 2 == nobody => 6:9 wrong_type steps[0].success_criteria[0]: expected a string, found a number (quote it if it is meant as text) | 7:14 unknown_identifier steps[0].success_criteria[1]: `nobody` is not a step, variable or argument
-            approval: {summary: 'see ${nobody}'} => ~5:32 unknown_variable steps[0].approval.summary: nothing sets `nobody` | ok
+                          - 2 == absent => 6:9 wrong_type steps[0].success_criteria[0]: expected a string, found a number (quote it if it is meant as text) | 7:14 unknown_identifier steps[0].success_criteria[1]: `absent` is not a step, variable or argument
+            approval: {summary: 'see ${absent}'} => ~5:32 unknown_variable steps[0].approval.summary: nothing sets `absent` | ok
             agent: shell
                         cwd: a
                         stdin: nonsense => 7:12 bad_reference steps[0].stdin: `nonsense` does not name a step's value (write `$id.stdout`, `$id.json`, `$id.outputs.path` or `$id.approved`)
@@ -147,14 +147,14 @@ fn places_of_json() {
         {
           "name": "tiny",
           "steps": [
-            {"id": "one", "command": "say ${nobody}", "timeout": "0s"},
+            {"id": "one", "command": "say ${absent}", "timeout": "0s"},
             {"id": "one", "comand": "go"}
           ]
         }
         "#,
     )
     .check(expect![[r#"
-        ~4:37 unknown_variable steps[0].command: nothing sets `nobody`
+        ~4:37 unknown_variable steps[0].command: nothing sets `absent`
         4:59 bad_duration steps[0].timeout: a duration cannot be zero
         5:12 duplicate_step_id steps[1].id: a step called `one` exists already
         5:12 missing_command steps[1]: step `one` has no command (add `command`, or `approval`, `workflow_ref` or `library_step`)
@@ -168,14 +168,14 @@ fn places_of_what_an_alias_repeats() {
         "
         name: tiny
         steps:
-          - {id: one, command: &c 'say ${nobody}', retry: &r {attempts: 0}}
+          - {id: one, command: &c 'say ${absent}', retry: &r {attempts: 0}}
           - {id: two, command: *c, retry: *r}
         ",
     )
     .check(expect![[r#"
-        ~3:34 unknown_variable steps[0].command: nothing sets `nobody`
+        ~3:34 unknown_variable steps[0].command: nothing sets `absent`
         3:65 bad_value steps[0].retry.attempts: 0 is not a whole number from 1 to 100
-        ~4:24 unknown_variable steps[1].command: nothing sets `nobody`
+        ~4:24 unknown_variable steps[1].command: nothing sets `absent`
     "#]]);
 }
 
@@ -187,7 +187,7 @@ fn paths_name_the_part_that_is_wrong() {
         phases: [early, late, early]
         args: {Bad: string}
         defaults: {id: x}
-        outputs: {good: fine, result: 'see ${nobody}'}
+        outputs: {good: fine, result: 'see ${absent}'}
         team: {members: [{id: ada}, {id: ada}]}
         steps:
           - {id: one, command: go, outputs: {x: string}}
@@ -195,40 +195,40 @@ fn paths_name_the_part_that_is_wrong() {
             command: go
             inputs:
               good: one.x
-              worse: nobody.x
-              worst: {from: [one.x, nobody.y, z]}
+              worse: absent.x
+              worst: {from: [one.x, absent.y, z]}
               x y: one.x
               both: one.x
             outputs: {both: string, a b: string}
             env: {'1': x}
-            for_each: {max_items: 3, items: $nobody.outputs.list}
+            for_each: {max_items: 3, items: $absent.outputs.list}
             depends_on: [5, one, gone]
-            success_criteria: [5, nobody == 1]
+            success_criteria: [5, absent == 1]
           - id: three
             workflow_ref: other
-            args: {a: 1, b: [{c: 'x ${nobody}'}, '${', '${']}
+            args: {a: 1, b: [{c: 'x ${absent}'}, '${', '${']}
         ",
     )
     .check(expect![[r#"
         2:23 duplicate_name phases[2]: the phase `early` is declared twice
         3:8 bad_name args.Bad: `Bad` is not in snake_case (write `bad`)
         4:12 bad_value defaults.id: `id` cannot be a default
-        ~5:38 unknown_variable outputs.result: nothing sets `nobody`
+        ~5:38 unknown_variable outputs.result: nothing sets `absent`
         6:34 duplicate_name team.members[1]: the member `ada` is declared twice
-        13:14 unknown_step steps[1].inputs.worse: there is no step `nobody`
-        14:29 unknown_step steps[1].inputs.worst: there is no step `nobody`
+        13:14 unknown_step steps[1].inputs.worse: there is no step `absent`
+        14:29 unknown_step steps[1].inputs.worst: there is no step `absent`
         14:39 bad_reference steps[1].inputs.worst: `z` does not name a step's value (write `worst: id.field`)
         15:7 bad_name steps[1].inputs.x y: `x y` is not a name (write `x_y`)
         ~16:7 input_also_output steps[1].inputs.both: `both` is both an input and an output (an agent that repeats an input may change it; remove it from `outputs` to pass it through)
         17:29 bad_name steps[1].outputs.a b: `a b` is not a name (write `a_b`)
         18:11 bad_value steps[1].env.1: `1` cannot be the name of a variable
-        19:37 unknown_step steps[1].for_each: there is no step `nobody`
+        19:37 unknown_step steps[1].for_each: there is no step `absent`
         20:18 wrong_type steps[1].depends_on[0]: expected a string, found a number (quote it if it is meant as text)
         20:26 unknown_step steps[1].depends_on[2]: there is no step `gone` (did you mean `one`?)
         21:24 wrong_type steps[1].success_criteria[0]: expected a string, found a number (quote it if it is meant as text)
-        21:27 unknown_identifier steps[1].success_criteria[1]: `nobody` is not a step, variable or argument
+        21:27 unknown_identifier steps[1].success_criteria[1]: `absent` is not a step, variable or argument
         ~23:19 unresolved_reference steps[2].workflow_ref: workflow `other` cannot be checked: no registry is loaded
-        ~24:31 unknown_variable steps[2].args.b[0].c: nothing sets `nobody`
+        ~24:31 unknown_variable steps[2].args.b[0].c: nothing sets `absent`
         24:43 bad_template steps[2].args.b[1]: unclosed `${` (write `$${` for a literal `${`)
         24:49 bad_template steps[2].args.b[2]: unclosed `${` (write `$${` for a literal `${`)
     "#]]);

@@ -1,4 +1,4 @@
-//! What a right document becomes.
+//! The plan of a valid document.
 
 use super::{Script, check_each};
 use crate::doc::Format;

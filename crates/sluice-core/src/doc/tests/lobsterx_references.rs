@@ -1,4 +1,4 @@
-//! What a step may name: steps, arguments, variables, phases, roles, workflows.
+//! What a step may refer to: steps, arguments, variables, phases, roles, workflows.
 
 use super::{Script, check_each};
 use expect_test::expect;
@@ -31,7 +31,7 @@ fn dependencies_must_exist() {
             "depends_on: [risk]",
             "depends_on: ['']",
             "depends_on: gather_data",
-            "depends_on: [5, nobody]",
+            "depends_on: [5, absent]",
             "depends_on: [[gather_data]]",
             "depends_on: [Gather_data]",
             "depends_on: ['gather_data ']",
@@ -48,7 +48,7 @@ fn dependencies_must_exist() {
             depends_on: [risk] => 9:18 unknown_step steps[1].depends_on[0]: there is no step `risk`
             depends_on: [''] => 9:18 unknown_step steps[1].depends_on[0]: there is no step ``
             depends_on: gather_data => 9:17 wrong_type steps[1].depends_on: expected a list, found a string
-            depends_on: [5, nobody] => 9:18 wrong_type steps[1].depends_on[0]: expected a string, found a number (quote it if it is meant as text) | 9:21 unknown_step steps[1].depends_on[1]: there is no step `nobody`
+            depends_on: [5, absent] => 9:18 wrong_type steps[1].depends_on[0]: expected a string, found a number (quote it if it is meant as text) | 9:21 unknown_step steps[1].depends_on[1]: there is no step `absent`
             depends_on: [[gather_data]] => 9:18 wrong_type steps[1].depends_on[0]: expected a string, found a list
             depends_on: [Gather_data] => 9:18 unknown_step steps[1].depends_on[0]: there is no step `Gather_data` (did you mean `gather_data`?)
             depends_on: ['gather_data '] => 9:18 unknown_step steps[1].depends_on[0]: there is no step `gather_data ` (did you mean `gather_data`?)
@@ -86,7 +86,7 @@ fn what_is_piped_in() {
             "stdin: 5",
             "stdin: [a]",
             "stdin: $gather_data.stdout | sort",
-            "stdin: $nobody.stdout",
+            "stdin: $absent.stdout",
         ],
         expect![[r#"
             stdin: $gather_data.stdout => ok | steps.1.stdin = "$gather_data.stdout" | steps.1.depends_on = ["gather_data"]
@@ -111,7 +111,7 @@ fn what_is_piped_in() {
             stdin: 5 => 9:12 wrong_type steps[1].stdin: expected a string, found a number (quote it if it is meant as text)
             stdin: [a] => 9:12 wrong_type steps[1].stdin: expected a string, found a list
             stdin: $gather_data.stdout | sort => 9:12 bad_reference steps[1].stdin: `$gather_data.stdout | sort` does not name a step's value (write `$id.stdout`, `$id.json`, `$id.outputs.path` or `$id.approved`)
-            stdin: $nobody.stdout => 9:12 unknown_step steps[1].stdin: there is no step `nobody`
+            stdin: $absent.stdout => 9:12 unknown_step steps[1].stdin: there is no step `absent`
         "#]],
     );
 }
@@ -133,7 +133,7 @@ fn inputs_and_their_sources() {
             "inputs: {x: args}",
             "inputs: {x: gather_data}",
             "inputs: {x: gather_dta.risk}",
-            "inputs: {x: {from: [gather_data.risk, nobody.y]}}",
+            "inputs: {x: {from: [gather_data.risk, absent.y]}}",
             "inputs: {x: risk}",
             "inputs: {x: 'some text'}",
             "inputs: {x: ''}",
@@ -162,7 +162,7 @@ fn inputs_and_their_sources() {
             inputs: {x: args} => 9:17 bad_reference steps[1].inputs.x: `args` does not name a step's value (write `x: id.field`)
             inputs: {x: gather_data} => 9:17 bad_reference steps[1].inputs.x: `gather_data` does not name a step's value (write `x: id.field`)
             inputs: {x: gather_dta.risk} => 9:17 unknown_step steps[1].inputs.x: there is no step `gather_dta` (did you mean `gather_data`?)
-            inputs: {x: {from: [gather_data.risk, nobody.y]}} => 9:43 unknown_step steps[1].inputs.x: there is no step `nobody`
+            inputs: {x: {from: [gather_data.risk, absent.y]}} => 9:43 unknown_step steps[1].inputs.x: there is no step `absent`
             inputs: {x: risk} => 9:17 bad_reference steps[1].inputs.x: `risk` does not name a step's value (write `x: id.field`)
             inputs: {x: 'some text'} => 9:17 bad_reference steps[1].inputs.x: `some text` does not name a step's value (write `x: id.field`)
             inputs: {x: ''} => 9:17 bad_reference steps[1].inputs.x: `` does not name a step's value (write `x: id.field`)
@@ -195,7 +195,7 @@ fn phases_and_roles_must_be_declared() {
             "phase: [early]",
             "role: clerk",
             "role: clrk",
-            "role: nobody",
+            "role: absent",
             "role: {clerk: 1}",
             "role: ''",
         ],
@@ -207,7 +207,7 @@ fn phases_and_roles_must_be_declared() {
             phase: [early] => 9:12 wrong_type steps[1].phase: expected a string, found a list
             role: clerk => ok | steps.1.phase = - | steps.1.role = "clerk"
             role: clrk => 9:11 unknown_role steps[1].role: the role `clrk` is not declared (did you mean `clerk`?)
-            role: nobody => 9:11 unknown_role steps[1].role: the role `nobody` is not declared (declare it under `roles`)
+            role: absent => 9:11 unknown_role steps[1].role: the role `absent` is not declared (declare it under `roles`)
             role: {clerk: 1} => 9:11 wrong_type steps[1].role: expected a string, found a map
             role: '' => 9:11 unknown_role steps[1].role: the role `` is not declared (declare it under `roles`)
         "#]],
@@ -340,7 +340,7 @@ fn outputs_of_the_run() {
 
 #[test]
 fn a_declaration_that_is_wrong_is_still_a_declaration() {
-    // One mistake is told once, not at every use of the name as well.
+    // A mistake in a declaration is not reported again at every use of the name.
     Script::lobsterx(
         "
         name: tiny

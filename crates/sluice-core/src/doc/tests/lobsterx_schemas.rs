@@ -1,4 +1,4 @@
-//! Declarations of arguments and of what a step must answer.
+//! Declarations of arguments and outputs.
 
 use super::{Script, check_step, check_top};
 use expect_test::expect;

@@ -1,4 +1,4 @@
-//! What is allowed but seldom meant.
+//! Warnings about valid documents.
 
 use super::{Script, check_each};
 use expect_test::expect;
@@ -239,7 +239,7 @@ fn only_steps_that_every_path_passes_are_unprotected() {
     .check(expect![[r#"
         ok
     "#]]);
-    // Two effects below one step: it is told once.
+    // Two effects below one step: it is reported once.
     Script::lobsterx(
         "
         name: tiny

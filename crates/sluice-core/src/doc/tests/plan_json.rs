@@ -1,4 +1,4 @@
-//! Plans, read back from the JSON they are pinned by.
+//! Plans read back from their pinned JSON.
 
 use super::Script;
 use super::lobsterx_plan::FULL;
@@ -56,13 +56,13 @@ const LENS: &str = r#"
       - {source_node_id: v, target_node_id: u, target_param_label: d, condition: {type: expression, expr: "value == 'go' and w.output > 7"}}
     "#;
 
-/// Holds for every plan: its JSON, in any order of keys, is the plan.
+/// For every plan: its JSON, in any order of keys, gives the plan.
 pub(super) fn assert_reads_back(plan: &Plan) {
     let json = serde_json::to_string(plan).expect("a plan is JSON");
     let read = Plan::from_json(&json).unwrap_or_else(|error| panic!("{error}\n{json}"));
     assert_eq!(&read, plan);
     assert_eq!(read.hash(), plan.hash());
-    // Equality does not see the order of keys, the text does.
+    // Equality ignores the order of keys, the text does not.
     assert_eq!(serde_json::to_string(&read).expect("a plan is JSON"), json);
     assert_eq!(Plan::from_json(&canonical::to_string(plan)).as_ref(), Ok(plan));
 }
@@ -202,7 +202,7 @@ fn fields_of_later_versions_are_passed_over() {
     }
 }
 
-/// Says why the plan is refused when the value at `place` is another one.
+/// Why the plan is rejected if the value at `place` is replaced.
 fn refused(mut plan: Value, place: &str, value: &Value) -> String {
     match plan.pointer_mut(place) {
         Some(found) => *found = value.clone(),
@@ -211,7 +211,7 @@ fn refused(mut plan: Value, place: &str, value: &Value) -> String {
     match Plan::from_json(&plan.to_string()) {
         Ok(_) => format!("{place} = {value}: read\n"),
         Err(error) => {
-            // The column is that of one long line, and says nothing here.
+            // The column refers to one long line, so it is left out.
             let told = error.to_string();
             format!("{place} = {value}: {}\n", told.split(" at line").next().unwrap_or_default())
         }
@@ -320,7 +320,7 @@ fn rubbish_is_refused() {
     assert_ne!(nested, plan);
     let error = Plan::from_json(&nested).expect_err("too deep").to_string();
     assert!(error.contains("recursion limit exceeded"), "{error}");
-    // A text that was cut off, anywhere.
+    // A truncated text, at any position.
     for (end, _) in plan.char_indices() {
         assert!(Plan::from_json(&plan[..end]).is_err(), "{end}");
     }

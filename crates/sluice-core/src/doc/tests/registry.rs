@@ -5,7 +5,7 @@ use crate::doc::Registry;
 use crate::doc::leaf::Table;
 use expect_test::{Expect, expect};
 
-/// What became of a registry file: each problem, or `ok` and what it holds.
+/// The result of parsing a registry file: its problems, or `ok` and its contents.
 #[expect(clippy::needless_pass_by_value, reason = "a snapshot is written where it is passed")]
 fn check(text: &str, expected: Expect) {
     let (registry, diagnostics) = Registry::parse(&dedent(text));

@@ -1,10 +1,10 @@
-//! The JSON Schemas of the formats say what the readers read.
+//! The JSON Schemas of the formats agree with the readers.
 
 use super::Script;
 use crate::doc::Format;
 use serde_json::{Value, json};
 
-/// Every object of a schema, its definitions included.
+/// Every object of a schema, including its definitions.
 fn objects<'s>(schema: &'s Value, found: &mut Vec<&'s Value>) {
     match schema {
         Value::Object(map) => {
@@ -194,7 +194,7 @@ fn bounds_and_words_of_a_schema_are_those_of_the_reader() {
     assert_eq!(config["merge"]["anyOf"][0]["enum"], words);
     let kinds = schema["$defs"]["VersionDoc"]["properties"]["kind"]["anyOf"][0]["enum"].as_array();
     assert_eq!(kinds.map(Vec::len), Some(11));
-    // Every word the schema offers is read.
+    // Every word in the schema is accepted.
     for kind in kinds.expect("words") {
         let text = format!(
             "name: g\nlenses: {{l: {{versions: {{1: {{template: x, kind: {kind}}}}}}}}}\nnodes: [{{id: a, lens_id: l}}]\n"

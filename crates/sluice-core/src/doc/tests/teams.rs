@@ -1,4 +1,4 @@
-//! Teams of the registry that documents call by name.
+//! Documents that refer to teams of the registry.
 
 use super::{Script, tell};
 use crate::doc::{Format, Registry, check};

@@ -31,7 +31,7 @@ fn memo() -> Memo {
     Memo { agent: "a".to_owned(), run: RunId(1), at_ms: 2, body: b"yes".to_vec() }
 }
 
-/// HMAC-SHA256 by its definition, over what the derivation and a mark are made of.
+/// HMAC-SHA256 by its definition, over the input of the key derivation and of a mark.
 #[test]
 fn the_key_and_a_mac_are_what_the_definition_says() {
     use sha2::Digest as _;
@@ -79,7 +79,7 @@ fn every_field_of_a_frame_is_bound_to_it() {
     }
 }
 
-/// The body of one history does not go with the hashes of another.
+/// The body of one history does not match the hashes of another.
 #[test]
 fn halves_of_two_frames_at_one_place_do_not_make_a_third() {
     let other_chain = [8; 64];
@@ -116,7 +116,7 @@ fn nothing_has_the_mac_of_something_else() {
         Letter { run: RunId(2), ..letter() },
         Letter { key: "b".to_owned(), ..letter() },
         Letter { body: b"stop".to_vec(), ..letter() },
-        // The border between two fields is part of what is authenticated.
+        // The boundary between two fields is authenticated too.
         Letter { key: "ag".to_owned(), body: b"o".to_vec(), ..letter() },
     ];
     let mut macs = vec![

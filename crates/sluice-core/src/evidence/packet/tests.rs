@@ -1,4 +1,4 @@
-//! Packets: what is in them, and that every change is found.
+//! Packets: their contents, and that every change is found.
 
 use super::*;
 use crate::evidence::fake_store::{FakeStore, RUN, WRITER, signer, stranger};
@@ -14,7 +14,7 @@ fn check(text: &str) -> Result<Vec<Hash>, PacketError> {
     Packet::parse(text)?.verify(&[signer().public()])
 }
 
-/// The set that decided: the store does not keep it, and a packet says so.
+/// The policy set of the decision: the store does not keep it, and the packet reports that.
 fn policies() -> Vec<Hash> {
     vec![Hash::parse(sluice_govern::policy::Policies::permit_all().hash()).unwrap()]
 }
@@ -30,7 +30,7 @@ fn a_packet_holds_a_run_and_verifies() {
     assert_eq!(check(&text), Ok(policies()));
     assert_eq!(packet.verify(&[]), Ok(policies()));
     assert_eq!(packet.verify(&[stranger()]), Err(PacketError::Unsigned));
-    // Nothing of the other run.
+    // It contains nothing of the other run.
     assert!(!text.contains("run_00000000000000000000000000000011"));
     assert!(!text.contains("Pay"));
 }
@@ -109,7 +109,7 @@ proptest! {
     fn a_changed_byte_anywhere_is_found(at: prop::sample::Index, bits in 1..=255u8, short: bool) {
         let mut store = FakeStore::new();
         if short {
-            // Without the long answer, so that the other bytes have their turn.
+            // Without the long output, so that changes hit other bytes more often.
             store.erase(RUN, |event| event > 12, Some(WRITER));
             store.seal();
         }

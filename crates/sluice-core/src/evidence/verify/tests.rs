@@ -1,4 +1,4 @@
-//! A good store is found good, and every change of it is found.
+//! An intact store has no findings, and every change of it is found.
 
 mod elided;
 mod rows;
@@ -18,7 +18,7 @@ fn after(change: impl FnOnce(&mut FakeStore), expected: &Expect) {
     expected.assert_eq(&store.findings());
 }
 
-/// Where entry `seq` of the first writer is.
+/// The position of entry `seq` of the first writer.
 fn entry_at(store: &FakeStore, seq: u64) -> usize {
     store.entries.iter().position(|row| row.writer == WRITER && row.seq == seq).unwrap()
 }
@@ -42,7 +42,7 @@ fn a_changed_entry_is_named() {
             entry 3 of node_0000000000000000000000000000000a is changed: its text does not match its hash
         "#]],
     );
-    // With its hash made to fit.
+    // With a recomputed hash.
     after(
         |store| {
             let at = entry_at(store, 3);
@@ -53,7 +53,7 @@ fn a_changed_entry_is_named() {
             entry 3 of node_0000000000000000000000000000000a is changed: the next entry contains another hash
         "#]],
     );
-    // The last one, with its hash made to fit.
+    // The last one, with a recomputed hash.
     after(
         |store| {
             let at = entry_at(store, 4);
@@ -98,7 +98,7 @@ fn a_deleted_entry_is_missing() {
 
 #[test]
 fn swapped_entries_are_reordered() {
-    // What they say.
+    // Their texts.
     after(
         |store| {
             let (one, other) = (entry_at(store, 2), entry_at(store, 3));
@@ -111,7 +111,7 @@ fn swapped_entries_are_reordered() {
             entry 2 of node_0000000000000000000000000000000a is reordered: the text in its position is that of entry 3 of "node_0000000000000000000000000000000a"
         "#]],
     );
-    // Where they are.
+    // Their positions.
     after(
         |store| {
             let (one, other) = (entry_at(store, 2), entry_at(store, 3));
@@ -158,7 +158,7 @@ fn a_changed_event_is_named() {
     );
 }
 
-/// Whoever can write the store can make all its hashes fit, but not its seals.
+/// A process with write access can recompute all hashes of the store, but not its seals.
 #[test]
 fn a_run_that_was_written_anew_is_not_the_sealed_one() {
     after(
@@ -240,7 +240,7 @@ fn a_proper_erasure_verifies_and_a_silent_one_does_not() {
     store.erase(RUN, |event| event == 3, Some(WRITER));
     assert_eq!(store.findings(), "");
     assert_eq!(store.verify().erased, 1);
-    // All of it, the long answer that was moved out included.
+    // All payloads, including the long output that was moved out.
     store.erase(RUN, |_| true, Some(WRITER));
     assert!(store.blobs.is_empty());
     store.seal();
@@ -251,7 +251,7 @@ fn a_proper_erasure_verifies_and_a_silent_one_does_not() {
         event 3 of run_00000000000000000000000000000010 is erased: no audit entry says so
     "#]],
     );
-    // What is left is not free to be made up.
+    // The remainder cannot be forged.
     let mut store = FakeStore::new();
     store.erase(RUN, |event| event == 1, Some(WRITER));
     let frame = &mut store.runs.get_mut(&RUN).unwrap()[0];
@@ -288,13 +288,13 @@ fn seals_are_signed_chained_and_over_their_leaves() {
             seal 1 is unsigned: it is not signed by a trusted key
         "#]],
     );
-    // Signed by somebody else.
+    // Signed by another key.
     let report = FakeStore::new().verify_with(Verifier::new([stranger()]));
     expect![[r#"
         seal 1 is unsigned: it is not signed by a trusted key
     "#]]
     .assert_eq(&lines(&report));
-    // Nobody in particular is believed.
+    // Without keys, any key is trusted.
     assert!(FakeStore::new().verify_with(Verifier::new([])).is_clean());
 }
 
@@ -343,12 +343,12 @@ fn two_different_seals_of_one_number_are_a_finding_whichever_the_store_has() {
     let found = expect![[r#"
         seal 2 is forked: two different seals of this number were kept: the store was rolled back and written to from there
     "#]];
-    // Whichever came first, and whichever the store has.
+    // In either order, and with either seal in the store.
     for kept in [[seal(&whole, 0), old.clone(), new.clone()], [seal(&whole, 0), new, old.clone()]] {
         found.assert_eq(&with(&whole, &kept));
         found.assert_eq(&with(&fork, &kept));
     }
-    // The same seal twice is no fork.
+    // The same seal twice is not a fork.
     assert_eq!(with(&whole, &[old.clone(), seal(&whole, 0), old]), "");
 }
 
@@ -360,7 +360,7 @@ fn of_a_long_fork_the_first_number_is_named() {
         store.record(WRITER, "agent_changed");
         store.seal();
     }
-    // The same up to here: what differs comes now.
+    // Both stores are equal up to this point.
     whole.record(WRITER, "policy_changed");
     fork.record(WRITER, "token_changed");
     for store in [&mut whole, &mut fork] {
@@ -445,7 +445,7 @@ fn an_old_journal_is_counted_and_not_blamed() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Any byte of anything that is kept.
+    /// Any byte of any stored row.
     #[test]
     fn a_changed_byte_anywhere_is_found(
         kind in 0..8u8, row: prop::sample::Index, at: prop::sample::Index, bits in 1..=255u8,
@@ -458,7 +458,7 @@ proptest! {
         fn text(text: &mut String, at: &prop::sample::Index, bits: u8) -> bool {
             let mut bytes = text.clone().into_bytes();
             flip(&mut bytes, at, bits);
-            // What is no text cannot stand in a column of text.
+            // Bytes that are not UTF-8 cannot be in a text column.
             String::from_utf8(bytes).is_ok_and(|changed| {
                 *text = changed;
                 true

@@ -1,4 +1,4 @@
-//! Work is bounded: by fuel for values, by depth for the stack.
+//! Fuel bounds the work on values, and depth bounds the stack.
 
 use crate::expr::{EvalError, Expr};
 use crate::limits::EXPRESSION_FUEL;
@@ -11,7 +11,7 @@ fn run(source: &str, value: Value) -> Result<Value, EvalError> {
     Expr::parse(source).unwrap().eval(&scope, Membership::Tolerant)
 }
 
-/// Bytes that take more than all fuel to read.
+/// A text too long to be read with all fuel.
 const TOO_LONG: usize = EXPRESSION_FUEL as usize * 64 + 64;
 
 #[test]
@@ -34,7 +34,7 @@ fn reading_long_text_takes_fuel() {
     ] {
         assert_eq!(run(source, text.clone()), Err(EvalError::OutOfFuel), "{source}");
     }
-    // What is not read costs nothing.
+    // A value that is not read costs nothing.
     for source in
         ["v == 'a'", "v > 'b'", "starts_with(v, 'a')", "v and true", "exists(v)", "v in ['b']"]
     {

@@ -1,10 +1,10 @@
-//! What is not an expression, and what is said about it.
+//! Invalid expressions and their messages.
 
 use crate::expr::Expr;
 use crate::limits::{EXPRESSION_BYTES_MAX, EXPRESSION_DEPTH_MAX};
 use expect_test::{Expect, expect};
 
-/// Each source, the place marked below it, the message and the hint.
+/// Each source, the position marked below it, the message and the hint.
 fn check(sources: &[&str], expected: &Expect) {
     let mut out = String::new();
     for source in sources {
@@ -366,6 +366,6 @@ fn expressions_are_bounded_in_length_and_depth() {
         let fault = Expr::parse(&nested(max + 1)).unwrap_err();
         assert_eq!(fault.message, "expression is nested over 32 deep", "{open}");
     }
-    // Depth is of nesting, not of length.
+    // Depth is nesting, not length.
     assert!(Expr::parse(&["(1)"; 200].join(" and ")).is_ok());
 }

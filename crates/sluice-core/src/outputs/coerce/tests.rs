@@ -2,7 +2,7 @@ use super::*;
 use crate::outputs::tests::{fields, map};
 use serde_json::json;
 
-/// Coerces one field `x` of the given schema.
+/// Coerces one field `x` of this schema.
 fn one(schema: &Value, value: Value) -> (Value, Vec<Coercion>) {
     let outputs = Map::from_iter([("x".to_owned(), value)]);
     let (mut outputs, made) = coerce(&fields(&json!({ "x": schema })), outputs);
@@ -151,12 +151,12 @@ fn a_boolean_is_made_of_an_object_that_says_so() {
         (json!({"verified": "yes"}), true),
         (json!({"passed": "no"}), false),
         (json!({"status": "TRUE"}), true),
-        // The order of the keys is ours, not the agent's.
+        // The order of keys is fixed, not the agent's.
         (json!({"status": false, "passed": false, "result": true}), true),
         (json!({"passed": true, "status": false}), true),
         (json!({"verified": true, "passed": false}), true),
         (json!({"value": true, "verified": false}), true),
-        // A key that says something else is passed over.
+        // A key with another value is skipped.
         (json!({"result": "three claims checked", "passed": false}), false),
     ] {
         becomes("boolean", object, json!(expected), "object");
@@ -217,7 +217,7 @@ fn a_json_string_that_nests_too_deep_is_left_alone() {
     assert!(listed(DOCUMENT_DEPTH_MAX - 2).is_object());
     assert!(listed(DOCUMENT_DEPTH_MAX - 1).is_string());
 
-    // Deeper in the outputs there is less room.
+    // Deeper in the outputs, fewer levels are left.
     let inside = |levels: usize| {
         let text = format!("{}1{}", "{\"a\":".repeat(levels), "}".repeat(levels));
         let schema = json!({"type": "array", "items": {"type": "object"}});

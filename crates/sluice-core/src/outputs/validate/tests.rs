@@ -9,7 +9,7 @@ fn check(schema: &Value, outputs: Value) -> Vec<(String, Reason, String)> {
     found.into_iter().map(parts).collect()
 }
 
-/// One field `x`: the reasons it is refused for.
+/// The violations of one field `x`.
 fn reasons(schema: &Value, value: &Value) -> Vec<Reason> {
     let found = check(&json!({ "x": schema }), json!({ "x": value }));
     found.into_iter().map(|(_, reason, _)| reason).collect()

@@ -28,7 +28,7 @@ fn a_step_stands_one_layer_after_its_last_dependency_and_layers_are_in_id_order(
     assert_eq!(graph.layer_of(4), 2);
     assert_eq!(graph.position("late"), Some(4));
     assert_eq!(graph.position("z"), Some(0));
-    assert_eq!(graph.position("nobody"), None);
+    assert_eq!(graph.position("absent"), None);
 }
 
 #[test]

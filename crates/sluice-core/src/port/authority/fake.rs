@@ -25,7 +25,7 @@ pub(crate) struct FakeAuthority {
     pub(crate) patience: Patience,
     /// Remembered outputs, newest first.
     pub(crate) memos: Vec<Memo>,
-    anybody: Agent,
+    default_agent: Agent,
     local: Gateway,
 }
 
@@ -40,7 +40,7 @@ impl Default for FakeAuthority {
             otherwise: Quote::AtMost(Money::ZERO),
             patience: Patience::default(),
             memos: Vec::new(),
-            anybody: Agent::default(),
+            default_agent: Agent::default(),
             local: Gateway::default(),
         }
     }
@@ -75,8 +75,8 @@ impl Authority for FakeAuthority {
     }
 
     fn agent(&self, name: &str) -> Option<&Agent> {
-        let anybody = (!name.starts_with("nobody")).then_some(&self.anybody);
-        self.fabric.agents.get(name).or(anybody)
+        let default = (!name.starts_with("nobody")).then_some(&self.default_agent);
+        self.fabric.agents.get(name).or(default)
     }
 
     fn gateway(&self, name: &str) -> Option<&Gateway> {

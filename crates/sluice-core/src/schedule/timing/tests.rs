@@ -1,4 +1,4 @@
-//! Slots in zones whose clocks change.
+//! Slots in time zones with clock changes.
 
 use super::*;
 use serde_json::json;
@@ -36,7 +36,7 @@ fn a_time_that_is_skipped_is_at_the_next_minute_there_is() {
     assert_eq!(slots(&cron("30 2 * * *", "Europe/Berlin"), before, 2), expected);
     let expected = ["2026-03-29T01:00:00Z", "2026-03-30T00:00:00Z", "2026-03-30T00:15:00Z"];
     assert_eq!(slots(&cron("*/15 2 * * *", "Europe/Berlin"), before, 3), expected);
-    // Nothing comes twice where the next valid minute is a slot of its own.
+    // No slot occurs twice if the next valid minute is a slot of its own.
     let expected = ["2026-03-29T00:00:00Z", "2026-03-29T01:00:00Z", "2026-03-29T02:00:00Z"];
     let after = "2026-03-28T23:30:00Z";
     assert_eq!(slots(&cron("0 * * * *", "Europe/Berlin"), after, 3), expected);
@@ -52,7 +52,7 @@ fn a_time_that_is_repeated_comes_once() {
     let row = cron("30 2 * * *", "Europe/Berlin");
     let expected = ["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"];
     assert_eq!(slots(&row, "2026-10-24T12:00:00Z", 2), expected);
-    // Asked in the second of the two hours, it is over.
+    // In the second of the two hours, the slot is over.
     assert_eq!(slots(&row, "2026-10-25T01:10:00Z", 1), ["2026-10-26T01:30:00Z"]);
     let hourly = cron("0 * * * *", "Europe/Berlin");
     let expected = ["2026-10-25T00:00:00Z", "2026-10-25T02:00:00Z"];

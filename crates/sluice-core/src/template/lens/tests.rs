@@ -199,7 +199,8 @@ proptest! {
     ) {
         match LensTemplate::parse(&text) {
             Ok(template) => {
-                // With nothing known, what is certain is empty and the rest stays.
+                // Without declarations, certain placeholders are empty and the
+                // rest stays.
                 let rendered = template.render(&BTreeMap::new(), |_| false, |_| true).unwrap();
                 prop_assert!(rendered.len() <= text.len());
             }

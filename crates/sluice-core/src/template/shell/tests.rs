@@ -1,4 +1,4 @@
-//! What shell commands become; [`hostile`] runs them with values that would do harm.
+//! Rendering of shell commands; [`hostile`] runs them with dangerous values.
 
 mod code;
 mod hostile;
@@ -16,7 +16,7 @@ fn script_of(source: &str) -> String {
     shell(source).unwrap_or_else(|faults| panic!("{source}: {faults:?}")).script
 }
 
-/// The places of the refused references.
+/// The positions of the rejected references.
 fn refused(source: &str) -> Vec<String> {
     let faults = shell(source).expect_err(source);
     faults
@@ -195,7 +195,7 @@ fn where_shells_disagree_later_references_are_refused() {
     ] {
         assert_eq!(refused(source)[0], lost, "{source}");
     }
-    // Once lost, always lost.
+    // Once the quoting is lost, it stays lost.
     assert_eq!(refused("echo $[1] ${x}\n\n${x}"), [lost, lost]);
 }
 

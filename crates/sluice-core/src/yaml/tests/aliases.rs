@@ -110,7 +110,7 @@ fn aliases_cannot_nest_deeper_than_text_may() {
     assert_eq!(codes(&text(63, 1)), ["too_deep"]);
     // An alias of a scalar adds no level.
     assert_eq!(codes(&format!("a: &a 1\nb: {}\n", nest(63, "*a"))), [""; 0]);
-    // The height of a list is that of its highest item, wherever it stands.
+    // The height of a list is that of its highest item, at any position.
     let uneven =
         |outer: usize| format!("a: &a [[[1]], 2]\nb: &b [*a, 3]\nc: {}\n", nest(outer, "*b"));
     assert_eq!(codes(&uneven(59)), [""; 0]);

@@ -1,4 +1,4 @@
-//! Depth, length, and texts that hold no document or several.
+//! Depth, length, and texts with no document or several.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Where problems are told to stand.
+//! The places of problems.
 
 use super::*;
 
@@ -55,7 +55,7 @@ fn a_tab_is_shown_where_it_stands() {
             "{text:?}: {told}"
         );
     }
-    // Inside a text a tab is a tab.
+    // Inside a text, a tab is a tab.
     check(
         "a: |\n  one\n  \ttwo\nb: \"x\ty\"\n",
         expect![[r#"
@@ -81,7 +81,7 @@ fn lines_and_columns_are_those_of_an_editor() {
         1:15 number_out_of_range 😀[1]: `1e999` does not fit a 64-bit number (quote it if it is meant as text)
     "#]],
     );
-    // With Windows line ends.
+    // With Windows line endings.
     check(
         "a: 1\r\nb:\r\n  - 1e999\r\nc: 1e999\r\n",
         expect![[r#"

@@ -1,9 +1,9 @@
-//! Parts of answers that went, and the audit that says so.
+//! Elided stream deltas and the audit entries about them.
 
 use super::*;
 use crate::evidence::elision::{self, Left};
 
-/// The part of an answer in the store.
+/// The stream delta in the store.
 const PART: u64 = 5;
 
 #[test]
@@ -23,7 +23,7 @@ fn parts_that_went_in_silence_are_missed() {
             event 5 of run_00000000000000000000000000000010 is erased: no audit entry says so
         "#]],
     );
-    // Without even what committed to them.
+    // Even without the commitments.
     after(
         |store| store.runs.get_mut(&RUN).unwrap()[1].beside.clear(),
         &expect![[r#"
@@ -34,7 +34,7 @@ fn parts_that_went_in_silence_are_missed() {
 
 #[test]
 fn what_is_left_of_elided_parts_cannot_be_changed() {
-    // The stand-in says which step it was, and the fold believes it.
+    // The stand-in contains the step, and the fold trusts it.
     let rename = |store: &mut FakeStore| {
         let frame = &mut store.runs.get_mut(&RUN).unwrap()[1];
         let text = String::from_utf8(frame.body.clone()).unwrap();

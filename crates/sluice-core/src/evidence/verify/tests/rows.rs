@@ -69,7 +69,7 @@ impl Ledger {
     }
 }
 
-/// What is found in rows, a line each.
+/// The findings in rows, one per line.
 fn found(rows: impl IntoIterator<Item = Stored>) -> String {
     let mut verifier = Verifier::new([]);
     rows.into_iter().for_each(|row| verifier.row(row));

@@ -11,7 +11,7 @@ use crate::run::projection::script::documents::CHAIN;
 use crate::run::state::Run;
 use expect_test::{Expect, expect};
 
-/// A run with everything in its row that its journal says.
+/// A run whose row agrees with its journal.
 fn scheduled(id: u128, by: &str, started_at_ms: u64, has_key: bool) -> (StoredRun, Run) {
     let mut run = Script::lobsterx(CHAIN).run;
     run.id = RunId(id);
@@ -35,7 +35,7 @@ fn scheduled(id: u128, by: &str, started_at_ms: u64, has_key: bool) -> (StoredRu
     (row, run)
 }
 
-/// What is found of these rows and runs.
+/// The findings for these rows and runs.
 #[expect(clippy::needless_pass_by_value, reason = "a snapshot is written where it is passed")]
 fn check(rows: Vec<Stored>, runs: &[(StoredRun, Run)], expected: Expect) {
     let mut verifier = Verifier::new([signer().public()]);

@@ -1,8 +1,8 @@
-//! Where the author of a command has data read as code, and where not.
+//! Where a command executes data as code, and where not.
 
 use super::*;
 
-/// The warnings of a command: the places, in order.
+/// The warnings of a command: the descriptions, in order.
 fn warned(source: &str) -> Vec<String> {
     let template = Template::parse(source).unwrap();
     let told = |fault: &Fault| {

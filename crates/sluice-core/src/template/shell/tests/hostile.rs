@@ -1,4 +1,4 @@
-//! Values that would do harm if the shell read them, in every accepted place.
+//! Dangerous values in every accepted position.
 
 use super::shell;
 use crate::scope::names::Names;
@@ -8,7 +8,7 @@ use serde_json::json;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Commands that print exactly the value, each with a reference in another place.
+/// Commands that print exactly the value, each with a reference at another position.
 const PRINTERS: &[&str] = &[
     "printf %s ${v}",
     "printf %s \"${v}\"",
