@@ -24,7 +24,7 @@ use step::{Approval, Retry, Step};
 
 /// A resolved workflow.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
-#[serde(try_from = "read::Written")]
+#[serde(try_from = "read::PlanJson")]
 pub struct Plan {
     /// The family of documents that it came from: defaults and the final status differ.
     pub family: Family,

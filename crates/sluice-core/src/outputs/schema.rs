@@ -67,7 +67,7 @@ pub(crate) fn whole(number: &Number) -> Option<Number> {
 
 /// The rules for one field.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(from = "written::Written")]
+#[serde(from = "written::SchemaJson")]
 pub struct FieldSchema {
     /// The type; `None` means any.
     pub kind: Option<FieldType>,

@@ -299,7 +299,7 @@ pub struct ForEach {
 
 /// The source of items.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
-#[serde(rename_all = "snake_case", try_from = "read::Written")]
+#[serde(rename_all = "snake_case", try_from = "read::ItemsJson")]
 pub enum Items {
     /// A list in another step or an argument.
     From(Path),

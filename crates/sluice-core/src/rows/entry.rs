@@ -34,8 +34,8 @@ pub fn entries(differences: &[Difference], actor: &str, at_ms: u64) -> Vec<Entry
         resource_id: one.name.clone(),
         event: None,
         detail: json!({
-            "before": one.before.as_ref().map(told),
-            "after": one.after.as_ref().map(told),
+            "before": one.before.as_ref().map(without_long_texts),
+            "after": one.after.as_ref().map(without_long_texts),
             BEFORE_DIGEST: one.before.as_ref().map(digest),
             AFTER_DIGEST: one.after.as_ref().map(digest),
         }),
@@ -51,7 +51,7 @@ fn without_long_texts(body: &Value) -> Value {
                 Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
             json!({ "sha256": hash, "bytes": text.len() })
         }
-        Value::Array(items) => items.iter().map(told).collect(),
+        Value::Array(items) => items.iter().map(without_long_texts).collect(),
         Value::Object(fields) => {
             let fields =
                 fields.iter().map(|(name, value)| (name.clone(), without_long_texts(value)));

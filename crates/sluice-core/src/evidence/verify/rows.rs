@@ -309,7 +309,7 @@ impl Verifier {
 
     fn check_chain_end(&mut self, writer: NodeId, seq: u64, hash: Hash) {
         self.rows.ends.get_or_insert_default().insert(writer);
-        let last = self.writers.get(&writer).map_or((0, START), super::chain::Writer::last);
+        let last = self.writers.get(&writer).map_or((0, START), super::chain::WriterChain::last);
         if last != (seq, hash) {
             let detail = format!("it ends at entry {seq}, and the entries end at {}", last.0);
             self.wrong_row("chain", &writer, Trouble::Changed, &detail);

@@ -4,7 +4,7 @@ use crate::refused::{Failure, NOT_SEALED, RUN_UNREADABLE, Refused, ServiceResult
 use crate::service::Service;
 use serde_json::Value;
 use sluice_core::canonical;
-use sluice_core::evidence::leaf::{self, Whose};
+use sluice_core::evidence::leaf::{self, LeafOwner};
 use sluice_core::evidence::packet::Packet;
 use sluice_core::evidence::verify::needs;
 use sluice_core::journal::wire;
@@ -68,7 +68,7 @@ async fn covering(store: &dyn Store, run: RunId) -> ServiceResult<Option<SealRow
     let Some(newest) = newest(store).await? else { return Ok(None) };
     let covers = |row: &SealRow| {
         let leaves = leaf::decode(&row.leaves).unwrap_or_default();
-        leaves.binary_search_by_key(&Whose::Run(run), |leaf| leaf.of).is_ok()
+        leaves.binary_search_by_key(&LeafOwner::Run(run), |leaf| leaf.of).is_ok()
     };
     let mut upto = newest.number;
     while upto > 0 {
