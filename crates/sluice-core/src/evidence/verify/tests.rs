@@ -178,7 +178,7 @@ fn a_run_that_was_written_anew_is_not_the_sealed_one() {
             }
         },
         &expect![[r#"
-            event 10 of run_00000000000000000000000000000010 is changed: seal 1 covers another hash, here or before
+            event 10 of run_00000000000000000000000000000010 is changed: seal 1 covers another hash at this or an earlier event
         "#]],
     );
 }

@@ -70,7 +70,7 @@ pub(super) fn read_version<T>(
 }
 
 pub(super) fn hash(text: &str) -> Result<Hash, WireError> {
-    Hash::parse(text).ok_or_else(|| malformed("a hash is not valid"))
+    Hash::parse(text).ok_or_else(|| malformed("a hash is none"))
 }
 
 impl<'a> Written<'a> {

@@ -208,7 +208,7 @@ fn a_seal_goes_on_where_the_one_before_it_ended() {
     let back = stored([(5, 2), (4, 3)], true);
     assert!(back.contains("row 2 of seal is changed: it goes on before"), "{back}");
     let hash = stored([(1, 1), (2, 2)], false);
-    assert!(hash.contains("row 1 of seal is changed: its text does not have"), "{hash}");
+    assert!(hash.contains("row 1 of seal is changed: its text does not match"), "{hash}");
 }
 
 #[test]
