@@ -121,7 +121,7 @@ impl ShellAdapter {
                         group.terminate(Duration::from_millis(self.config.grace_ms)).await;
                     }
                     StopCause::Closed | StopCause::TooLong { .. } | StopCause::Broken(_) => {
-                        group.kill().await
+                        group.kill().await;
                     }
                 }
                 outcome::stopped(&stop, pipes.stdout.into_text())

@@ -158,7 +158,7 @@ impl LoadedRun {
             let now_ms = self.engine.clock.now_ms();
             if self.leaving || self.ownership(now_ms) == Hold::Release {
                 match self.mailbox.try_recv() {
-                    Ok(mail) if !self.leaving => inputs = self.to_inputs(vec![mail]).await,
+                    Ok(mail) if !self.leaving => inputs = self.collect_inputs(vec![mail]).await,
                     _ => {
                         // The next owner dispatches the calls again, so they must have stopped.
                         self.stop_calls(TurnResult::Released).await;
@@ -212,7 +212,7 @@ impl LoadedRun {
         {
             self.results.push(done);
         }
-        self.to_inputs(mails).await
+        self.collect_inputs(mails).await
     }
 
     /// Waits a short time for mail.
@@ -221,7 +221,7 @@ impl LoadedRun {
         let patience = Duration::from_millis(NOTE_MS);
         let received = self.mailbox.recv_many(&mut mails, DRAIN_MAX);
         match tokio::time::timeout(patience, received).await {
-            Ok(_) => Some(self.to_inputs(mails).await),
+            Ok(_) => Some(self.collect_inputs(mails).await),
             Err(_) => None,
         }
     }
@@ -239,7 +239,7 @@ impl LoadedRun {
 
     /// Turns mail and results into commands; streamed parts come before the end of
     /// their attempt.
-    async fn to_inputs(&mut self, mails: Vec<Mail>) -> Vec<TurnInput> {
+    async fn collect_inputs(&mut self, mails: Vec<Mail>) -> Vec<TurnInput> {
         let mut inputs = Vec::new();
         if self.may_end_attempts(&mails) {
             self.streams.take_all(&mut inputs);
@@ -311,7 +311,7 @@ impl LoadedRun {
             match (self.run.output_subject(&input.command), self.dispatching) {
                 (None, _) => ready.push(input),
                 (Some(subject), Dispatching::Allowed) => {
-                    self.moderation.withhold(input, subject, &moderator)
+                    self.moderation.withhold(input, subject, &moderator);
                 }
                 // The node that executes the run reads the message again.
                 (Some(_), Dispatching::Deferred) if input.message.is_some() => {}

@@ -68,7 +68,7 @@ pub async fn deliver(organisation: Arc<Organisation>, post: Post, stop: Cancella
     while !stop.is_cancelled() {
         match organisation.rows().await {
             Ok(rows) => {
-                reconcile(&organisation, &post, enabled(&rows.rows), &mut at_work, &mut tasks)
+                reconcile(&organisation, &post, enabled(&rows.rows), &mut at_work, &mut tasks);
             }
             Err(error) => {
                 let organisation = organisation.name();

@@ -81,7 +81,7 @@ impl Session {
         match &self.link {
             McpConnection::Process(link) => link.notify(method, &json!({})).await,
             McpConnection::Remote(link) => {
-                link.send(message::notification(method, &json!({}))).await
+                link.send(message::notification(method, &json!({}))).await;
             }
         }
     }

@@ -80,11 +80,11 @@ impl Dialect for OpenAi {
         for message in request.conversation {
             match message {
                 ConversationMessage::User(text) => {
-                    messages.push(json!({"role": "user", "content": text}))
+                    messages.push(json!({"role": "user", "content": text}));
                 }
                 ConversationMessage::Model(echo) => messages.push(echo.clone()),
                 ConversationMessage::Results(results) => {
-                    messages.extend(results.iter().map(result))
+                    messages.extend(results.iter().map(result));
                 }
             }
         }

@@ -109,7 +109,7 @@ impl CacheKey {
                 self.key.text(name);
                 self.key.maybe_text(role.as_deref());
                 self.attribute(RequestAttribute::PrincipalTrust, |key| {
-                    key.number(u64::from(*trust))
+                    key.number(u64::from(*trust));
                 });
                 self.attribute(RequestAttribute::PrincipalPhase, |key| key.text(phase));
                 self.attribute(RequestAttribute::PrincipalStatus, |key| key.text(status));
@@ -117,7 +117,7 @@ impl CacheKey {
                     key.maybe_text(model.as_deref());
                 });
                 self.attribute(RequestAttribute::PrincipalCapabilities, |key| {
-                    key.texts(capabilities)
+                    key.texts(capabilities);
                 });
             }
         }
@@ -131,10 +131,10 @@ impl CacheKey {
                 self.attribute(RequestAttribute::ResourceProvider, |key| key.text(provider));
                 self.attribute(RequestAttribute::ResourceEnvironment, |key| key.text(environment));
                 self.attribute(RequestAttribute::ResourceMinTrust, |key| {
-                    key.number(u64::from(*min_trust))
+                    key.number(u64::from(*min_trust));
                 });
                 self.attribute(RequestAttribute::ResourceCapabilities, |key| {
-                    key.texts(capabilities)
+                    key.texts(capabilities);
                 });
             }
             Resource::Workflow(name) => {

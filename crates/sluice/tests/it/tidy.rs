@@ -203,11 +203,132 @@ fn nothing_is_left_for_later() {
     none("what is left to do is an issue, not a comment", &found);
 }
 
+fn architecture() -> String {
+    std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap()
+}
+
 #[test]
 fn every_crate_is_in_the_architecture() {
-    let Ok(text) = std::fs::read_to_string(root().join("ARCHITECTURE.md")) else { return };
+    let text = architecture();
     let missing = crates().into_iter().filter(|name| !text.contains(&format!("`{name}`")));
     none("ARCHITECTURE.md describes every crate", &missing.collect::<Vec<_>>());
+}
+
+/// The texts between backticks outside code blocks, with the number of their line.
+fn quoted(text: &str) -> Vec<(usize, &str)> {
+    let mut quoted = Vec::new();
+    let mut in_block = false;
+    for (number, line) in text.lines().enumerate() {
+        if line.starts_with("```") {
+            in_block = !in_block;
+        } else if !in_block {
+            quoted.extend(line.split('`').skip(1).step_by(2).map(|text| (number + 1, text)));
+        }
+    }
+    quoted
+}
+
+#[test]
+fn paths_in_the_architecture_exist() {
+    let folders = ["crates/", "tools/", "docs/", "console/", "bench/", "fuzz/", "examples/"];
+    let text = architecture();
+    let paths = quoted(&text).into_iter().filter(|(_, path)| {
+        folders.iter().any(|folder| path.starts_with(folder)) && !path.contains(' ')
+    });
+    let paths: Vec<_> = paths.collect();
+    assert!(paths.len() > 30, "{}", paths.len());
+    let missing = paths.into_iter().filter(|(_, path)| !root().join(path).exists());
+    let missing = missing.map(|(line, path)| format!("line {line}: {path}"));
+    none("a path that ARCHITECTURE.md names exists", &missing.collect::<Vec<_>>());
+}
+
+#[test]
+fn every_step_of_a_walk_is_a_function_that_exists() {
+    let text = architecture();
+    let walks = text.split("## Three walks").nth(1).and_then(|rest| rest.split("\n## ").next());
+    let rows = walks.unwrap_or_default().lines().filter(|line| line.starts_with("| `crates/"));
+    let mut missing = Vec::new();
+    let mut count = 0;
+    for row in rows {
+        let names: Vec<&str> = row.split('`').skip(1).step_by(2).take(2).collect();
+        let [path, function] = names[..] else { panic!("a file and a function: {row}") };
+        let code = std::fs::read_to_string(root().join(path)).unwrap_or_default();
+        if !["(", "<"].iter().any(|next| code.contains(&format!("fn {function}{next}"))) {
+            missing.push(row.to_owned());
+        }
+        count += 1;
+    }
+    assert!(count > 20, "{count} rows");
+    none("each row of a walk names a function of its file", &missing);
+}
+
+#[test]
+fn documents_promise_nothing() {
+    let words = ["to come:", "not yet implemented", "coming soon"];
+    let mut documents =
+        vec!["README.md".into(), "ARCHITECTURE.md".into(), "CONTRIBUTING.md".into()];
+    for folder in ["docs/guide", "docs/decisions"] {
+        let pages = std::fs::read_dir(root().join(folder)).unwrap();
+        documents.extend(pages.map(|page| page.unwrap().path()));
+    }
+    let mut found = Vec::new();
+    for document in documents {
+        let text = std::fs::read_to_string(root().join(&document)).unwrap().to_lowercase();
+        let lines = text.lines().filter(|line| words.iter().any(|word| line.contains(word)));
+        found.extend(lines.map(|line| format!("{}: {line}", document.display())));
+    }
+    none("documents describe what exists", &found);
+}
+
+/// Type names that are defined more than three times. The list may only shrink.
+const SHARED_NAMES: [&str; 6] = ["Answer", "Command", "Lines", "Named", "Place", "Written"];
+
+/// The name of the type that a line defines. An associated type is indented and defines none.
+fn type_name(line: &str) -> Option<&str> {
+    let mut words = line.split_whitespace().skip_while(|word| word.starts_with("pub"));
+    let keyword = words.next()?;
+    let defines = ["struct", "enum", "union", "trait"].contains(&keyword)
+        || (keyword == "type" && !line.starts_with(' '));
+    let name = words.next().filter(|_| defines)?;
+    let name = name.split(|c: char| !c.is_alphanumeric()).next()?;
+    name.starts_with(char::is_uppercase).then_some(name)
+}
+
+#[test]
+fn a_type_name_says_which_type_it_is() {
+    let sources = sources();
+    let mut names: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for source in &sources {
+        for name in source.code.lines().filter_map(type_name) {
+            names.entry(name).or_default().push(&source.path);
+        }
+    }
+    let shared = names.iter().filter(|(_, places)| places.len() > 3);
+    let new = shared.clone().filter(|(name, _)| !SHARED_NAMES.contains(name));
+    let new = new.map(|(name, places)| format!("{name}: {}", places.join(", ")));
+    none("no type name is defined more than three times", &new.collect::<Vec<_>>());
+    let shared: Vec<&str> = shared.map(|(name, _)| *name).collect();
+    let over = SHARED_NAMES.iter().filter(|name| !shared.contains(name));
+    let over = over.map(|name| format!("{name} is no longer shared: remove it from the list"));
+    none("the list of shared names only shrinks", &over.collect::<Vec<_>>());
+}
+
+#[test]
+fn commit_subjects_are_short() {
+    // The commits since the rule holds; a shallow clone has fewer of them.
+    let log = std::process::Command::new("git")
+        .args(["log", "--no-merges", "--format=%h %s", "-n", "50"])
+        .current_dir(root())
+        .output();
+    let Ok(log) = log else { return };
+    let log = String::from_utf8_lossy(&log.stdout).into_owned();
+    let long = log.lines().filter(|line| {
+        line.split_once(' ').is_some_and(|(_, subject)| subject.chars().count() > 60)
+    });
+    none(
+        "a commit subject has at most 60 characters",
+        &long.map(str::to_owned).collect::<Vec<_>>(),
+    );
 }
 
 /// The rows of the threat model's tables whose last column names tests: what is promised,

@@ -68,7 +68,7 @@ pub(super) fn unprotected_steps<'n>(
                 let problem = Problem::new(Code::UnprotectedStep, draft.span(), message)
                     .with_hint("set `on_failure` or `retry`");
                 cx.deeper(&[PathPart::Key("steps"), PathPart::Index(draft.index)], |cx| {
-                    cx.add(problem)
+                    cx.add(problem);
                 });
             }
             above = dominators[on];

@@ -1,11 +1,12 @@
 //! Compares rows with the journals: rows of runs, value flows between runs, and counters.
 
-use super::{Scope, Trouble, Verifier};
+use super::{Place, Scope, Trouble, Verifier};
 use crate::id::RunId;
 use crate::port::inspect::StoredRun;
 use crate::run::recount::Recount;
 use crate::run::state::Run;
 use sluice_govern::account::REGISTRY;
+use std::cmp::Ordering;
 
 impl Verifier {
     /// The runs to read, after every row was fed.
@@ -41,9 +42,14 @@ impl Verifier {
     /// Checks that the row names the last event of the frames.
     fn check_frames(&mut self, row: &StoredRun) {
         let events = self.rows.frames.remove(&row.run).unwrap_or(0);
-        if events != row.version {
-            let detail = format!("it ends at event {}, and its frames at {events}", row.version);
-            self.wrong_row("run", &row.run, Trouble::Changed, &detail);
+        let detail = format!("it ends at event {}, and its frames at {events}", row.version);
+        match events.cmp(&row.version) {
+            // The events after the last frame are gone, also where no seal covers them yet.
+            Ordering::Less => {
+                self.report.add(Place::Event(row.run, events + 1), Trouble::Missing, &detail);
+            }
+            Ordering::Equal => {}
+            Ordering::Greater => self.wrong_row("run", &row.run, Trouble::Changed, &detail),
         }
     }
 
