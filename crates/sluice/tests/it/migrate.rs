@@ -101,7 +101,10 @@ fn what_cannot_be_moved_is_refused_and_stays_where_it_is() {
     let running = world.start(&["run", "spends", "--mock", "stuck.yaml", "--agent", "worker"]);
     world.until_step("spend", "running");
     let told = migrate(&world, &url);
-    assert!(told.contains("error[migrate_refused]: a node still works on the store"), "{told}");
+    assert!(
+        told.contains("error[migrate_refused]: a node is still running on the store"),
+        "{told}"
+    );
     assert!(told.ends_with("exit 2\n"), "{told}");
     running.signal(rustix::process::Signal::KILL);
     running.output();

@@ -29,11 +29,11 @@ enum Keep {
 
 use Keep::{Blank, Count, Reason, Whole, Word};
 
-type Group = &'static [(&'static str, Keep)];
+type KeptFields = &'static [(&'static str, Keep)];
 
-const NODE: Group = &[("nodeId", Whole)];
-const ERROR: Group = &[("errorCode", Word), ("errorMessage", Blank)];
-const USAGE: Group = &[
+const NODE: KeptFields = &[("nodeId", Whole)];
+const ERROR: KeptFields = &[("errorCode", Word), ("errorMessage", Blank)];
+const USAGE: KeptFields = &[
     ("model", Word),
     ("inputTokens", Whole),
     ("outputTokens", Whole),
@@ -42,8 +42,8 @@ const USAGE: Group = &[
     ("cost", Whole),
     ("costUnknown", Whole),
 ];
-const PREPARED: Group = &[("prompt", Blank), ("labels", Whole)];
-const RUN_STARTED: Group = &[
+const PREPARED: KeptFields = &[("prompt", Blank), ("labels", Whole)];
+const RUN_STARTED: KeptFields = &[
     ("workflow", Whole),
     ("version", Whole),
     ("source", Whole),
@@ -72,8 +72,8 @@ const RUN_STARTED: Group = &[
     ("pins", Whole),
     ("caps", Whole),
 ];
-const QUEUED: Group = &[("items", Count), ("assignedMember", Whole), ("assignedAgent", Whole)];
-const WAITING: Group = &[
+const QUEUED: KeptFields = &[("items", Count), ("assignedMember", Whole), ("assignedAgent", Whole)];
+const WAITING: KeptFields = &[
     ("waitingReason", Whole),
     ("attempt", Whole),
     ("cause", Word),
@@ -81,7 +81,7 @@ const WAITING: Group = &[
     ("until", Whole),
     ("code", Word),
 ];
-const STARTED: Group = &[
+const STARTED: KeptFields = &[
     ("attempt", Whole),
     ("dispatchNo", Whole),
     ("wave", Whole),
@@ -99,7 +99,7 @@ const STARTED: Group = &[
     ("maxOutputTokens", Whole),
     ("price", Whole),
 ];
-const DELTA: Group = &[
+const DELTA: KeptFields = &[
     ("deltaIndex", Whole),
     ("attempt", Whole),
     ("dispatchNo", Whole),
@@ -108,7 +108,7 @@ const DELTA: Group = &[
     ("url", Blank),
     ("mime", Blank),
 ];
-const LOG: Group = &[
+const LOG: KeptFields = &[
     ("dispatchNo", Whole),
     ("text", Blank),
     ("processGroup", Whole),
@@ -128,19 +128,20 @@ const LOG: Group = &[
     ("bytes", Whole),
     ("durationMs", Whole),
 ];
-const RETRIED: Group = &[("attempt", Whole), ("cause", Word), ("delayMs", Whole), ("reask", Whole)];
-const COMPLETED: Group =
+const RETRIED: KeptFields =
+    &[("attempt", Whole), ("cause", Word), ("delayMs", Whole), ("reask", Whole)];
+const COMPLETED: KeptFields =
     &[("labels", Whole), ("attempts", Whole), ("durationMs", Whole), ("carriedFrom", Whole)];
-const SKIPPED: Group = &[("cause", Whole), ("waitingReason", Whole), ("carriedFrom", Whole)];
-const PROVENANCE: Group = &[
+const SKIPPED: KeptFields = &[("cause", Whole), ("waitingReason", Whole), ("carriedFrom", Whole)];
+const PROVENANCE: KeptFields = &[
     ("sourceRunId", Whole),
     ("sourceNodeId", Whole),
     ("sourceOutputPath", Blank),
     ("targetInputPath", Blank),
 ];
-const DECIDED: Group =
+const DECIDED: KeptFields =
     &[("disposition", Word), ("policyHash", Word), ("factsDigest", Word), ("actionDigest", Word)];
-const ALERT: Group = &[
+const ALERT: KeptFields = &[
     ("kind", Word),
     ("account", Word),
     ("percent", Whole),
@@ -149,7 +150,7 @@ const ALERT: Group = &[
     ("reserved", Whole),
     ("dispatchNo", Whole),
 ];
-const REQUESTED: Group = &[
+const REQUESTED: KeptFields = &[
     ("approvalId", Whole),
     ("source", Whole),
     ("expiresAt", Whole),
@@ -159,11 +160,11 @@ const REQUESTED: Group = &[
     ("actionDigest", Word),
 ];
 
-const RESOLVED: Group =
+const RESOLVED: KeptFields =
     &[("approvalId", Whole), ("resolution", Whole), ("constraints", Whole), ("actionDigest", Word)];
 
 /// The fields of an event that stay.
-fn kept(kind: &str) -> &'static [Group] {
+fn kept(kind: &str) -> &'static [KeptFields] {
     match kind {
         "run.started" => &[RUN_STARTED],
         "run.status.changed" => &[&[("status", Whole), ("reason", Reason)]],
