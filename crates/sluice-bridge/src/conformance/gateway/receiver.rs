@@ -40,13 +40,13 @@ struct ReceiverState {
     refused: Vec<String>,
 }
 
-type ReceiverState = Arc<Mutex<ReceiverState>>;
+type SharedReceiver = Arc<Mutex<ReceiverState>>;
 
 /// Receives results until it is dropped.
 #[derive(Debug)]
 pub struct Receiver {
     at: SocketAddr,
-    state: ReceiverState,
+    state: SharedReceiver,
     serving: JoinHandle<()>,
 }
 
@@ -54,7 +54,7 @@ impl Receiver {
     /// Listens at an address, on the caller's runtime. Port 0 selects a free one.
     pub async fn listen(at: SocketAddr) -> io::Result<Receiver> {
         let listener = TcpListener::bind(at).await?;
-        let (at, state) = (listener.local_addr()?, ReceiverState::default());
+        let (at, state) = (listener.local_addr()?, SharedReceiver::default());
         let router = Router::new()
             .route(PATH, post(receive))
             .layer(DefaultBodyLimit::max(CALLBACK_BYTES_MAX))
@@ -121,7 +121,7 @@ impl Drop for Receiver {
 }
 
 async fn receive(
-    State(state): State<ReceiverState>,
+    State(state): State<SharedReceiver>,
     headers: HeaderMap,
     bytes: Bytes,
 ) -> (StatusCode, axum::Json<Value>) {
