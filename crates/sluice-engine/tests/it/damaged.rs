@@ -62,7 +62,7 @@ async fn a_run_without_its_definition_is_quarantined() {
     happens("the second step", || world.calls("b").len() == 1).await;
     life.crash().await;
     for (sql, reason) in [
-        ("UPDATE blob SET body = x'00'", "is not what was stored"),
+        ("UPDATE blob SET body = x'00'", "does not match its hash"),
         ("DELETE FROM blob", "is missing"),
     ] {
         let file = Connection::open(world.file()).unwrap();
