@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use fuzz::server::{self, Answer, HOOK, Server};
+use fuzz::server::{self, HOOK, Server, ServerResponse};
 use fuzz::{CANARY, HOOK_SECRET, split_line};
 use libfuzzer_sys::fuzz_target;
 use sluice_bridge::secret::Secret;
@@ -50,7 +50,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-fn sent(server: &Server, stamp: &str, signature: &str, body: &[u8]) -> Option<Answer> {
+fn sent(server: &Server, stamp: &str, signature: &str, body: &[u8]) -> Option<ServerResponse> {
     let headers: [(&str, &[u8]); 2] =
         [("sluice-timestamp", stamp.as_bytes()), ("sluice-signature", signature.as_bytes())];
     server.send("POST", &format!("/hooks/{HOOK}"), &headers, body)
