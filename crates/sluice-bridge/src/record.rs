@@ -9,6 +9,7 @@ use crate::outbound::error::OutboundError;
 use crate::recording::{
     self, RecordedAnswer, RecordedChunk, RecordedExchange, RecordedFailure, RecordedFile,
     RecordedOutcome, RecordedRequest, RecordedTool, RecordingHeader, ResponseEnd, VERSION,
+    redacted,
 };
 use crate::secret::known;
 use crate::tools::{Structured, Tool, ToolAnswer, ToolServer, ToolServerError};
@@ -94,7 +95,7 @@ impl Recorder {
     }
 
     fn record(&self, index: RequestIndex<'_>, asked: RecordedRequest, outcome: RecordedOutcome) {
-        let step = index.step.to_owned();
+        let step = redacted(index.step);
         let (dispatch_no, number) = (index.dispatch_no, index.number);
         let mut state = self.state();
         state.line(&RecordedExchange { step, dispatch_no, number, request: asked, outcome });
@@ -225,11 +226,6 @@ impl Drop for RecordedResponse {
     fn drop(&mut self) {
         self.record(ResponseEnd::Left);
     }
-}
-
-/// Redacts an error message.
-fn redacted(why: &str) -> String {
-    known::process().scrub().text(why).into_owned()
 }
 
 fn failure(error: &OutboundError) -> RecordedFailure {

@@ -182,8 +182,8 @@ impl From<RecordedFile> for File {
 
 impl RecordedExchange {
     pub(crate) fn matches(&self, index: RequestIndex<'_>) -> bool {
-        (self.step.as_str(), self.dispatch_no, self.number)
-            == (index.step, index.dispatch_no, index.number)
+        (self.dispatch_no, self.number) == (index.dispatch_no, index.number)
+            && self.step == redacted(index.step)
     }
 
     /// Name for messages.
@@ -201,11 +201,16 @@ pub(crate) fn request_name(index: RequestIndex<'_>, request: &RecordedRequest) -
     format!("step `{step}`, dispatch {dispatch_no}, request {number} ({method} {url})")
 }
 
+/// The text without known secrets.
+pub(crate) fn redacted(text: &str) -> String {
+    known::process().scrub().text(text).into_owned()
+}
+
 impl RecordedRequest {
     /// The recorded form of a request, which a replay compares.
     pub(crate) fn request(request: &crate::outbound::Request) -> RecordedRequest {
         RecordedRequest {
-            method: request.method.to_string(),
+            method: redacted(request.method.as_str()),
             url: url(&request.url),
             headers: asked_headers(&request.headers),
             body: body(&request.body),
@@ -216,7 +221,7 @@ impl RecordedRequest {
     pub(crate) fn tool(tool: &str, input: &Value) -> RecordedRequest {
         let mut input = input.clone();
         known::process().scrub().value(&mut input);
-        let url = format!("tool:{tool}");
+        let url = redacted(&format!("tool:{tool}"));
         RecordedRequest {
             method: "TOOL".to_owned(),
             url,
@@ -227,7 +232,7 @@ impl RecordedRequest {
 
     /// The recorded form of a tool list.
     pub(crate) fn tools(server: &str) -> RecordedRequest {
-        let url = format!("tool:{server}.*");
+        let url = redacted(&format!("tool:{server}.*"));
         let body = RecordedBody::Json(Value::Null);
         RecordedRequest { method: "TOOLS".to_owned(), url, headers: BTreeMap::new(), body }
     }
@@ -271,7 +276,8 @@ pub(crate) fn answered_headers(headers: &HeaderMap) -> BTreeMap<String, String> 
     let clean = headers.iter().filter(|(name, _)| kept(name.as_str()));
     clean
         .filter_map(|(name, value)| {
-            Some((name.to_string(), scrub.text(value.to_str().ok()?).into_owned()))
+            let name = scrub.text(name.as_str()).into_owned();
+            Some((name, scrub.text(value.to_str().ok()?).into_owned()))
         })
         .collect()
 }
@@ -282,7 +288,7 @@ fn asked_headers(headers: &HeaderMap) -> BTreeMap<String, String> {
     let clean = headers.iter().map(|(name, value)| {
         let open = ASKED_HEADERS.contains(&name.as_str()) && !value.is_sensitive();
         let text = value.to_str().ok().filter(|_| open).unwrap_or(REDACTED);
-        (name.to_string(), scrub.text(text).into_owned())
+        (scrub.text(name.as_str()).into_owned(), scrub.text(text).into_owned())
     });
     clean.collect()
 }
@@ -304,7 +310,7 @@ fn body(bytes: &[u8]) -> RecordedBody {
 
 /// Redacts query values with names that look like keys.
 fn url(text: &str) -> String {
-    let clean = known::process().scrub().text(text).into_owned();
+    let clean = redacted(text);
     let Ok(mut url) = Url::parse(&clean) else { return clean };
     if url.query().is_none() {
         return clean;

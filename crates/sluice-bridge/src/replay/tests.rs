@@ -146,6 +146,28 @@ async fn no_secret_is_in_the_file() {
 }
 
 #[tokio::test]
+async fn a_secret_in_a_name_is_not_in_the_file_and_the_exchange_is_replayed() {
+    let dir = tempfile::tempdir().unwrap();
+    let recorder = Recorder::create(&file(&dir)).unwrap();
+    let wire = recorder.wire(Arc::new(Provider));
+    let (step, tool) = (format!("ask {KEY}"), format!("t.{KEY}"));
+    let mut request = asks("whole", &json!({}));
+    request.method = KEY.parse().unwrap();
+    request.headers.insert(HeaderName::try_from(KEY).unwrap(), HeaderValue::from_static("on"));
+    let first = read(wire.as_ref(), &step, &request).await;
+    let tools = recorder.tools(Arc::new(Tools));
+    tools.call(&tool, &json!({}), place(&step)).await.unwrap_err();
+    assert_eq!(recorder.finish(), Ok(2));
+    let text = std::fs::read_to_string(file(&dir)).unwrap();
+    assert!(!text.contains("hunter2"), "{text}");
+    let replay = Replay::open(&file(&dir)).unwrap();
+    assert_eq!(read(replay.wire().as_ref(), &step, &request).await, first);
+    let failed = replay.tools("t").call(&tool, &json!({}), place(&step)).await.unwrap_err();
+    assert_eq!(failed.0, "no such thing");
+    assert_eq!((replay.diverged(), replay.unused()), (Vec::new(), Vec::new()));
+}
+
+#[tokio::test]
 async fn a_different_request_fails_with_a_precise_reason() {
     let dir = tempfile::tempdir().unwrap();
     let recorder = Recorder::create(&file(&dir)).unwrap();
