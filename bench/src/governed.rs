@@ -5,7 +5,7 @@ use crate::chain::round;
 use crate::fixture::{BenchEngine, StoreOptions, brief, chain, cpu_s, sealer, stored};
 use clap::Args;
 use serde_json::{Value, json};
-use sluice_core::journal::event::{Event, NodeEvent, Record};
+use sluice_core::journal::event::{Event, Record, StepEvent};
 use sluice_core::journal::wire;
 use sluice_core::port::authority::Unasked;
 use sluice_engine::config::Config;
@@ -80,7 +80,7 @@ async fn sample(options: &Options) -> anyhow::Result<Record> {
     for frame in plant.store.frames(run, 0, 1 << 20).await? {
         let plan = Some(&loaded.definition.plan);
         for event in wire::decode(&frame.body, plan, &BTreeMap::new())?.events {
-            if let Event::Node(_, NodeEvent::GovernanceDecided(record)) = event {
+            if let Event::Step(_, StepEvent::GovernanceDecided(record)) = event {
                 return Ok(record);
             }
         }

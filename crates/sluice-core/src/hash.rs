@@ -1,6 +1,8 @@
 //! SHA-256 hashes, written as 64 hexadecimal digits.
 
 use crate::hex;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
 use std::fmt;
 
 /// A SHA-256 hash.
@@ -29,5 +31,18 @@ impl fmt::Display for Hash {
 impl fmt::Debug for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for Hash {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Hash {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Hash, D::Error> {
+        let text = <Cow<'de, str>>::deserialize(deserializer)?;
+        Hash::parse(&text).ok_or_else(|| serde::de::Error::custom("not a valid hash"))
     }
 }

@@ -43,6 +43,19 @@ macro_rules! ids {
                 fmt::Display::fmt(self, f)
             }
         }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<$name, D::Error> {
+                let text = <std::borrow::Cow<'de, str>>::deserialize(from)?;
+                $name::parse(&text).ok_or_else(|| serde::de::Error::custom("not a valid id"))
+            }
+        }
     )*};
 }
 

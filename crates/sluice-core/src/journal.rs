@@ -1,10 +1,9 @@
 //! What happened to a run, event by event.
 //!
-//! The journal is the one truth: state is its fold, the live stream its tail.
+//! The journal is the one truth: the state of a run is its fold, the live stream its tail.
 
 pub mod chain;
+pub mod declare;
 pub mod envelope;
 pub mod event;
 pub mod wire;
-
-pub mod name;

@@ -19,6 +19,7 @@ mod tests;
 
 pub use bounds::{Bounds, Sheet, Wants, contradictions};
 
+use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 
 /// The layer of the engine, the same for every step.
@@ -56,7 +57,7 @@ pub mod number {
 }
 
 /// A layer of a prompt.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layer {
     /// The number, from 1 to 9.
     pub number: u8,

@@ -16,6 +16,7 @@ pub mod args;
 pub mod bind;
 pub mod choice;
 pub mod code;
+mod compact;
 pub mod contract;
 pub mod duration;
 pub mod edge;

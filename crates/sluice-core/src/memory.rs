@@ -10,7 +10,7 @@ mod tests;
 
 use crate::choice;
 use crate::id::RunId;
-use crate::journal::event::Outcome;
+use crate::journal::event::StepOutcome;
 use crate::limits::{MEMO_BYTES_MAX, MEMORY_BYTES_DEFAULT, MEMORY_BYTES_MAX, MEMORY_OUTPUTS_MAX};
 use crate::origin::{Labels, SourceClass};
 use crate::port::memo::Memo;
@@ -72,7 +72,7 @@ pub fn load(fabric: &Fabric, profile: &MemoryProfile, memos: &[Memo]) -> Loaded 
 }
 
 /// Encodes an output to remember.
-pub fn memo(agent: &str, run: RunId, step: &str, outcome: &Outcome, at_ms: u64) -> Memo {
+pub fn memo(agent: &str, run: RunId, step: &str, outcome: &StepOutcome, at_ms: u64) -> Memo {
     let output = outcome.envelope.as_ref().map(|envelope| &envelope.output);
     let output = output.map(|output| crate::value::text(output).into_owned());
     let text = output.or_else(|| outcome.stdout.clone());

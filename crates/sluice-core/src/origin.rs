@@ -2,6 +2,7 @@
 //! along every edge.
 
 use crate::choice::choices;
+use serde::{Deserialize, Serialize};
 
 choices! {
     /// The kind of component that produced a value.
@@ -18,7 +19,7 @@ choices! {
 }
 
 /// The labels of a value, or of several values together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Labels {
     /// A bit for each source class.
     classes: u8,

@@ -13,6 +13,7 @@ pub mod due;
 pub mod label;
 pub mod letter;
 pub mod moderate;
+pub mod phase;
 pub mod projection;
 pub mod provenance;
 pub mod recount;

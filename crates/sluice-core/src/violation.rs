@@ -4,88 +4,44 @@
 //! agent. Lists are bounded: an answer with a million wrong items must not become a million
 //! lines of journal.
 
+use crate::choice::choices;
 use crate::limits::VIOLATIONS_MAX;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 
-/// Why a value was rejected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Reason {
-    /// A required value is absent.
-    MissingRequired,
-    /// The value does not have the declared type.
-    TypeMismatch,
-    /// The number is below its minimum.
-    BelowMin,
-    /// The number is above its maximum.
-    AboveMax,
-    /// The text has too few characters.
-    TooShort,
-    /// The text has too many characters.
-    TooLong,
-    /// The text does not match its pattern.
-    PatternMismatch,
-    /// The value is not one of the allowed values.
-    EnumMismatch,
-    /// The name is not declared.
-    UnknownField,
-    /// The output envelope is malformed or of another kind.
-    InvalidEnvelope,
-    /// An output has no data to apply the schema to.
-    SchemaViolation,
-    /// A layer of a prompt requests something that a stricter one forbids.
-    ContradictsLayer,
-}
-
-impl Reason {
-    /// The word in JSON.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Reason::MissingRequired => "missing_required",
-            Reason::TypeMismatch => "type_mismatch",
-            Reason::BelowMin => "below_min",
-            Reason::AboveMax => "above_max",
-            Reason::TooShort => "too_short",
-            Reason::TooLong => "too_long",
-            Reason::PatternMismatch => "pattern_mismatch",
-            Reason::EnumMismatch => "enum_mismatch",
-            Reason::UnknownField => "unknown_field",
-            Reason::InvalidEnvelope => "invalid_envelope",
-            Reason::SchemaViolation => "schema_violation",
-            Reason::ContradictsLayer => "contradicts_layer",
-        }
-    }
-
-    /// Parses what `as_str` returns.
-    pub fn parse(word: &str) -> Option<Reason> {
-        Some(match word {
-            "missing_required" => Reason::MissingRequired,
-            "type_mismatch" => Reason::TypeMismatch,
-            "below_min" => Reason::BelowMin,
-            "above_max" => Reason::AboveMax,
-            "too_short" => Reason::TooShort,
-            "too_long" => Reason::TooLong,
-            "pattern_mismatch" => Reason::PatternMismatch,
-            "enum_mismatch" => Reason::EnumMismatch,
-            "unknown_field" => Reason::UnknownField,
-            "invalid_envelope" => Reason::InvalidEnvelope,
-            "schema_violation" => Reason::SchemaViolation,
-            "contradicts_layer" => Reason::ContradictsLayer,
-            _ => return None,
-        })
+choices! {
+    /// Why a value was not accepted.
+    pub enum Reason, "a reason of a violation" {
+        /// A required value is absent.
+        MissingRequired = "missing_required",
+        /// The value has another type than declared.
+        TypeMismatch = "type_mismatch",
+        /// The number is below its minimum.
+        BelowMin = "below_min",
+        /// The number is above its maximum.
+        AboveMax = "above_max",
+        /// The text has too few characters.
+        TooShort = "too_short",
+        /// The text has too many characters.
+        TooLong = "too_long",
+        /// The text does not match its pattern.
+        PatternMismatch = "pattern_mismatch",
+        /// The value is none of the allowed ones.
+        EnumMismatch = "enum_mismatch",
+        /// The name is not declared.
+        UnknownField = "unknown_field",
+        /// The envelope around an output is malformed or of another kind.
+        InvalidEnvelope = "invalid_envelope",
+        /// An output has no data that its schema could be applied to.
+        SchemaViolation = "schema_violation",
+        /// A layer of a prompt asks for what a stricter one forbids.
+        ContradictsLayer = "contradicts_layer",
     }
 }
 
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// One invalid value.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// One value that is not as declared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Violation {
     /// The path of the value: `a.b[0]`.
     pub field: String,
@@ -222,9 +178,9 @@ mod tests {
         ] {
             assert_eq!(serde_json::to_value(reason).unwrap(), reason.as_str());
             assert_eq!(reason.to_string(), reason.as_str());
-            assert_eq!(Reason::parse(reason.as_str()), Some(reason));
+            assert_eq!(crate::choice::find(reason.as_str()), Some(reason));
         }
-        assert_eq!(Reason::parse("because"), None);
+        assert_eq!(crate::choice::find::<Reason>("because"), None);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::mailbox::Mail;
 use crate::start::Start;
 use serde_json::{Map, Value};
 use sluice_core::code::Code;
-use sluice_core::journal::event::{DocumentSource, StepAt};
+use sluice_core::journal::event::{DocumentSource, ParentStep, StepAt};
 use sluice_core::money::Money;
 use sluice_core::port::store::{Filter, Hash, Letter, StoreError};
 use sluice_core::run::command::Command;
@@ -180,7 +180,7 @@ impl Inner {
         let mut start = Start::new(stored, request.args.clone());
         start.id = Some(child);
         start.children = request.children.clone();
-        start.parent = Some((parent, request.step.clone()));
+        start.parent = Some(ParentStep { run: parent, step: request.step.clone() });
         start.root = Some(request.root);
         start.depth = request.depth;
         start.trace.clone_from(&request.trace);

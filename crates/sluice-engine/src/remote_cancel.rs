@@ -28,7 +28,7 @@ impl RemoteDispatches {
         self.dispatches.retain(|(at, dispatch_no), remote| {
             let stays = run.is_elsewhere(*at, *dispatch_no);
             // A completed dispatch needs no cancellation.
-            let answered = run.get(*at).is_some_and(|one| one.status == StepStatus::Completed);
+            let answered = run.get(*at).is_some_and(|one| one.status() == StepStatus::Completed);
             let unwanted = if stays { run.is_stopping() } else { !answered };
             if unwanted && !remote.cancel_sent {
                 remote.cancel_sent = true;
@@ -40,8 +40,8 @@ impl RemoteDispatches {
             self.dispatches.entry((at, dispatch_no)).or_insert_with(|| {
                 let state = run.state(at);
                 let remote = RemoteDispatch {
-                    agent: state.agent.clone().unwrap_or_default(),
-                    gateway: state.gateway.clone().unwrap_or_default(),
+                    agent: state.agent().unwrap_or_default().to_owned(),
+                    gateway: state.gateway().unwrap_or_default().to_owned(),
                     recall: Recall { run: run.id, step: run.name(at), dispatch_no },
                     cancel_sent: run.is_stopping(),
                 };

@@ -37,7 +37,7 @@ impl Inner {
         if !self.config.sabotage.reserve_again || !again {
             return Vec::new();
         }
-        let terms = run.all().filter_map(|(_, step)| step.terms.as_deref());
+        let terms = run.all().filter_map(|(_, step)| step.terms().map(|terms| &**terms));
         let accounts = terms.flat_map(|terms| {
             let delta = i64::try_from(terms.reserved.micro_cents()).unwrap_or(i64::MAX);
             terms.accounts.iter().map(move |one| Guard {

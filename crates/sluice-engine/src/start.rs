@@ -16,7 +16,7 @@ use crate::turn::{ChildStarts, encode, messages};
 use serde_json::{Map, Value};
 use sluice_core::args;
 use sluice_core::canonical;
-use sluice_core::journal::event::{DocumentSource, Event, Origin, RunStarted};
+use sluice_core::journal::event::{DocumentSource, Event, Origin, ParentStep, RunStarted};
 use sluice_core::label::label;
 use sluice_core::money::Money;
 use sluice_core::plan::Plan;
@@ -71,7 +71,7 @@ pub struct Start {
     /// Trace and parent span from the caller.
     pub trace: Option<TraceParent>,
     /// Parent run and the step that starts this run.
-    pub parent: Option<(RunId, String)>,
+    pub parent: Option<ParentStep>,
     /// Top-level run of the family.
     pub root: Option<RunId>,
     /// Number of ancestors.
@@ -317,7 +317,7 @@ impl Inner {
             version: plan.version,
             initiator: request.initiator.clone(),
             started_at_ms: now_ms,
-            parent: request.parent.as_ref().map(|(run, _)| *run),
+            parent: request.parent.as_ref().map(|parent| parent.run),
             key: idempotency::key(request, now_ms),
         };
         let dispatching = request.dispatching;

@@ -7,7 +7,7 @@ use crate::loaded_run::{LoadedRun, fold};
 use crate::mailbox::{Mail, Reply};
 use crate::observe::Stopwatch;
 use sluice_core::evidence::event::Link;
-use sluice_core::journal::event::{Event, NodeEvent};
+use sluice_core::journal::event::{Event, StepEvent};
 use sluice_core::journal::wire::{self, Encoded};
 use sluice_core::port::Entropy;
 use sluice_core::port::ledger::Counter;
@@ -419,8 +419,8 @@ pub(crate) fn encode(
 }
 
 fn is_about_approval(event: &Event) -> bool {
-    let Event::Node(_, event) = event else { return false };
-    matches!(event, NodeEvent::ApprovalRequested(_) | NodeEvent::ApprovalResolved(_))
+    let Event::Step(_, event) = event else { return false };
+    matches!(event, StepEvent::ApprovalRequested(_) | StepEvent::ApprovalResolved(_))
 }
 
 impl Inner {

@@ -13,7 +13,7 @@ use crate::app::App;
 use crate::limits::METRIC_BUDGETS_MAX;
 use crate::organisation::Organisation;
 use histogram::Histogram;
-use sluice_core::journal::event::{Event, NodeEvent, Record};
+use sluice_core::journal::event::{Event, Record, StepEvent};
 use sluice_core::port::ledger::Counter;
 use sluice_core::run::status::StepStatus;
 use sluice_engine::observe::{Observer, Turned};
@@ -81,9 +81,9 @@ impl Observer for Metrics {
                 Event::RunFailed { .. } => self.runs_ended.add("failed"),
                 Event::RunCancelled { .. } => self.runs_ended.add("cancelled"),
                 Event::RunTimedOut { .. } => self.runs_ended.add("timed_out"),
-                Event::Node(_, NodeEvent::Started(_)) => dispatches = true,
-                Event::Node(_, NodeEvent::GovernanceDecided(record)) => self.decided(record),
-                Event::Node(at, event) => {
+                Event::Step(_, StepEvent::Started(_)) => dispatches = true,
+                Event::Step(_, StepEvent::GovernanceDecided(record)) => self.decided(record),
+                Event::Step(at, event) => {
                     let Some(status) = settled(event) else { continue };
                     self.steps_settled.add(status.as_str());
                     let began = turned.run.get(*at).and_then(|state| state.started_at_ms);
@@ -102,14 +102,14 @@ impl Observer for Metrics {
 }
 
 /// The final status of a step that an event sets.
-fn settled(event: &NodeEvent) -> Option<StepStatus> {
+fn settled(event: &StepEvent) -> Option<StepStatus> {
     match event {
-        NodeEvent::Completed(_) => Some(StepStatus::Completed),
-        NodeEvent::Failed(_) => Some(StepStatus::Failed),
-        NodeEvent::TimedOut(_) => Some(StepStatus::TimedOut),
-        NodeEvent::Cancelled { .. } => Some(StepStatus::Cancelled),
-        NodeEvent::Skipped(_) => Some(StepStatus::Skipped),
-        NodeEvent::Blocked { .. } => Some(StepStatus::Blocked),
+        StepEvent::Completed(_) => Some(StepStatus::Completed),
+        StepEvent::Failed(_) => Some(StepStatus::Failed),
+        StepEvent::TimedOut(_) => Some(StepStatus::TimedOut),
+        StepEvent::Cancelled { .. } => Some(StepStatus::Cancelled),
+        StepEvent::Skipped(_) => Some(StepStatus::Skipped),
+        StepEvent::Blocked { .. } => Some(StepStatus::Blocked),
         _ => None,
     }
 }

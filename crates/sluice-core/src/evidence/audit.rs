@@ -1,45 +1,13 @@
-//! Which journalled events are audit facts, and which facts follow from a decision.
+//! What the audit shows of a run's journal.
 //!
-//! Facts about runs are not written twice. The audit consists of the entries and of the events
-//! listed in this module, each with a category and a type. A decision is up to three facts:
-//! that it was made, the chosen gateway if there was a choice, and that it finally rejected the
-//! step.
+//! Facts of runs are not stored twice. The audit shows its own entries and those events
+//! whose declaration names a category and a type. A decision implies up to two more facts:
+//! where it routed the step if there was a choice, and that it rejected the step for good.
 
+use crate::journal::event::declarations;
 use serde_json::{Value, json};
 
 const DECIDED: &str = "governance.decided";
-
-/// Events that are audit facts: event, category, type.
-const FACTS: &[(&str, &str, &str)] = &[
-    ("run.started", "execution", "run_started"),
-    ("run.status.changed", "execution", "run_status_changed"),
-    ("run.completed", "execution", "run_completed"),
-    ("run.failed", "execution", "run_failed"),
-    ("run.cancelled", "execution", "run_cancelled"),
-    ("run.timed_out", "execution", "run_timed_out"),
-    ("run.recovered", "execution", "run_recovered"),
-    ("node.started", "execution", "step_dispatched"),
-    ("node.retried", "execution", "step_retried"),
-    ("node.completed", "execution", "step_completed"),
-    ("node.failed", "execution", "step_failed"),
-    ("node.timed_out", "execution", "step_timed_out"),
-    ("node.cancelled", "execution", "step_cancelled"),
-    ("node.skipped", "execution", "step_skipped"),
-    ("node.blocked", "execution", "step_blocked"),
-    ("node.invalidated", "execution", "step_invalidated"),
-    ("budget.alert", "governance", "budget_alert"),
-    (DECIDED, "governance", "dispatch_decided"),
-    ("moderation.flagged", "governance", "content_flagged"),
-    ("contract.violated", "governance", "contract_violated"),
-    ("approval.requested", "governance", "approval_requested"),
-    ("approval.reminded", "governance", "approval_reminded"),
-    ("approval.resolved", "governance", "approval_resolved"),
-];
-
-/// Events that are not audit facts: they describe progress, not actions.
-#[cfg(test)]
-const NOT_FACTS: &[&str] =
-    &["node.queued", "node.waiting", "node.stream.delta", "node.log", "node.provenance"];
 
 /// The categories of the audit.
 pub const CATEGORIES: [&str; 7] =
@@ -47,8 +15,7 @@ pub const CATEGORIES: [&str; 7] =
 
 /// The category and the type of an event, if it is an audit fact.
 pub fn fact(kind: &str) -> Option<(&'static str, &'static str)> {
-    let (_, category, what) = FACTS.iter().find(|(event, _, _)| *event == kind)?;
-    Some((category, what))
+    declarations().find(|declared| declared.name == kind)?.fact
 }
 
 /// A journalled event.
@@ -114,16 +81,13 @@ fn rejected(decision: &Value, next: Option<Written<'_>>) -> Option<Implied> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
 
     #[test]
-    fn every_event_is_a_fact_or_is_not() {
-        let facts = FACTS.iter().map(|(event, _, _)| *event);
-        let all: BTreeSet<&str> = facts.chain(NOT_FACTS.iter().copied()).collect();
-        assert_eq!(all.len(), FACTS.len() + NOT_FACTS.len());
-        // As many as the samples of all events are.
-        assert_eq!(all.len(), 28);
-        assert!(FACTS.iter().all(|(_, category, _)| CATEGORIES.contains(category)));
+    fn facts_have_a_known_category_and_one_event_has_one_fact() {
+        for declared in declarations() {
+            assert_eq!(fact(declared.name), declared.fact, "{}", declared.name);
+            assert!(declared.fact.is_none_or(|(category, _)| CATEGORIES.contains(&category)));
+        }
         assert_eq!(fact("node.log"), None);
         assert_eq!(fact("node.started"), Some(("execution", "step_dispatched")));
     }

@@ -5,9 +5,9 @@
 //! entry about the elision covers the stand-ins that remain: a range of event ids, how many
 //! deltas were removed, and one hash over all stand-ins.
 
+use crate::hash::Hash;
 use crate::id::RunId;
 use crate::port::ledger::Entry;
-use crate::port::store::Hash;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 

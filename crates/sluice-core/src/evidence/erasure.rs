@@ -3,10 +3,10 @@
 //! The hash of an event covers its original payload. The audit entry about the erasure contains
 //! the hash of what remains, so no payload is erased silently and no remainder can be forged.
 
+use crate::hash::Hash;
 use crate::id::RunId;
 use crate::limits::ERASED_EVENTS_MAX;
 use crate::port::ledger::Entry;
-use crate::port::store::Hash;
 use serde_json::{Map, Value, json};
 
 /// The type of the audit entry.

@@ -4,7 +4,7 @@
 //! mistaken for the other. The left half has the largest power of two leaves that is smaller
 //! than the whole.
 
-use crate::port::store::Hash;
+use crate::hash::Hash;
 use sha2::{Digest as _, Sha256};
 
 /// The hash of a leaf.

@@ -12,8 +12,8 @@ use super::key::{PublicKey, Signer};
 use super::leaf::{self, Leaf};
 use super::merkle;
 use crate::canonical;
+use crate::hash::Hash;
 use crate::port::ledger::{Sealing, Unsealed};
-use crate::port::store::Hash;
 use serde_json::{Value, json};
 
 /// The version of the format.

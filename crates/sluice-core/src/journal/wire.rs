@@ -2,7 +2,7 @@
 //!
 //! Version 2 is compact JSON, `{"v":2,"at":ms,"events":[{"type","salt","payload"}]}`.
 //! The salt is 16 random bytes in hexadecimal, for the commitment to the payload
-//! that the event's hash covers (see [`evidence::event`](crate::journal::chain)).
+//! that the event's hash covers (see [`evidence::event`](crate::evidence::event)).
 //! Version 1 had no salts, and its events have no hashes. A payload holds what the public stream shows of the event, under the same
 //! names, so that showing a frame copies bytes and encodes nothing again; the
 //! run is not named, since whoever has a frame knows whose it is. What is
@@ -29,16 +29,15 @@
 
 mod beside;
 mod erase;
-mod fields;
-mod object;
+pub(super) mod fields;
+pub(super) mod object;
 mod raw;
-mod read;
 mod residue;
+mod step;
 #[cfg(test)]
 mod tests;
-mod write;
 
-use super::event::{Delta, Event, NodeEvent, RunStarted, StepAt};
+use super::event::{Delta, Event, RunStarted, StepAt, StepEvent};
 use crate::journal::chain::{Chain, HASH_BYTES, Link, Salt, commitment};
 use crate::plan::Plan;
 use crate::port::Entropy;
@@ -123,14 +122,14 @@ pub fn encode(
         let target = match delta(event) {
             None => &mut writer,
             Some((at, part)) => {
-                write::stand_in(&mut writer, at, part, plan);
+                step::write_stand_in(&mut writer, at, part, plan);
                 if beside.is_begun() {
                     beside.out.push(b',');
                 }
                 &mut beside
             }
         };
-        write::event(target, event, &salt, plan);
+        step::write_event(target, event, &salt, plan);
         let payload = &target.out[target.payload.clone()];
         let committed = commitment(&salt, payload, &target.out[target.moved_at.clone()]);
         chain.extend_from_slice(&hashes.add(event.name(), at_ms, committed).0);
@@ -149,7 +148,7 @@ pub fn encode(
 /// A part of an answer, which is kept beside the frame.
 fn delta(event: &Event) -> Option<(StepAt, &Delta)> {
     match event {
-        Event::Node(at, NodeEvent::Delta(delta)) => Some((*at, delta)),
+        Event::Step(at, StepEvent::Delta(delta)) => Some((*at, delta)),
         _ => None,
     }
 }
@@ -205,7 +204,7 @@ impl<'a> Opened<'a> {
             return Err(malformed("it holds no event"));
         };
         first.restore(blobs)?;
-        match read::event(first, None)? {
+        match step::read_event(first, None)? {
             Event::RunStarted(started) => Ok(*started),
             other => {
                 Err(malformed(format!("the first event is {}, not run.started", other.name())))
@@ -223,13 +222,13 @@ impl<'a> Opened<'a> {
         let mut events = Vec::with_capacity(frame.events.len());
         for mut event in frame.events {
             event.restore(blobs)?;
-            events.push(read::event(&event, plan)?);
+            events.push(step::read_event(&event, plan)?);
         }
         Ok(Decoded { at_ms: frame.at_ms, events })
     }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "`map_err` hands errors over by value")]
-fn malformed(why: impl ToString) -> WireError {
+pub(super) fn malformed(why: impl ToString) -> WireError {
     WireError::Malformed(why.to_string())
 }

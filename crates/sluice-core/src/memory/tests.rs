@@ -11,10 +11,10 @@ fn fabric() -> Fabric {
     fabric
 }
 
-fn answer(text: &str) -> Outcome {
+fn answer(text: &str) -> StepOutcome {
     let mut labels = Labels::of(SourceClass::Agent, 70);
     labels.untrusted = true;
-    Outcome { stdout: Some(text.to_owned()), labels, ..Outcome::default() }
+    StepOutcome { stdout: Some(text.to_owned()), labels, ..StepOutcome::default() }
 }
 
 fn last(agent: &str, count: u32) -> MemoryProfile {
@@ -89,7 +89,7 @@ fn a_profile_cannot_ask_for_more_than_the_bounds() {
 
 #[test]
 fn an_answer_without_a_text_is_remembered_by_its_outputs() {
-    let outcome = Outcome { outputs: json!({"a": 1}), ..Outcome::default() };
+    let outcome = StepOutcome { outputs: json!({"a": 1}), ..StepOutcome::default() };
     let kept = memo("scribe", RunId(7), "s", &outcome, 0);
     assert_eq!(read(&kept.body).expect("it can be read").text, r#"{"a":1}"#);
     assert_eq!(read(b"rubbish"), None);

@@ -6,6 +6,7 @@ use crate::id::RunId;
 use crate::limits::ANSWER_BYTES_MAX;
 use crate::money::Money;
 use crate::trace::TraceParent;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sluice_govern::decision::Constraints;
 use sluice_govern::registry::{Gateway, Price};
@@ -183,7 +184,7 @@ pub struct ToolEnded {
 }
 
 /// A process group on this machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
     /// Its id, which is the process id of its leader.
     pub group: u32,
@@ -420,7 +421,7 @@ choices! {
 }
 
 /// Tokens and cost of a call.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Usage {
     /// The model that answered.
     pub model: Option<String>,

@@ -2,8 +2,8 @@
 
 use super::Difference;
 use crate::canonical;
+use crate::hash::Hash;
 use crate::port::ledger::Entry;
-use crate::port::store::Hash;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use sluice_govern::registry::Kind;

@@ -37,7 +37,7 @@ use super::command::{Command, Dispatching, Given, Refusal};
 use super::id::RunId;
 use super::letter::Letter;
 use super::state::{Run, StepState};
-use crate::journal::event::{Event, NodeEvent, StepAt};
+use crate::journal::event::{Event, StepAt, StepEvent};
 use crate::port::memo::Memo;
 use crate::port::moderator::Verdict;
 use crate::port::store::Guard;
@@ -181,11 +181,11 @@ impl<'a> Turn<'a> {
         self.events.push(event);
     }
 
-    pub(super) fn node(&mut self, at: StepAt, event: NodeEvent) {
+    pub(super) fn node(&mut self, at: StepAt, event: StepEvent) {
         let landings = self.run.landings(at, &event);
         self.drop_tool_questions(at, &event, &landings);
         self.remember(at, &event);
-        self.emit(Event::Node(at, event));
+        self.emit(Event::Step(at, event));
         for landing in landings {
             self.landed(&landing);
         }

@@ -41,7 +41,7 @@ impl Run {
     /// [`Run::next_due_ms`].
     pub fn due(&self) -> impl Iterator<Item = Effect> {
         let in_flight = self.index.in_flight.iter();
-        let in_flight = in_flight.filter_map(|(at, dispatch_no)| match self.state(*at).path {
+        let in_flight = in_flight.filter_map(|(at, dispatch_no)| match self.state(*at).path() {
             Some(Path::Edge | Path::Sync) => {
                 Some(Effect::Dispatch { at: *at, dispatch_no: *dispatch_no })
             }
@@ -68,7 +68,8 @@ impl Run {
 
     fn is_accepted(&self, at: StepAt) -> bool {
         let state = self.state(at);
-        state.path == Some(Path::Bridge) && state.waiting == Some(Waiting::ExternalCallback)
+        state.path() == Some(Path::Bridge)
+            && state.phase.waiting() == Some(Waiting::ExternalCallback)
     }
 
     /// Whether what is in flight is no longer wanted.
@@ -80,7 +81,7 @@ impl Run {
     pub fn is_parked(&self) -> bool {
         let index = &self.index;
         // Children report by letter.
-        let waits_here = |at: &StepAt| match self.state(*at).path {
+        let waits_here = |at: &StepAt| match self.state(*at).path() {
             Some(Path::Edge | Path::Sync) => true,
             Some(Path::Bridge) => !self.is_accepted(*at),
             _ => false,
@@ -99,7 +100,8 @@ impl Run {
     /// Processes that do steps in flight, with the agent that started each.
     pub fn processes(&self) -> impl Iterator<Item = (&str, &Process)> {
         let in_flight = self.index.in_flight.keys().map(|at| self.state(*at));
-        in_flight.filter_map(|state| Some((state.agent.as_deref()?, state.process.as_ref()?)))
+        in_flight
+            .filter_map(|state| Some((state.agent()?, state.dispatch.as_ref()?.process.as_ref()?)))
     }
 
     /// What a dispatch sends.
@@ -107,18 +109,18 @@ impl Run {
         let step = self.step(at);
         let state = self.state(at);
         let prepared = state.prepared.as_deref();
-        let terms = state.terms.as_deref();
+        let terms = state.terms().map(|terms| &**terms);
         let schema = crate::outputs::schema::json::of(&step.outputs);
         Request {
             run: self.id,
             step: self.name(at),
             workflow: self.started.workflow.clone(),
-            gateway: state.gateway.clone().unwrap_or_default(),
+            gateway: state.gateway().unwrap_or_default().to_owned(),
             attempt: state.attempt,
             dispatch_no: state.dispatch_no,
             idempotency_key: self.idempotency_key(at),
-            session: state.continues.clone(),
-            agent: state.agent.clone().unwrap_or_default(),
+            session: state.dispatch.as_ref().and_then(|dispatch| dispatch.session.clone()),
+            agent: state.agent().unwrap_or_default().to_owned(),
             system_prompt: self.system_prompt(at),
             message: self.message(at),
             stdin: prepared.and_then(|prepared| prepared.stdin.clone()),
@@ -140,7 +142,11 @@ impl Run {
             ceiling: terms.and_then(ceiling),
             timeout_ms: step.timeout_ms,
             constraints: terms.map(|terms| terms.constraints.clone()).unwrap_or_default(),
-            action_digest: state.digest.clone().unwrap_or_default(),
+            action_digest: state
+                .dispatch
+                .as_ref()
+                .and_then(|dispatch| dispatch.digest.clone())
+                .unwrap_or_default(),
             trace: self.call_trace(at),
         }
     }
@@ -157,7 +163,7 @@ impl Run {
         let state = self.state(at);
         let layers = state.prepared.as_deref().map(|prepared| prepared.layers.as_slice());
         let layers = layers.unwrap_or_default();
-        match state.agent.as_deref() {
+        match state.agent() {
             Some(SHELL) => None,
             _ if layers.is_empty() => Some(layers::system_prompt(&[Layer::guardrails()])),
             _ => Some(layers::system_prompt(layers)),
@@ -169,7 +175,7 @@ impl Run {
         let state = self.state(at);
         match state.prepared.as_deref() {
             None => String::new(),
-            Some(prepared) if state.agent.as_deref() == Some(SHELL) => prepared.prompt.clone(),
+            Some(prepared) if state.agent() == Some(SHELL) => prepared.prompt.clone(),
             Some(prepared) => layers::message(&prepared.prompt, &prepared.layers),
         }
     }

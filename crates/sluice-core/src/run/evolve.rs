@@ -1,22 +1,23 @@
 //! What an event does to a run: total, and the same live and in recovery.
 
+mod approval;
 mod back;
 mod gate;
 mod moderate;
 pub(super) mod money;
-mod question;
 pub(crate) mod tool;
 
 use super::index::{Timer, first_open};
-use super::state::{End, FanOut, Grant, Pause, Run, StepState, args_of};
+use super::phase::{Progress, StepEnd, StepPhase};
+use super::state::{End, FanOut, Grant, LastDispatch, Pause, Run, StepState, args_of};
 use super::status::{
     REASON_APPROVAL, REASON_OPERATOR, REASON_RECOVERY, REASON_RETRY, REASON_REWIND, RunStatus,
     StepStatus, Waiting,
 };
 use super::transition::allowed;
 use crate::journal::event::{
-    Assigned, ChildPace, Completed, Dispatch, Ending, Event, Line, NodeEvent, Path, Retried, Skip,
-    StepAt, Wait,
+    Assigned, ChildPace, Completed, Dispatch, Ending, Event, LogLine, Path, Retried, Skip, StepAt,
+    StepEvent, Wait,
 };
 use crate::plan::policy::Scheduling;
 use crate::port::adapter::Usage;
@@ -60,7 +61,7 @@ impl Run {
                 self.pause = None;
             }
             Event::BudgetAlert(_) => {}
-            Event::Node(at, event) => {
+            Event::Step(at, event) => {
                 if self.status == RunStatus::Queued {
                     self.status = RunStatus::Running;
                 }
@@ -69,22 +70,22 @@ impl Run {
         }
     }
 
-    fn evolve_node(&mut self, at: StepAt, event: &NodeEvent, at_ms: u64) {
+    fn evolve_node(&mut self, at: StepAt, event: &StepEvent, at_ms: u64) {
         for landing in self.landings(at, event) {
             self.land(landing, at_ms);
         }
         match event {
-            NodeEvent::Queued { items } => self.queued(at, items.as_ref()),
-            NodeEvent::Assigned(assigned) => self.assigned(at, assigned),
-            NodeEvent::Waiting(wait) => self.waits(at, wait, at_ms),
-            NodeEvent::Started(dispatch) => self.dispatched(at, dispatch, at_ms),
-            NodeEvent::Delta(_) => self.streams(at, at_ms),
-            NodeEvent::Log { line, .. } => self.logged(at, line),
-            NodeEvent::Retried(retried) => self.retried(at, retried),
-            NodeEvent::Completed(completed) => self.completed(at, completed, at_ms),
-            NodeEvent::Failed(ending) => self.failed(at, StepStatus::Failed, ending, at_ms),
-            NodeEvent::TimedOut(ending) => self.failed(at, StepStatus::TimedOut, ending, at_ms),
-            NodeEvent::Cancelled { code, reason, usage } => {
+            StepEvent::Queued { items } => self.queued(at, items.as_ref()),
+            StepEvent::Assigned(assigned) => self.assigned(at, assigned),
+            StepEvent::Waiting(wait) => self.waits(at, wait, at_ms),
+            StepEvent::Started(dispatch) => self.dispatched(at, dispatch, at_ms),
+            StepEvent::Delta(_) => self.streams(at, at_ms),
+            StepEvent::Log { line, .. } => self.logged(at, line),
+            StepEvent::Retried(retried) => self.retried(at, retried),
+            StepEvent::Completed(completed) => self.completed(at, completed, at_ms),
+            StepEvent::Failed(ending) => self.failed(at, StepEnd::Failed, ending, at_ms),
+            StepEvent::TimedOut(ending) => self.failed(at, StepEnd::TimedOut, ending, at_ms),
+            StepEvent::Cancelled { code, reason, usage } => {
                 add(&mut self.state_mut(at).usage, usage);
                 let ending = Ending {
                     code: code.clone(),
@@ -94,15 +95,13 @@ impl Run {
                     usage: Usage::default(),
                     answer: None,
                 };
-                self.state_mut(at).ending = Some(Arc::new(ending));
-                self.settle(at, StepStatus::Cancelled, at_ms);
+                self.state_mut(at).failure = Some(Arc::new(ending));
+                self.settle(at, StepEnd::Cancelled, at_ms);
             }
-            NodeEvent::Skipped(skip) => self.skipped(at, skip, at_ms),
-            NodeEvent::Blocked { code, message, placeholder, waits } => {
+            StepEvent::Skipped(skip) => self.skipped(at, skip, at_ms),
+            StepEvent::Blocked { code, message, placeholder, waits } => {
                 let state = self.state_mut(at);
-                state.placeholder.clone_from(placeholder);
-                state.block_waits = *waits;
-                state.ending = Some(Arc::new(Ending {
+                state.failure = Some(Arc::new(Ending {
                     code: code.clone(),
                     message: message.clone(),
                     violations: Arc::default(),
@@ -110,34 +109,42 @@ impl Run {
                     usage: Usage::default(),
                     answer: None,
                 }));
+                state.gate = None;
                 if *waits {
-                    self.awaits_somebody(at);
+                    self.enter(at, StepPhase::AwaitingAssignment);
                 } else {
-                    self.settle(at, StepStatus::Blocked, at_ms);
+                    let placeholder = placeholder.clone();
+                    self.settle(at, StepEnd::Blocked { placeholder }, at_ms);
                     self.halt_by(at);
                 }
             }
-            NodeEvent::Invalidated => self.invalidated(at),
-            NodeEvent::Provenance(from) => self.took(at, from),
-            NodeEvent::ApprovalRequested(asked) => self.asked(at, asked, at_ms),
-            NodeEvent::ApprovalReminded { approval, .. } => self.reminded(*approval),
-            NodeEvent::ApprovalResolved(resolved) => self.resolved(at, resolved, at_ms),
-            NodeEvent::GovernanceDecided(_) => self.state_mut(at).decided = true,
-            NodeEvent::Reconciled { dispatch_no, usage } => {
+            StepEvent::Invalidated => self.invalidated(at),
+            StepEvent::Provenance(from) => self.took(at, from),
+            StepEvent::ApprovalRequested(asked) => self.asked(at, asked, at_ms),
+            StepEvent::ApprovalReminded { approval, .. } => self.reminded(*approval),
+            StepEvent::ApprovalResolved(resolved) => self.resolved(at, resolved, at_ms),
+            StepEvent::GovernanceDecided(_) => self.state_mut(at).decided = true,
+            StepEvent::Reconciled { dispatch_no, usage } => {
                 self.reconciled(at, *dispatch_no, usage);
             }
-            NodeEvent::ModerationFlagged { .. } | NodeEvent::ContractViolated { .. } => {}
+            StepEvent::ModerationFlagged { .. } | StepEvent::ContractViolated { .. } => {}
         }
     }
 
-    fn logged(&mut self, at: StepAt, line: &Line) {
+    fn logged(&mut self, at: StepAt, line: &LogLine) {
         match line {
-            Line::Text(_) | Line::ToolEnded(_) => {}
-            Line::Tool(asked) => self.tool_asked(at, asked),
-            Line::Process(process) => self.state_mut(at).process = Some(process.clone()),
-            Line::Asked { digest, prepared } => self.asks_moderator(at, digest, prepared.as_ref()),
-            Line::Cleared { phase, digest } => self.cleared(at, *phase, digest),
-            Line::Child { pace, at_ms, .. } => self.child_paced(at, *pace, *at_ms),
+            LogLine::Text(_) | LogLine::ToolEnded(_) => {}
+            LogLine::Tool(asked) => self.tool_asked(at, asked),
+            LogLine::Process(process) => {
+                if let Some(dispatch) = &mut self.state_mut(at).dispatch {
+                    dispatch.process = Some(process.clone());
+                }
+            }
+            LogLine::ModerationAsked { digest, prepared } => {
+                self.asks_moderator(at, digest, prepared.as_ref());
+            }
+            LogLine::ModerationCleared { phase, digest } => self.cleared(at, *phase, digest),
+            LogLine::Child { pace, at_ms, .. } => self.child_paced(at, *pace, *at_ms),
         }
     }
 
@@ -200,47 +207,34 @@ impl Run {
         }
     }
 
-    /// Takes a step out of every list that its status put it in.
-    fn unlist(&mut self, at: StepAt) {
-        let place = self.place(at);
-        let (status, wake, deadline, flies) = {
-            let state = self.state(at);
-            let flies = state.path != Some(Path::FanOut);
-            (state.status, state.wake_at_ms, state.deadline_ms, flies)
-        };
-        match status {
-            StepStatus::Pending => drop(self.index.ready.remove(&place.0)),
-            StepStatus::Queued => {
-                self.index.asks.remove(&place);
-                self.index.queue.remove(&place);
-                self.index.gated.remove(&at);
-                self.index.checking.remove(&at);
-            }
-            StepStatus::AwaitingApproval => drop(self.index.awaiting.remove(&at)),
-            StepStatus::Blocked => drop(self.index.blocked.remove(&at)),
-            StepStatus::Retrying => drop(self.index.retrying.remove(&at)),
-            StepStatus::Running | StepStatus::Streaming if flies => {
-                self.index.in_flight.remove(&at);
-                if let Some(fan_out) = self.fan_out_of(at) {
-                    fan_out.in_flight -= 1;
-                }
-            }
-            _ => {}
-        }
-        if let Some(at_ms) = wake {
-            self.index.timers.remove(&(at_ms, Timer::Retry(at)));
-        }
-        if let Some(at_ms) = deadline {
-            self.index.timers.remove(&(at_ms, Timer::Attempt(at)));
-        }
+    /// Moves a step to another phase, and its entries in the index with it.
+    fn enter(&mut self, at: StepAt, phase: StepPhase) {
+        self.unlist(at);
         let state = self.state_mut(at);
-        state.wake_at_ms = None;
-        state.deadline_ms = None;
-        state.left_ms = None;
-        state.waiting = None;
-        state.asked = None;
-        if let Some(gate) = &mut state.gate {
-            gate.active = false;
+        state.check_transition(&phase);
+        state.phase = phase;
+        self.list(at);
+    }
+
+    /// Removes a step from the index, before its phase changes.
+    fn unlist(&mut self, at: StepAt) {
+        let listing = self.listing(at, self.state(at));
+        self.index.remove(at, listing);
+        if listing.is_in_flight()
+            && let Some(fan_out) = self.fan_out_of(at)
+        {
+            fan_out.in_flight -= 1;
+        }
+    }
+
+    /// Adds a step to the index, after its phase changed.
+    fn list(&mut self, at: StepAt) {
+        let listing = self.listing(at, self.state(at));
+        self.index.insert(at, listing);
+        if listing.is_in_flight()
+            && let Some(fan_out) = self.fan_out_of(at)
+        {
+            fan_out.in_flight += 1;
         }
     }
 
@@ -252,13 +246,9 @@ impl Run {
 
     fn queued(&mut self, at: StepAt, items: Option<&Arc<Vec<Value>>>) {
         self.sent_again_later(at);
-        self.unlist(at);
+        // A step that waited at a gate goes back into the queue.
+        self.enter(at, StepPhase::Queued);
         let state = self.state_mut(at);
-        // One that waited at a gate goes back into the queue.
-        if state.status != StepStatus::Queued {
-            state.change(StepStatus::Queued);
-        }
-        state.waiting = Some(Waiting::Queued);
         if let Some(items) = items {
             let count = u32::try_from(items.len()).expect("items are bounded");
             let instance = |item: usize| {
@@ -277,100 +267,90 @@ impl Run {
                 in_flight: 0,
             }));
         }
-        self.list_queued(at);
     }
 
     fn assigned(&mut self, at: StepAt, assigned: &Assigned) {
-        self.steps[at.step as usize].assigned = Some(assigned.whom.clone());
-        self.state_mut(at).ending = None;
+        self.steps[at.step as usize].assigned = Some(assigned.assignee.clone());
+        self.state_mut(at).failure = None;
         self.queued(at, None);
-        self.state_mut(at).block_waits = false;
-    }
-
-    fn list_queued(&mut self, at: StepAt) {
-        let place = self.place(at);
-        if self.must_ask(at) {
-            self.index.asks.insert(place);
-        } else {
-            self.index.queue.insert(place);
-        }
     }
 
     fn waits(&mut self, at: StepAt, wait: &Wait, at_ms: u64) {
         if wait.reason == Waiting::ExternalCallback {
             let state = self.state_mut(at);
-            state.path = Some(Path::Bridge);
-            state.waiting = Some(Waiting::ExternalCallback);
-            return;
+            if let Some(dispatch) = &mut state.dispatch {
+                dispatch.path = Path::Bridge;
+            }
+            let deadline_ms = state.phase.deadline_ms();
+            return self.proceed(at, Progress::AwaitingCallback { deadline_ms });
         }
         if matches!(wait.reason, Waiting::Queued | Waiting::Gate) {
             return self.waits_at_gate(at, wait, at_ms);
         }
-        self.unlist(at);
-        let state = self.state_mut(at);
-        state.change(StepStatus::Retrying);
-        state.waiting = Some(wait.reason);
-        state.wake_at_ms = Some(wait.until_ms);
-        self.index.retrying.insert(at);
-        self.index.timers.insert((wait.until_ms, Timer::Retry(at)));
+        self.enter(at, StepPhase::Retrying { reason: wait.reason, at_ms: wait.until_ms });
     }
 
     fn dispatched(&mut self, at: StepAt, dispatch: &Dispatch, at_ms: u64) {
+        // The index must be left by the old dispatch: the new one has another number.
         self.unlist(at);
         let state = self.state_mut(at);
-        state.change(StepStatus::Running);
         state.forget_calls(dispatch.attempt);
         state.attempt = dispatch.attempt;
         state.dispatch_no = dispatch.dispatch_no;
-        state.path = Some(dispatch.path);
-        state.agent.clone_from(&dispatch.agent);
-        state.gateway = Some(dispatch.gateway.clone());
-        state.terms = Some(Arc::clone(&dispatch.terms));
-        state.digest.clone_from(&dispatch.digest);
-        state.continues.clone_from(&dispatch.session);
+        state.dispatch = Some(Box::new(LastDispatch {
+            path: dispatch.path,
+            at_ms,
+            agent: dispatch.agent.clone(),
+            gateway: dispatch.gateway.clone(),
+            terms: Some(Arc::clone(&dispatch.terms)),
+            digest: dispatch.digest.clone(),
+            session: dispatch.session.clone(),
+            process: None,
+        }));
         state.gate = None;
         if let Some(prepared) = &dispatch.prepared {
             state.prepared = Some(Arc::clone(prepared));
         }
-        state.deadline_ms = dispatch.deadline_ms;
         state.started_at_ms.get_or_insert(at_ms);
-        state.attempt_at_ms = Some(at_ms);
-        state.process = None;
         state.reask = false;
-        if dispatch.path != Path::FanOut {
-            self.index.in_flight.insert(at, dispatch.dispatch_no);
-            if let Some(fan_out) = self.fan_out_of(at) {
-                fan_out.in_flight += 1;
-            }
-        }
-        let deadline = dispatch.deadline_ms;
-        self.index.timers.extend(deadline.map(|at_ms| (at_ms, Timer::Attempt(at))));
+        let progress = Progress::Executing { deadline_ms: dispatch.deadline_ms };
+        let phase = StepPhase::InFlight { progress, streaming: false };
+        state.check_transition(&phase);
+        state.phase = phase;
+        self.list(at);
+    }
+
+    /// Changes how the attempt in flight proceeds.
+    fn proceed(&mut self, at: StepAt, progress: Progress) {
+        let streaming = self.state(at).status() == StepStatus::Streaming;
+        self.unlist(at);
+        self.state_mut(at).phase = StepPhase::InFlight { progress, streaming };
+        self.list(at);
     }
 
     /// The time of an attempt stands still while its child waits only for people.
     fn child_paced(&mut self, at: StepAt, pace: ChildPace, at_ms: u64) {
-        let state = self.state_mut(at);
-        let begun_ms = state.attempt_at_ms.unwrap_or(0);
-        match pace {
-            ChildPace::Paused => {
-                let deadline = state.deadline_ms.take();
-                state.left_ms = deadline.map(|until| until.saturating_sub(at_ms.max(begun_ms)));
-                state.waiting = Some(Waiting::HumanInput);
-                if let Some(until_ms) = deadline {
-                    self.index.timers.remove(&(until_ms, Timer::Attempt(at)));
-                }
-                // The child may have waited for long before this run read its letter.
+        let state = self.state(at);
+        let begun_ms = state.dispatch.as_ref().map_or(0, |dispatch| dispatch.at_ms);
+        match (pace, &state.phase) {
+            (ChildPace::Paused, phase) => {
+                let deadline_ms = phase.deadline_ms();
+                let left_ms = deadline_ms.map(|until| until.saturating_sub(at_ms.max(begun_ms)));
+                self.proceed(at, Progress::ChildPaused { left_ms });
+                // The child may have waited for long before this run read its message.
                 if self.has_only_people() {
                     self.stop_clock(at_ms);
                 }
             }
-            ChildPace::Resumed => {
-                let deadline = state.left_ms.take().map(|left| at_ms.saturating_add(left));
-                state.deadline_ms = deadline;
-                state.waiting = None;
-                self.index.timers.extend(deadline.map(|until_ms| (until_ms, Timer::Attempt(at))));
+            (
+                ChildPace::Resumed,
+                StepPhase::InFlight { progress: Progress::ChildPaused { left_ms }, .. },
+            ) => {
+                let deadline_ms = left_ms.map(|left| at_ms.saturating_add(left));
+                self.proceed(at, Progress::Executing { deadline_ms });
                 self.start_clock(at_ms);
             }
+            (ChildPace::Resumed, _) => self.start_clock(at_ms),
         }
     }
 
@@ -378,8 +358,8 @@ impl Run {
         let state = self.state_mut(at);
         state.deltas += 1;
         state.first_byte_at_ms.get_or_insert(at_ms);
-        if state.status == StepStatus::Running {
-            state.change(StepStatus::Streaming);
+        if let StepPhase::InFlight { streaming, .. } = &mut state.phase {
+            *streaming = true;
         }
     }
 
@@ -392,7 +372,7 @@ impl Run {
             state.grant = Grant::None;
         }
         add(&mut state.usage, &retried.usage);
-        state.ending = Some(Arc::new(Ending {
+        state.failure = Some(Arc::new(Ending {
             code: retried.cause.clone(),
             message: retried.message.clone(),
             violations: Arc::default(),
@@ -404,12 +384,11 @@ impl Run {
 
     fn completed(&mut self, at: StepAt, completed: &Completed, at_ms: u64) {
         let state = self.state_mut(at);
-        state.outcome = Some(Arc::clone(&completed.outcome));
-        state.ending = None;
+        state.failure = None;
         state.session.clone_from(&completed.session);
         state.attempt = state.attempt.max(completed.attempts);
         add(&mut state.usage, &completed.usage);
-        self.settle(at, StepStatus::Completed, at_ms);
+        self.settle(at, StepEnd::Completed(Arc::clone(&completed.outcome)), at_ms);
         if at.item.is_none() {
             self.checkpoints += 1;
             self.writers.push(at.step);
@@ -418,12 +397,12 @@ impl Run {
         }
     }
 
-    fn failed(&mut self, at: StepAt, status: StepStatus, ending: &Ending, at_ms: u64) {
+    fn failed(&mut self, at: StepAt, end: StepEnd, ending: &Ending, at_ms: u64) {
         let state = self.state_mut(at);
         // No decision reads a refused answer, so it does not stay in memory.
-        state.ending = Some(Arc::new(Ending { answer: None, ..ending.clone() }));
+        state.failure = Some(Arc::new(Ending { answer: None, ..ending.clone() }));
         add(&mut state.usage, &ending.usage);
-        self.settle(at, status, at_ms);
+        self.settle(at, end, at_ms);
         self.halt_by(at);
     }
 
@@ -437,32 +416,20 @@ impl Run {
     fn skipped(&mut self, at: StepAt, skip: &Skip, at_ms: u64) {
         let state = self.state_mut(at);
         add(&mut state.usage, &skip.usage);
-        state.skip = Some(Box::new(Skip { answer: None, ..skip.clone() }));
-        self.settle(at, StepStatus::Skipped, at_ms);
-        if skip.cause == crate::journal::event::SkipCause::Condition {
-            self.state_mut(at).waiting = Some(Waiting::ConditionFalse);
-        }
+        let skip = Box::new(Skip { answer: None, ..skip.clone() });
+        self.settle(at, StepEnd::Skipped(skip), at_ms);
         self.checkpoints += u64::from(at.item.is_none());
     }
 
-    /// Blocked, but not at its end: nothing that depends on it moves.
-    fn awaits_somebody(&mut self, at: StepAt) {
-        self.unlist(at);
-        let state = self.state_mut(at);
-        state.change(StepStatus::Blocked);
-        state.waiting = Some(Waiting::HumanInput);
-        state.gate = None;
-        self.index.blocked.insert(at);
-    }
-
-    fn settle(&mut self, at: StepAt, status: StepStatus, at_ms: u64) {
+    fn settle(&mut self, at: StepAt, end: StepEnd, at_ms: u64) {
         let was_settled = self.state(at).is_settled();
-        self.unlist(at);
+        let status = end.status();
+        self.enter(at, StepPhase::Settled { end, at_ms });
         let state = self.state_mut(at);
-        state.change(status);
-        state.ended_at_ms = Some(at_ms);
-        state.process = None;
         state.gate = None;
+        if let Some(dispatch) = &mut state.dispatch {
+            dispatch.process = None;
+        }
         if was_settled {
             return;
         }
@@ -492,7 +459,7 @@ impl Run {
         for dependent in graph.dependents(step as usize) {
             let missing = &mut self.index.missing[*dependent as usize];
             *missing -= 1;
-            let pending = self.steps[*dependent as usize].status == StepStatus::Pending;
+            let pending = self.steps[*dependent as usize].phase == StepPhase::Pending;
             if *missing == 0 && pending {
                 self.index.ready.insert(definition.rank(*dependent));
             }
@@ -514,14 +481,17 @@ impl Run {
 }
 
 impl StepState {
-    fn change(&mut self, to: StepStatus) {
-        debug_assert!(allowed(self.status, to), "a step went from {} to {to}", self.status);
+    /// A step that stays queued may wait for something else there.
+    fn check_transition(&self, to: &StepPhase) {
+        let (from, to) = (self.status(), to.status());
+        debug_assert!(
+            allowed(from, to) || (from, to) == (StepStatus::Queued, StepStatus::Queued),
+            "a step went from {from} to {to}"
+        );
         debug_assert!(
             !self.is_settled() || to == StepStatus::Pending,
-            "a settled step went from {} to {to}",
-            self.status
+            "a settled step went from {from} to {to}"
         );
-        self.status = to;
     }
 }
 

@@ -4,6 +4,7 @@
 //! INVARIANT: after every event the kept index equals [`Run::reindex`].
 
 use super::id::ApprovalId;
+use super::phase::StepPhase;
 use super::state::{Run, StepState};
 use super::status::StepStatus;
 use crate::journal::event::{Path, StepAt};
@@ -80,11 +81,8 @@ impl Run {
                 index.unsettled += 1;
                 index.layer_unsettled[plan.graph.layer_of(step as usize) as usize] += 1;
             }
-            if whole.status == StepStatus::Pending && missing == 0 {
-                index.ready.insert(self.definition.rank(step));
-            }
-            match whole.status {
-                StepStatus::Blocked if whole.waits_for_somebody() => {}
+            match whole.status() {
+                _ if !whole.is_settled() => {}
                 StepStatus::Failed | StepStatus::TimedOut | StepStatus::Blocked => {
                     index.failed += 1;
                 }
@@ -94,7 +92,7 @@ impl Run {
         }
         index.open_layer = first_open(&index.layer_unsettled, 0);
         for (at, state) in self.all() {
-            self.index_one(&mut index, at, state);
+            index.insert(at, self.listing(at, state));
         }
         for (id, approval) in &self.approvals {
             if approval.resolution.is_none() {
@@ -112,24 +110,102 @@ impl Run {
         index
     }
 
-    fn index_one(&self, index: &mut Index, at: StepAt, state: &StepState) {
-        match state.status {
-            StepStatus::Queued if state.asked.is_some() => drop(index.checking.insert(at)),
-            StepStatus::Queued if state.gate.as_ref().is_some_and(|gate| gate.active) => {
-                index.gated.insert(at);
+    /// Where a step stands in the index, by its phase.
+    pub(crate) fn listing(&self, at: StepAt, state: &StepState) -> Listing {
+        let list = match state.phase {
+            StepPhase::Pending if at.item.is_none() => {
+                let rank = self.definition.rank(at.step);
+                List::Pending(rank)
             }
-            StepStatus::Queued if self.must_ask(at) => drop(index.asks.insert(self.place(at))),
-            StepStatus::Queued => drop(index.queue.insert(self.place(at))),
-            StepStatus::AwaitingApproval => drop(index.awaiting.insert(at)),
-            StepStatus::Blocked if state.waits_for_somebody() => drop(index.blocked.insert(at)),
-            StepStatus::Retrying => drop(index.retrying.insert(at)),
-            StepStatus::Running | StepStatus::Streaming if state.path != Some(Path::FanOut) => {
-                index.in_flight.insert(at, state.dispatch_no);
+            StepPhase::Queued => List::Queued(self.place(at), self.must_ask(at)),
+            StepPhase::Moderating { .. } => List::Moderating,
+            StepPhase::AtGate { .. } => List::AtGate,
+            StepPhase::AwaitingApproval { .. } => List::AwaitingApproval,
+            StepPhase::AwaitingAssignment => List::AwaitingAssignment,
+            StepPhase::InFlight { .. } if state.path() != Some(Path::FanOut) => {
+                List::InFlight(state.dispatch_no)
             }
-            _ => {}
+            StepPhase::Retrying { .. } => List::Retrying,
+            StepPhase::Pending | StepPhase::InFlight { .. } | StepPhase::Settled { .. } => {
+                List::Nowhere
+            }
+        };
+        let wakes = state.phase.wakes_at_ms().map(|at_ms| (at_ms, Timer::Retry(at)));
+        let expires = state.phase.deadline_ms().map(|at_ms| (at_ms, Timer::Attempt(at)));
+        Listing { list, timer: wakes.or(expires) }
+    }
+}
+
+/// Where a step stands in the index.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Listing {
+    list: List,
+    timer: Option<(u64, Timer)>,
+}
+
+/// The list of the index that a step is in.
+#[derive(Debug, Clone, Copy)]
+enum List {
+    /// A pending step is ready once its dependencies are settled; its rank.
+    Pending(u32),
+    /// Its place, and whether a person must be asked first.
+    Queued((u32, Option<u32>), bool),
+    Moderating,
+    AtGate,
+    AwaitingApproval,
+    AwaitingAssignment,
+    Retrying,
+    /// The number of the dispatch.
+    InFlight(u32),
+    Nowhere,
+}
+
+impl Listing {
+    pub(crate) const fn is_in_flight(&self) -> bool {
+        matches!(self.list, List::InFlight(_))
+    }
+}
+
+impl Index {
+    pub(crate) fn insert(&mut self, at: StepAt, listing: Listing) {
+        match listing.list {
+            List::Pending(rank) => {
+                if self.missing[at.step as usize] == 0 {
+                    self.ready.insert(rank);
+                }
+            }
+            List::Queued(place, true) => drop(self.asks.insert(place)),
+            List::Queued(place, false) => drop(self.queue.insert(place)),
+            List::Moderating => drop(self.checking.insert(at)),
+            List::AtGate => drop(self.gated.insert(at)),
+            List::AwaitingApproval => drop(self.awaiting.insert(at)),
+            List::AwaitingAssignment => drop(self.blocked.insert(at)),
+            List::Retrying => drop(self.retrying.insert(at)),
+            List::InFlight(dispatch_no) => drop(self.in_flight.insert(at, dispatch_no)),
+            List::Nowhere => {}
         }
-        index.timers.extend(state.wake_at_ms.map(|at_ms| (at_ms, Timer::Retry(at))));
-        index.timers.extend(state.deadline_ms.map(|at_ms| (at_ms, Timer::Attempt(at))));
+        self.timers.extend(listing.timer);
+    }
+
+    pub(crate) fn remove(&mut self, at: StepAt, listing: Listing) {
+        match listing.list {
+            List::Pending(rank) => drop(self.ready.remove(&rank)),
+            // The grant may have changed while the step was queued.
+            List::Queued(place, _) => {
+                self.asks.remove(&place);
+                self.queue.remove(&place);
+            }
+            List::Moderating => drop(self.checking.remove(&at)),
+            List::AtGate => drop(self.gated.remove(&at)),
+            List::AwaitingApproval => drop(self.awaiting.remove(&at)),
+            List::AwaitingAssignment => drop(self.blocked.remove(&at)),
+            List::Retrying => drop(self.retrying.remove(&at)),
+            List::InFlight(_) => drop(self.in_flight.remove(&at)),
+            List::Nowhere => {}
+        }
+        if let Some(timer) = &listing.timer {
+            self.timers.remove(timer);
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::id::RunId;
 use super::state::{Run, Source};
-use crate::journal::event::{Event, NodeEvent, Provenance, StepAt};
+use crate::journal::event::{Event, Provenance, StepAt, StepEvent};
 use crate::port::lineage::Taking;
 use std::collections::BTreeSet;
 
@@ -43,8 +43,8 @@ impl Run {
         let mut touched: BTreeSet<RunId> = BTreeSet::new();
         for event in events {
             match event {
-                Event::Node(_, NodeEvent::Provenance(from)) => touched.extend(from.source_run),
-                Event::Node(_, NodeEvent::Invalidated) => touched.extend(self.taken.keys()),
+                Event::Step(_, StepEvent::Provenance(from)) => touched.extend(from.source_run),
+                Event::Step(_, StepEvent::Invalidated) => touched.extend(self.taken.keys()),
                 _ => {}
             }
         }

@@ -15,7 +15,7 @@ impl Run {
     /// What the moderator is being asked about a step, and the digest of it.
     pub fn input_subject(&self, at: StepAt) -> Option<(String, Subject)> {
         let state = self.get(at)?;
-        let digest = state.asked.clone()?;
+        let digest = state.phase.moderated()?.to_owned();
         let text = state.prepared.as_deref().map(input_text).unwrap_or_default();
         Some((digest, self.subject(at, Phase::Input, text)))
     }
@@ -30,7 +30,7 @@ impl Run {
             }
             Command::ChildEnded { child, status: RunStatus::Completed, outputs, .. } => {
                 let mut flying = self.index.in_flight.keys();
-                let its = |at: &&StepAt| self.state(**at).path == Some(Path::Child(*child));
+                let its = |at: &&StepAt| self.state(**at).path() == Some(Path::Child(*child));
                 let at = *flying.find(its)?;
                 (at, outputs.as_ref().map(texts).unwrap_or_default())
             }

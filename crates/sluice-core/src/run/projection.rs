@@ -182,7 +182,7 @@ pub fn project(run: &Run) -> Projection<'_> {
         executed_count: count(is_executed),
         failed_count: count(is_failed),
         is_running: !run.status.is_terminal(),
-        parent_run_id: run.started.parent.as_ref().map(|(parent, _)| *parent),
+        parent_run_id: run.started.parent.as_ref().map(|parent| parent.run),
         recursion_depth: run.started.depth,
         provenance: ProvenanceCounts { upstream: run.provenance.0, downstream: run.provenance.1 },
         phases: &run.definition.plan.phases,
@@ -212,14 +212,14 @@ const fn is_failed(status: StepStatus) -> bool {
 
 /// Whether a completed run holds something that did not go well.
 fn is_degraded(run: &Run) -> bool {
-    let bad = |state: &StepState| is_failed(state.status) || skipped_by_failure(state);
+    let bad = |state: &StepState| is_failed(state.status()) || skipped_by_failure(state);
     run.status == RunStatus::Completed && run.all().any(|(_, state)| bad(state))
 }
 
 /// Whether a step was skipped because something failed, itself or before it.
 fn skipped_by_failure(state: &StepState) -> bool {
-    let cause = state.skip.as_ref().map(|skip| skip.cause);
-    state.status == StepStatus::Skipped
+    let cause = state.phase.skip().map(|skip| skip.cause);
+    state.status() == StepStatus::Skipped
         && match cause {
             // People decide to skip only what has failed.
             Some(SkipCause::Failure | SkipCause::ParentFailure | SkipCause::Decision) => true,

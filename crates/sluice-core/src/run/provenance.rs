@@ -5,7 +5,7 @@
 
 use super::id::RunId;
 use super::state::Run;
-use crate::journal::event::{Event, NodeEvent};
+use crate::journal::event::{Event, StepEvent};
 use std::collections::BTreeSet;
 
 /// A step of a run.
@@ -42,7 +42,7 @@ impl Crossings {
     /// Takes the next event into account. `run` is any later state of the run.
     pub fn add(&mut self, run: &Run, event: &Event) {
         match event {
-            Event::Node(at, NodeEvent::Provenance(from)) => {
+            Event::Step(at, StepEvent::Provenance(from)) => {
                 let source = from.source_run.unwrap_or(run.id);
                 let id = &run.step(*at).id;
                 // An instance may be gone by now, its name is not.
@@ -56,7 +56,7 @@ impl Crossings {
                 };
                 self.found.push((at.step, crossing));
             }
-            Event::Node(at, NodeEvent::Invalidated) => {
+            Event::Step(at, StepEvent::Invalidated) => {
                 self.found.retain(|(step, _)| *step != at.step);
             }
             _ => {}

@@ -10,7 +10,7 @@
 use super::decide::money::{booked, settlement, signed};
 use super::evolve::money::Landing;
 use super::state::Run;
-use crate::journal::event::{Event, NodeEvent, StepAt, Terms};
+use crate::journal::event::{Event, StepAt, StepEvent, Terms};
 use crate::port::adapter::Usage;
 use serde_json::{Map, Value};
 use sluice_govern::account;
@@ -25,21 +25,21 @@ impl Recount {
     /// Folds an event into a run, and counts what it changes.
     pub fn fold(&mut self, run: &mut Run, event: &Event, at_ms: u64) {
         match event {
-            Event::Node(at, NodeEvent::Started(dispatch)) => {
+            Event::Step(at, StepEvent::Started(dispatch)) => {
                 if let Some(had) = run.in_flight_terms(*at).cloned() {
                     self.reserve(&had, -1);
                 }
                 self.reserve(&dispatch.terms, 1);
                 run.evolve(event, at_ms);
             }
-            Event::Node(at, NodeEvent::Reconciled { dispatch_no, usage }) => {
+            Event::Step(at, StepEvent::Reconciled { dispatch_no, usage }) => {
                 let open = run.open.get(&(*at, *dispatch_no)).map(|open| Arc::clone(&open.terms));
                 run.evolve(event, at_ms);
                 if let Some(terms) = open {
                     self.settle(run, *at, &terms, usage, at_ms);
                 }
             }
-            Event::Node(at, node) => {
+            Event::Step(at, node) => {
                 let landings = run.landings(*at, node);
                 run.evolve(event, at_ms);
                 for landing in landings {
@@ -47,7 +47,7 @@ impl Recount {
                 }
             }
             Event::BudgetAlert(figures) => {
-                self.alert(figures);
+                self.alert(&figures.0);
                 run.evolve(event, at_ms);
             }
             _ => run.evolve(event, at_ms),

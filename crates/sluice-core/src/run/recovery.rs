@@ -45,8 +45,8 @@ impl Run {
 /// Whether a step failed in a way that another attempt would not change, or
 /// that a person had a say in.
 fn is_final(state: &StepState) -> bool {
-    let bad = matches!(state.status, StepStatus::Failed | StepStatus::Blocked);
-    let code = state.ending.as_ref().map(|ending| ending.code.as_str());
+    let bad = matches!(state.status(), StepStatus::Failed | StepStatus::Blocked);
+    let code = state.failure.as_ref().map(|ending| ending.code.as_str());
     let told = code.is_some_and(|code| FINAL.contains(&code));
     bad && (told || state.escalated)
 }

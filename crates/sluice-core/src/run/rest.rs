@@ -27,6 +27,7 @@ impl Run {
     /// Whether a step is a child run that only waits for people.
     pub(crate) fn child_is_paused(&self, at: StepAt) -> bool {
         let state = self.state(at);
-        matches!(state.path, Some(Path::Child(_))) && state.waiting == Some(Waiting::HumanInput)
+        matches!(state.path(), Some(Path::Child(_)))
+            && state.phase.waiting() == Some(Waiting::HumanInput)
     }
 }

@@ -46,8 +46,8 @@ impl Scope for RunScope<'_> {
     fn step(&self, id: &str) -> Option<StepView<'_>> {
         let position = self.run.definition.plan.graph.position(id)?;
         let state = &self.run.steps[position];
-        Some(match state.status {
-            StepStatus::Completed => state.outcome.as_ref().map_or(StepView::Pending, |outcome| {
+        Some(match state.status() {
+            StepStatus::Completed => state.outcome().map_or(StepView::Pending, |outcome| {
                 StepView::Done { outputs: &outcome.outputs, stdout: outcome.stdout.as_deref() }
             }),
             StepStatus::Skipped => StepView::Skipped,

@@ -1,9 +1,8 @@
 //! Who does a step of a run: a member of its team, an agent, or nobody yet.
 
 use super::definition::Definition;
-use super::state::{Grant, Run, StepState};
-use super::status::StepStatus;
-use crate::journal::event::{RunStarted, StepAt, Whom};
+use super::state::{Grant, Run};
+use crate::journal::event::{Assignee, RunStarted, StepAt};
 use crate::plan::Member;
 use crate::plan::step::{Approval, Work};
 use crate::team::{Seat, may_use};
@@ -28,8 +27,10 @@ impl Run {
         let Some(team) = &self.definition.plan.team else { return Seated::Outside };
         let member = |id: &str| team.members.iter().find(|member| member.id == id);
         match &self.steps[step as usize].assigned {
-            Some(Whom::Agent(agent)) => return Seated::Agent(agent),
-            Some(Whom::Member(id)) => return member(id).map_or(Seated::Unassigned, Seated::Member),
+            Some(Assignee::Agent(agent)) => return Seated::Agent(agent),
+            Some(Assignee::Member(id)) => {
+                return member(id).map_or(Seated::Unassigned, Seated::Member);
+            }
             None => {}
         }
         self.definition.seated(step, &self.started.role_bindings)
@@ -157,17 +158,5 @@ impl Definition {
         let bound = || bindings.get(role.as_ref()?).map(String::as_str);
         let agent = agent.as_deref().or_else(bound).or(default);
         agent.map_or(Planned::Unnamed, Planned::Agent)
-    }
-}
-
-impl StepState {
-    /// Whether it has come to an end. A block that waits for somebody has not.
-    pub const fn is_settled(&self) -> bool {
-        self.status.is_settled() && !self.waits_for_somebody()
-    }
-
-    /// Whether it is blocked until somebody sees to it.
-    pub const fn waits_for_somebody(&self) -> bool {
-        matches!(self.status, StepStatus::Blocked) && self.block_waits
     }
 }

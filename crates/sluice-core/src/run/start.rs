@@ -8,7 +8,7 @@ use super::id::RunId;
 use super::state::{Approval, Run, StepState};
 use super::status::StepStatus;
 use crate::journal::event::{
-    Completed, Event, NodeEvent, Outcome, Provenance, Resolution, RunStarted, Skip, StepAt,
+    Completed, Event, Provenance, Resolution, RunStarted, Skip, StepAt, StepEvent, StepOutcome,
 };
 use crate::port::adapter::Usage;
 use serde_json::{Map, Value};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// Results that a new run takes over from another.
 #[derive(Debug, Clone, Default)]
 pub struct Carried {
-    events: Vec<(StepAt, NodeEvent)>,
+    events: Vec<(StepAt, StepEvent)>,
 }
 
 /// Whether a result is taken over as it is.
@@ -69,8 +69,9 @@ impl Carried {
         changed: &BTreeMap<u32, Map<String, Value>>,
         keep: impl Fn(u32) -> bool,
     ) -> Carried {
-        let done =
-            |state: &StepState| matches!(state.status, StepStatus::Completed | StepStatus::Skipped);
+        let done = |state: &StepState| {
+            matches!(state.status(), StepStatus::Completed | StepStatus::Skipped)
+        };
         let all = (0u32..).zip(&source.steps);
         let again = all.filter(|(step, state)| !keep(*step) || !done(state));
         let again = with_dependents(source, again.map(|(step, _)| step).collect());
@@ -78,7 +79,7 @@ impl Carried {
         let mut events = Vec::new();
         for step in source.writers.iter().copied().filter(|step| keep(*step)) {
             let state = &source.steps[step as usize];
-            if let Some(outcome) = &state.outcome {
+            if let Some(outcome) = state.outcome() {
                 let at = StepAt::whole(step);
                 let changed = changed.get(&step);
                 let how = if changed.is_some() { Taken::Changed } else { Taken::Whole };
@@ -88,10 +89,10 @@ impl Carried {
             }
         }
         for (step, state) in (0u32..).zip(&source.steps).filter(|(step, _)| keep(*step)) {
-            if let (StepStatus::Skipped, Some(skip)) = (state.status, &state.skip) {
+            if let (StepStatus::Skipped, Some(skip)) = (state.status(), state.phase.skip()) {
                 let usage = Usage::default();
-                let skip = Skip { carried: Some(source.id), usage, ..(**skip).clone() };
-                events.push((StepAt::whole(step), NodeEvent::Skipped(skip)));
+                let skip = Skip { carried: Some(source.id), usage, ..skip.clone() };
+                events.push((StepAt::whole(step), StepEvent::Skipped(skip)));
             }
         }
         Carried { events }
@@ -118,7 +119,10 @@ impl Carried {
     }
 }
 
-fn with_changes(outcome: &Arc<Outcome>, changed: Option<&Map<String, Value>>) -> Arc<Outcome> {
+fn with_changes(
+    outcome: &Arc<StepOutcome>,
+    changed: Option<&Map<String, Value>>,
+) -> Arc<StepOutcome> {
     let Some(changed) = changed else { return Arc::clone(outcome) };
     let mut outcome = (**outcome).clone();
     if let Value::Object(outputs) = &mut outcome.outputs {
@@ -138,12 +142,12 @@ fn with_changes(outcome: &Arc<Outcome>, changed: Option<&Map<String, Value>>) ->
 }
 
 /// Where a result that is taken over comes from.
-fn taken_over(source: &Run, step: u32, how: Taken) -> NodeEvent {
+fn taken_over(source: &Run, step: u32, how: Taken) -> StepEvent {
     let transform = match how {
         Taken::Whole => "carried",
         Taken::Changed => "carried, changed",
     };
-    NodeEvent::Provenance(Box::new(Provenance {
+    StepEvent::Provenance(Box::new(Provenance {
         source_run: Some(source.id),
         source_node: source.name(StepAt::whole(step)),
         source_output_path: "outputs".to_owned(),
@@ -152,8 +156,8 @@ fn taken_over(source: &Run, step: u32, how: Taken) -> NodeEvent {
     }))
 }
 
-fn completed(source: RunId, state: &StepState, outcome: Arc<Outcome>) -> NodeEvent {
-    NodeEvent::Completed(Box::new(Completed {
+fn completed(source: RunId, state: &StepState, outcome: Arc<StepOutcome>) -> StepEvent {
+    StepEvent::Completed(Box::new(Completed {
         outcome,
         attempts: state.attempt,
         duration_ms: 0,

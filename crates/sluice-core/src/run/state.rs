@@ -6,20 +6,21 @@
 use super::definition::Definition;
 use super::id::{ApprovalId, RunId};
 use super::index::Index;
-use super::status::{RunStatus, StepStatus, Waiting};
+use super::phase::StepPhase;
+use super::status::{RunStatus, StepStatus};
+use crate::hash::Hash;
 use crate::journal::chain::START;
 use crate::journal::event::{
-    ApprovalSource, Asked, Ending, Outcome, Path, Prepared, Resolution, Ruling, RunStarted, Skip,
-    SkipCause, StepAt, Terms, Whom,
+    ApprovalSource, ApprovalSubject, Assignee, Ending, Path, Prepared, Resolution, Ruling,
+    RunStarted, SkipCause, StepAt, StepOutcome, Terms, Tightened,
 };
 use crate::money::Money;
 use crate::plan::policy::{Family, OnFailure};
 use crate::plan::step::Step;
 use crate::port::adapter::{Process, Usage};
-use crate::port::store::Hash;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sluice_govern::account;
-use sluice_govern::decision::Constraints;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -77,8 +78,8 @@ pub struct Run {
     pub(crate) index: Index,
 }
 
-/// A dispatch whose cost nobody knows yet.
-#[derive(Debug, Clone, PartialEq)]
+/// A dispatch whose cost is not known yet.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Open {
     /// What is held for it.
     pub terms: Arc<Terms>,
@@ -94,7 +95,7 @@ impl Open {
 }
 
 /// Why a run is paused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Pause {
     /// Somebody stopped it.
     Operator,
@@ -113,9 +114,10 @@ impl Pause {
 }
 
 /// How a run ended.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct End {
     /// Its result, where it ended well.
+    #[serde(with = "crate::compact::present")]
     pub outputs: Option<Arc<Value>>,
     /// The kind of failure, and what failed.
     pub error: Option<(String, String)>,
@@ -123,108 +125,134 @@ pub struct End {
 
 /// The time that counts against a run's timeout: not while only people are
 /// waited for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct RunClock {
     pub(crate) used_ms: u64,
     pub(crate) since_ms: Option<u64>,
 }
 
 /// A step, or an instance of one.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct StepState {
-    /// What it is doing.
-    pub status: StepStatus,
-    /// Why it waits, exactly while it does; why it was skipped, if by a condition.
-    pub waiting: Option<Waiting>,
-    /// How often it was invalidated.
+    /// What the step does now.
+    pub phase: StepPhase,
+    /// How often the step was invalidated.
     pub generation: u32,
     /// Attempts in this generation.
     pub attempt: u32,
-    /// How many of them were asked again with what was wrong.
+    /// How many of them were asked with the errors of the attempt before.
     pub reasks: u32,
-    /// Whether the next attempt is asked with what was wrong.
+    /// Whether the next attempt is asked with the errors of the last one.
     pub reask: bool,
-    /// Dispatches in all.
+    /// Dispatches in all generations.
     pub dispatch_no: u32,
-    /// How it was last dispatched.
-    pub path: Option<Path>,
-    /// Who does it.
-    pub agent: Option<String>,
-    /// Where.
-    pub gateway: Option<String>,
-    /// What it was given.
+    /// The last dispatch of this generation.
+    pub dispatch: Option<Box<LastDispatch>>,
+    /// What is sent to execute the step.
     pub prepared: Option<Arc<Prepared>>,
-    /// What came of it.
-    pub outcome: Option<Arc<Outcome>>,
-    /// Why it failed, or is being retried.
-    pub ending: Option<Arc<Ending>>,
-    /// Why it was not done.
-    pub skip: Option<Box<Skip>>,
-    /// The label without a value that blocks it.
-    pub placeholder: Option<String>,
-    /// Whether a block waits for someone.
-    pub block_waits: bool,
-    /// Whom somebody chose to do it. Kept for a step as a whole.
-    pub assigned: Option<Whom>,
-    /// When the next attempt starts.
-    pub wake_at_ms: Option<u64>,
-    /// When the attempt is given up.
-    pub deadline_ms: Option<u64>,
-    /// The time that is left of it, while that stands still.
-    pub left_ms: Option<u64>,
-    /// The open question about it.
-    pub approval: Option<ApprovalId>,
-    /// What it may do without being asked again.
+    /// The last failure: of a step that failed, is retried or is escalated.
+    pub failure: Option<Arc<Ending>>,
+    /// Who executes the step, if a person chose. Kept for a step as a whole.
+    pub assigned: Option<Assignee>,
+    /// What the step may do without another approval.
     pub grant: Grant,
+    /// The approval that gave the grant.
+    pub granted: Option<ApprovalId>,
     /// Whether a person was already asked what to do about its failure.
     pub escalated: bool,
-    /// When it was first dispatched in this generation.
+    /// When the step was first dispatched in this generation.
     pub started_at_ms: Option<u64>,
-    /// When the last attempt was dispatched.
-    pub attempt_at_ms: Option<u64>,
-    /// When the first part of its answer came.
+    /// When the first part of its answer arrived.
     pub first_byte_at_ms: Option<u64>,
-    /// When it was settled.
-    pub ended_at_ms: Option<u64>,
-    /// What it cost, over all attempts.
+    /// Cost of all attempts.
     pub usage: Usage,
     /// Parts of answers so far.
     pub deltas: u64,
-    /// What the last dispatch has taken and must keep to.
-    pub terms: Option<Arc<Terms>>,
-    /// SHA-256 of the action the last dispatch was allowed for.
-    pub digest: Option<String>,
-    /// Whether the gates were asked about it in this generation.
+    /// Whether the gates decided about the step in this generation.
     pub decided: bool,
-    /// The wait at a gate, since it first began.
+    /// The waits at gates since the step was last dispatched.
     pub gate: Option<Box<GateWait>>,
-    /// The question whose answer is its grant.
-    pub granted: Option<ApprovalId>,
-    /// The digest of the text that the moderator is being asked about.
-    pub asked: Option<String>,
-    /// The digest of the text that the moderator has let in.
+    /// SHA-256 of the inputs that the moderator has cleared.
     pub cleared: Option<String>,
-    /// The process that does it, if it is one.
-    pub process: Option<Process>,
-    /// The session of the provider that it left.
+    /// Session of the provider after the last answer.
     pub session: Option<String>,
-    /// The session of the provider that the last dispatch continues.
-    pub continues: Option<String>,
-    /// Calls of tools that the attempt in flight asked for, by their ids.
+    /// Tool calls that the attempt in flight requested, by their ids.
     pub calls: BTreeMap<String, ToolCall>,
-    /// Whether a tool was called for what came of it: that is not to be trusted.
+    /// Whether a tool was called for the result, which is not to be trusted then.
     pub used_tools: bool,
     /// The instances of a `for_each` step.
     pub fan_out: Option<Box<FanOut>>,
-    /// How many values it took, by the run they are from.
+    /// How many values the step read, by the run that they are from.
     pub(crate) sources: Vec<Source>,
-    /// What instances counted before they were invalidated, by item: those that
-    /// come after them count on.
+    /// Counts of instances before they were invalidated, by item: new instances continue them.
     pub(crate) past: Vec<Past>,
 }
 
+/// The last dispatch of a step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LastDispatch {
+    /// How the step is executed.
+    pub path: Path,
+    /// When it was dispatched.
+    pub at_ms: u64,
+    /// Agent that executes the step.
+    pub agent: Option<String>,
+    /// Gateway that it was sent to.
+    pub gateway: String,
+    /// What is reserved for the dispatch, and its constraints; none once it has ended.
+    pub terms: Option<Arc<Terms>>,
+    /// SHA-256 of the action that the gates allowed.
+    pub digest: Option<String>,
+    /// Session of the provider that the dispatch continues.
+    pub session: Option<String>,
+    /// The process that executes the step, if it is one.
+    pub process: Option<Process>,
+}
+
+impl StepState {
+    /// The status on every wire.
+    pub const fn status(&self) -> StepStatus {
+        self.phase.status()
+    }
+
+    /// Whether the step has ended.
+    pub const fn is_settled(&self) -> bool {
+        self.phase.is_settled()
+    }
+
+    /// The result, if the step succeeded.
+    pub const fn outcome(&self) -> Option<&Arc<StepOutcome>> {
+        self.phase.outcome()
+    }
+
+    /// How the step was last dispatched.
+    pub fn path(&self) -> Option<Path> {
+        self.dispatch.as_ref().map(|dispatch| dispatch.path)
+    }
+
+    /// When the last attempt was dispatched.
+    pub fn attempt_at_ms(&self) -> Option<u64> {
+        self.dispatch.as_ref().map(|dispatch| dispatch.at_ms)
+    }
+
+    /// Agent of the last dispatch.
+    pub fn agent(&self) -> Option<&str> {
+        self.dispatch.as_ref()?.agent.as_deref()
+    }
+
+    /// Gateway of the last dispatch.
+    pub fn gateway(&self) -> Option<&str> {
+        self.dispatch.as_ref().map(|dispatch| dispatch.gateway.as_str())
+    }
+
+    /// Terms of the dispatch in flight.
+    pub fn terms(&self) -> Option<&Arc<Terms>> {
+        self.dispatch.as_ref()?.terms.as_ref()
+    }
+}
+
 /// Values that a step took from the steps of one run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Source {
     /// The run; none means this one.
     pub(crate) run: Option<RunId>,
@@ -232,65 +260,14 @@ pub(crate) struct Source {
 }
 
 /// The counts of an instance that never start anew.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Past {
     pub(crate) dispatch_no: u32,
     pub(crate) deltas: u64,
 }
 
-impl Default for StepState {
-    fn default() -> StepState {
-        StepState {
-            status: StepStatus::Pending,
-            waiting: None,
-            generation: 0,
-            attempt: 0,
-            reasks: 0,
-            reask: false,
-            dispatch_no: 0,
-            path: None,
-            agent: None,
-            gateway: None,
-            prepared: None,
-            outcome: None,
-            ending: None,
-            skip: None,
-            placeholder: None,
-            block_waits: false,
-            assigned: None,
-            wake_at_ms: None,
-            deadline_ms: None,
-            left_ms: None,
-            approval: None,
-            grant: Grant::None,
-            escalated: false,
-            started_at_ms: None,
-            attempt_at_ms: None,
-            first_byte_at_ms: None,
-            ended_at_ms: None,
-            usage: Usage::default(),
-            deltas: 0,
-            terms: None,
-            digest: None,
-            decided: false,
-            gate: None,
-            granted: None,
-            asked: None,
-            cleared: None,
-            process: None,
-            session: None,
-            continues: None,
-            calls: BTreeMap::new(),
-            used_tools: false,
-            fan_out: None,
-            sources: Vec::new(),
-            past: Vec::new(),
-        }
-    }
-}
-
 /// A wait for what a gate said no to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GateWait {
     /// When it first had to wait.
     pub since_ms: u64,
@@ -302,27 +279,27 @@ pub struct GateWait {
     pub hint: Option<String>,
     /// Where it would have gone.
     pub gateway: String,
-    /// Whether it waits at the gate now, not in the queue.
-    pub active: bool,
 }
 
 /// A call of a tool that a step asked for.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
     /// The tool.
     pub tool: String,
     /// SHA-256 of tool and input.
     pub digest: String,
     /// What it is to be called with, while a person is asked.
+    #[serde(with = "crate::compact::present")]
     pub input: Option<Value>,
     /// What was decided.
     pub ruling: Ruling,
 }
 
 /// What a step may do without being asked again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Grant {
     /// Nothing.
+    #[default]
     None,
     /// One attempt.
     Attempt,
@@ -331,20 +308,34 @@ pub enum Grant {
 }
 
 /// The instances of a `for_each` step.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FanOut {
     /// What they are done for.
     pub items: Arc<Vec<Value>>,
     /// One for each item.
     pub instances: Vec<StepState>,
     /// Instances not settled.
+    #[serde(skip)]
     pub(crate) unsettled: u32,
     /// Instances in flight.
+    #[serde(skip)]
     pub(crate) in_flight: u32,
 }
 
+impl FanOut {
+    /// Counts the instances anew.
+    pub(crate) fn recount(&mut self) {
+        let count = |is: fn(&StepState) -> bool| {
+            let count = self.instances.iter().filter(|one| is(one)).count();
+            u32::try_from(count).expect("items are bounded")
+        };
+        (self.unsettled, self.in_flight) =
+            (count(|one| !one.is_settled()), count(|one| one.status().is_dispatched()));
+    }
+}
+
 /// A question to a person.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Approval {
     /// What it is about.
     pub at: StepAt,
@@ -377,12 +368,16 @@ pub struct Approval {
     /// When people are reminded, and how urgent it is by then.
     pub remind_at: Vec<(u64, String)>,
     /// What is agreed to.
-    pub action: Option<Arc<Asked>>,
+    pub action: Option<Arc<ApprovalSubject>>,
     /// Who has agreed so far, in which roles.
     pub votes: Vec<(String, Vec<String>)>,
-    /// What was tightened on the way, and the digest of the action with it.
-    pub tightened: Option<(Constraints, String)>,
+    /// Constraints that approvers added.
+    pub tightened: Option<Tightened>,
 }
+
+/// When open questions are brought to mind, and how urgent they are by then.
+pub(crate) const REMINDERS: [(u64, &str); 3] =
+    [(3_600_000, "normal"), (24 * 3_600_000, "elevated"), (72 * 3_600_000, "critical")];
 
 impl Approval {
     /// When something is next due about it.
@@ -393,9 +388,17 @@ impl Approval {
 
     /// The digest that a grant is for: with whatever was tightened.
     pub fn digest(&self) -> Option<&str> {
-        let tightened = self.tightened.as_ref().map(|(_, digest)| digest);
+        let tightened = self.tightened.as_ref().map(|tightened| &tightened.digest);
         tightened.or(self.action.as_ref().map(|asked| &asked.digest)).map(String::as_str)
     }
+}
+
+/// When people are reminded of a question, unless it says otherwise.
+pub(crate) fn default_reminders(requested_at_ms: u64) -> Vec<(u64, String)> {
+    let at = |(after_ms, level): &(u64, &str)| {
+        (requested_at_ms.saturating_add(*after_ms), (*level).to_owned())
+    };
+    REMINDERS.iter().map(at).collect()
 }
 
 /// The arguments as one value.
@@ -485,6 +488,13 @@ impl Run {
         }
     }
 
+    /// The open approval that a step waits for. Between the events of one append, a step can
+    /// still wait for an approval that was just closed.
+    pub fn open_approval(&self, at: StepAt) -> Option<ApprovalId> {
+        let approval = self.state(at).phase.approval()?;
+        self.approvals[&approval].resolution.is_none().then_some(approval)
+    }
+
     /// Whether a failure of this step stops the run.
     pub(crate) fn halts(&self, at: StepAt) -> bool {
         self.step(at).on_failure.is_some_and(|policy| policy != OnFailure::Skip)
@@ -493,16 +503,13 @@ impl Run {
     /// Whether what became of this step counts as a failure for those that depend on it.
     pub(crate) fn counts_as_failed(&self, step: u32) -> bool {
         let state = &self.steps[step as usize];
-        match state.status {
+        match state.status() {
             StepStatus::Failed | StepStatus::TimedOut | StepStatus::Cancelled => true,
-            StepStatus::Blocked => !state.block_waits,
+            StepStatus::Blocked => state.is_settled(),
             // In a lens graph a failure travels through what it skipped.
             StepStatus::Skipped => {
                 self.definition.plan.family == Family::Lens
-                    && state
-                        .skip
-                        .as_ref()
-                        .is_some_and(|skip| skip.cause == SkipCause::ParentFailure)
+                    && state.phase.skip().is_some_and(|skip| skip.cause == SkipCause::ParentFailure)
             }
             _ => false,
         }
@@ -566,7 +573,7 @@ impl Run {
     /// The variables a completed step sets: the outputs it declares and has.
     pub(crate) fn written_by(&self, step: u32) -> impl Iterator<Item = &String> {
         let plan = &self.definition.plan.steps[step as usize];
-        let outcome = self.steps[step as usize].outcome.as_ref();
+        let outcome = self.steps[step as usize].outcome();
         // Values that a person gives a lens node are that node's own.
         let collected = plan.for_each.is_some() || self.definition.plan.family == Family::Lens;
         plan.outputs.keys().filter(move |name| {
@@ -577,7 +584,7 @@ impl Run {
     /// The variable of exactly this name.
     pub fn variable(&self, name: &str) -> Option<&Value> {
         let writer = self.index.variables.get(name)?;
-        self.steps[*writer as usize].outcome.as_ref()?.outputs.get(name)
+        self.steps[*writer as usize].outcome()?.outputs.get(name)
     }
 
     /// All variables, by name.

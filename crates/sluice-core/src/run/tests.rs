@@ -60,7 +60,7 @@ use super::start::Carried;
 use super::state::Run;
 use super::status::RunStatus;
 use crate::doc::{self, Format, Registry};
-use crate::journal::event::{DeltaPart, Event, RunStarted};
+use crate::journal::event::{DeltaPart, Event, ParentStep, RunStarted};
 use crate::port::adapter::{Answer, CallError, CallErrorCode, Process, ToolUse, Usage};
 use crate::port::authority::fake::FakeAuthority as Desk;
 use expect_test::Expect;
@@ -81,8 +81,8 @@ struct Script {
 }
 
 /// The run and step that start a child.
-fn parent() -> (RunId, String) {
-    (RunId(3), "step".to_owned())
+fn parent() -> ParentStep {
+    ParentStep { run: RunId(3), step: "step".to_owned() }
 }
 
 /// Sets what a run is started with.

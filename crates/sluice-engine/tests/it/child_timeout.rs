@@ -13,7 +13,7 @@ const ASKS: &str = "name: child\nsteps: [{id: ask, approval: required}, \
                     {id: work, agent: AGENT, depends_on: [ask], command: go}]";
 
 fn child(run: &Run) -> RunId {
-    let Some(Path::Child(child)) = step(run, "sub").path else { panic!("it has no child") };
+    let Some(Path::Child(child)) = step(run, "sub").path() else { panic!("it has no child") };
     child
 }
 
@@ -29,14 +29,14 @@ async fn child_until(life: &RunningEngine, child: RunId, wanted: fn(&Run) -> boo
 }
 
 fn asks(run: &Run) -> bool {
-    step(run, "ask").status == StepStatus::AwaitingApproval
+    step(run, "ask").status() == StepStatus::AwaitingApproval
 }
 
 /// A parent and a child that waits for approval, for several timeouts of the step.
 async fn waiting(life: &RunningEngine, agent: &str) -> (RunId, RunId) {
     let start = start_family(PARENT, "child", &ASKS.replace("AGENT", agent));
     let id = life.start(start).await.expect("it starts").run;
-    let parent = until(life, id, |run| step(run, "sub").path.is_some()).await;
+    let parent = until(life, id, |run| step(run, "sub").path().is_some()).await;
     let child = child(&parent);
     child_until(life, child, asks).await;
     until(life, id, |run| run.status == RunStatus::Paused).await;
@@ -58,7 +58,7 @@ async fn a_child_may_wait_for_approval_longer_than_its_steps_timeout() {
     let world = World::new("'*': {text: done}");
     let life = world.boot_with(config()).await;
     let (id, child) = waiting(&life, "mock").await;
-    assert_eq!(step(&life.load(id).await.unwrap(), "sub").status, StepStatus::Running);
+    assert_eq!(step(&life.load(id).await.unwrap(), "sub").status(), StepStatus::Running);
     approve(&life, child).await;
     assert_eq!(ended(&life, id).await.status, RunStatus::Completed);
     life.leave().await;
@@ -72,11 +72,11 @@ async fn the_wait_survives_a_crash_and_the_remaining_time_applies() {
     life.crash().await;
     let life = world.boot_with(config()).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
-    assert_eq!(step(&life.load(id).await.unwrap(), "sub").status, StepStatus::Running);
+    assert_eq!(step(&life.load(id).await.unwrap(), "sub").status(), StepStatus::Running);
     approve(&life, child).await;
     // Now the child works, and never ends.
     let run = ended(&life, id).await;
-    assert_eq!(step(&run, "sub").status, StepStatus::TimedOut);
+    assert_eq!(step(&run, "sub").status(), StepStatus::TimedOut);
     assert_eq!(ended(&life, child).await.status, RunStatus::Cancelled);
     life.leave().await;
 }
@@ -94,8 +94,8 @@ async fn a_grandchild_may_wait_for_approval_too() {
     start.bring = parent.bring;
     start.bring.push(parent.stored);
     let id = life.start(start).await.unwrap().run;
-    let top = until(&life, id, |run| step(run, "sub").path.is_some()).await;
-    let begun = |run: &Run| step(run, "sub").path.is_some();
+    let top = until(&life, id, |run| step(run, "sub").path().is_some()).await;
+    let begun = |run: &Run| step(run, "sub").path().is_some();
     let parent = child_until(&life, child(&top), begun).await;
     let grandchild = child(&parent);
     child_until(&life, grandchild, asks).await;

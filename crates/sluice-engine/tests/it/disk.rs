@@ -196,6 +196,6 @@ async fn a_run_waits_while_files_cannot_grow_and_goes_on_when_they_can() {
     victim.kill().await;
     let life = world.boot().await;
     let run = life.load(id).await.unwrap();
-    let said = crate::world::step(&run, "a").outcome.clone().unwrap().stdout.clone();
+    let said = crate::world::step(&run, "a").outcome().cloned().unwrap().stdout.clone();
     assert_eq!(said.map(|text| text.len()), Some(1_000_000));
 }

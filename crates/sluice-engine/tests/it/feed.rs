@@ -138,7 +138,7 @@ async fn a_slow_reader_reads_from_the_store() {
     // More frames than the ring keeps, from a run that is paused and resumed.
     let id = engine.start(start("name: f\nsteps: [{id: a, agent: deaf, command: go}]")).await;
     let id = id.unwrap().run;
-    until(&engine, id, |run| step(run, "a").status == StepStatus::Running).await;
+    until(&engine, id, |run| step(run, "a").status() == StepStatus::Running).await;
     for _ in 0..FEED_FRAMES_MAX / 2 + 50 {
         let by = "ada".to_owned();
         engine.command(id, Command::Pause { by: by.clone() }, "pause").await.unwrap();

@@ -77,7 +77,7 @@ async fn streamed(engine: &Engine, run: &Run) -> String {
 
 async fn blocked(engine: &Engine, run: &Run, phase: &str) -> Value {
     assert_eq!(run.status, RunStatus::Failed);
-    let ending = step(run, "a").ending.as_ref().expect("it failed").clone();
+    let ending = step(run, "a").failure.as_ref().expect("it failed").clone();
     let told = (ending.code.as_str(), ending.message.as_str());
     assert_eq!(told, ("moderation_blocked", "moderation_blocked"));
     let flagged = payloads(engine, run, "moderation.flagged").await;
@@ -200,7 +200,7 @@ async fn a_run_can_be_cancelled_while_the_moderator_thinks() {
         cancel(&life, started.run).await.unwrap();
         let run = ended(&life, started.run).await;
         assert_eq!(run.status, RunStatus::Cancelled);
-        assert_eq!(step(&run, "a").status, StepStatus::Cancelled);
+        assert_eq!(step(&run, "a").status(), StepStatus::Cancelled);
         assert_eq!(payloads(&life, &run, "moderation.flagged").await, [] as [Value; 0]);
         life.leave().await;
     }
@@ -213,7 +213,8 @@ async fn a_callback_result_is_moderated_like_any_other() {
         let life = world.boot().await;
         let document = one("command: go, agent: away, moderation: output");
         let started = life.start(start(&document)).await.unwrap();
-        let waits = |run: &Run| step(run, "a").waiting.is_some() && step(run, "a").dispatch_no == 1;
+        let waits =
+            |run: &Run| step(run, "a").phase.waiting().is_some() && step(run, "a").dispatch_no == 1;
         let run = until(&life, started.run, waits).await;
         let at = run.find("a").expect("it is there");
         let answer = Box::new(Answer { text: Some(text.to_owned()), ..Answer::default() });

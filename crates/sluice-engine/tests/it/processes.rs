@@ -31,7 +31,7 @@ async fn each_node_owns_its_runs_and_other_nodes_reach_them_by_message() {
     let run = until(&life, id, asked).await;
     let given = resolve(&life, &run, Decision::Approve, json!({})).await.unwrap();
     assert!(matches!(given, Delivered::Posted(node) if node.to_string() == theirs), "{given:?}");
-    until(&life, id, |run| step(run, "b").status == StepStatus::Completed).await;
+    until(&life, id, |run| step(run, "b").status() == StepStatus::Completed).await;
     let given = cancel(&life, id).await.unwrap();
     assert!(matches!(given, Delivered::Posted(_)), "{given:?}");
     assert_eq!(ended(&life, id).await.status, RunStatus::Cancelled);

@@ -79,7 +79,7 @@ steps:
     cancel(&life, id).await.unwrap();
     let run = life.load(id).await.unwrap();
     assert_eq!(run.status, RunStatus::Cancelling);
-    assert_eq!(step(&run, "b").status, StepStatus::Cancelled);
+    assert_eq!(step(&run, "b").status(), StepStatus::Cancelled);
     life.crash().await;
     let life = world.boot().await;
     let run = ended(&life, id).await;
@@ -110,12 +110,12 @@ async fn an_attempt_sent_again_has_its_time_and_then_times_out() {
     let life = world.boot().await;
     let id = life.start(start(flow)).await.unwrap().run;
     happens("the step", || world.calls("a").len() == 1).await;
-    let deadline_ms = step(&life.load(id).await.unwrap(), "a").deadline_ms.unwrap();
+    let deadline_ms = step(&life.load(id).await.unwrap(), "a").phase.deadline_ms().unwrap();
     life.crash().await;
     let life = world.boot().await;
     let run = ended(&life, id).await;
     assert_eq!(run.status, RunStatus::Failed);
-    assert_eq!(step(&run, "a").status, StepStatus::TimedOut);
+    assert_eq!(step(&run, "a").status(), StepStatus::TimedOut);
     assert!(run.ended_at_ms.unwrap() >= deadline_ms);
     assert!(world.calls("a").len() <= 2);
 }
@@ -132,17 +132,17 @@ steps: [{id: a, command: go, retry: {attempts: 2, backoff_ms: 1500, max_backoff_
         let config = || Config { park_after_ms, ..config() };
         let life = world.boot_with(config()).await;
         let id = life.start(start(flow)).await.unwrap().run;
-        let waits = |run: &Run| step(run, "a").status == StepStatus::Retrying;
+        let waits = |run: &Run| step(run, "a").status() == StepStatus::Retrying;
         let run = until(&life, id, waits).await;
-        let wake_at_ms = step(&run, "a").wake_at_ms.unwrap();
+        let wake_at_ms = step(&run, "a").phase.wakes_at_ms().unwrap();
         life.crash().await;
         let life = world.boot_with(config()).await;
         let run = life.load(id).await.unwrap();
-        assert_eq!(step(&run, "a").wake_at_ms, Some(wake_at_ms));
+        assert_eq!(step(&run, "a").phase.wakes_at_ms(), Some(wake_at_ms));
         assert_eq!(world.calls("a").len(), 1);
         let run = ended(&life, id).await;
         assert_eq!(run.status, RunStatus::Completed);
-        assert!(step(&run, "a").attempt_at_ms.unwrap() >= wake_at_ms);
+        assert!(step(&run, "a").attempt_at_ms().unwrap() >= wake_at_ms);
         let calls = world.calls("a");
         assert_eq!((calls[1].0, calls[1].1), (2, 2));
         assert_ne!(calls[0].2, calls[1].2, "another attempt has another key");
@@ -174,7 +174,7 @@ async fn an_approval_without_a_working_node_is_kept_until_there_is_one() {
     let given = resolve(&clerk, &run, Decision::Approve, json!({"amount": "12"})).await;
     assert_eq!(given.unwrap(), Delivered::Done);
     let run = clerk.load(id).await.unwrap();
-    assert_eq!(step(&run, "sure").status, StepStatus::Completed);
+    assert_eq!(step(&run, "sure").status(), StepStatus::Completed);
     let again = resolve(&clerk, &run, Decision::Approve, json!({"amount": "13"})).await;
     assert!(matches!(again, Err(CommandError::Refused(Refusal::Resolved(_)))), "{again:?}");
     assert!(world.calls("pay").is_empty());
@@ -279,7 +279,7 @@ outputs: {all: '${$each.outputs.items}'}
 }
 
 fn is_done(one: &StepState) -> bool {
-    one.status == StepStatus::Completed
+    one.status() == StepStatus::Completed
 }
 
 const PARENT: &str = "
@@ -317,7 +317,7 @@ async fn a_child_that_waits_for_approval_wakes_its_parent_after_a_restart() {
     let child = "name: other\nsteps: [{id: sure, approval: required, outputs: {n: integer}}]";
     let life = world.boot().await;
     let id = life.start(start_family(PARENT, "other", child)).await.unwrap().run;
-    let of = |run: &Run| step(run, "a").path;
+    let of = |run: &Run| step(run, "a").path();
     let run = until(&life, id, |run| of(run).is_some()).await;
     let Some(Path::Child(child)) = of(&run) else { panic!("{:?}", of(&run)) };
     let exists = async { while life.load(child).await.is_err() {} };

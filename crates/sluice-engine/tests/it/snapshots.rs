@@ -23,7 +23,8 @@ async fn a_long_run_is_the_same_from_its_snapshot_and_from_its_journal() {
     );
     let life = world.boot().await;
     let id = life.start(start(&flow)).await.unwrap().run;
-    let done = |run: &Run| run.all().filter(|(_, one)| one.status == StepStatus::Completed).count();
+    let done =
+        |run: &Run| run.all().filter(|(_, one)| one.status() == StepStatus::Completed).count();
     until(&life, id, |run| done(run) > ITEMS / 2).await;
     life.crash().await;
 
@@ -72,7 +73,7 @@ outputs: {text: '${a.outputs.text}', said: '${$c.stdout}'}
     assert_eq!(run.status, RunStatus::Completed, "{:?}", run.end);
     assert_eq!(run.started.args["given"].as_str().map(str::len), Some(100_000));
     for name in ["a", "b"] {
-        assert_eq!(step(&run, name).outcome, step(&before, name).outcome);
+        assert_eq!(step(&run, name).outcome(), step(&before, name).outcome());
     }
     let outputs = crate::world::outputs(&run);
     assert_eq!(outputs["text"], json!(large));

@@ -102,7 +102,7 @@ steps: [{id: a, command: go, role: writer}]
     let life = world.boot().await;
     let id = life.start(start(flow)).await.unwrap().run;
     let run = until(&life, id, |run| run.status == RunStatus::Paused).await;
-    assert_eq!(step(&run, "a").status, StepStatus::Blocked);
+    assert_eq!(step(&run, "a").status(), StepStatus::Blocked);
     life.crash().await;
     let life = world.boot().await;
     assert_eq!(life.load(id).await.unwrap().status, RunStatus::Paused);

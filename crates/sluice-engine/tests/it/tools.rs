@@ -147,7 +147,7 @@ async fn every_call_is_decided_and_journalled_before_it_is_made() {
     assert_eq!(waiting.status, RunStatus::Running, "the step goes on");
     resolve(&engine, &waiting, Decision::Approve, json!({})).await.expect("it is approved");
     let done = ended(&engine, run).await;
-    let outcome = step(&done, "a").outcome.clone().expect("it is done");
+    let outcome = step(&done, "a").outcome().cloned().expect("it is done");
     assert_eq!(
         outcome.stdout.as_deref(),
         Some("yes; policy own.cedar/no forbids it; the step does not name tool shell.run; yes")
@@ -162,7 +162,7 @@ async fn remote_work_is_cancelled_when_it_is_no_longer_wanted() {
     let flow = "name: t\nsteps: [{id: a, agent: remote, command: go}]\n";
     let recalled = || remote.0.lock().expect("the lock is not poisoned").clone();
     let away = |run: &sluice_core::run::state::Run| {
-        step(run, "a").waiting == Some(Waiting::ExternalCallback)
+        step(run, "a").phase.waiting() == Some(Waiting::ExternalCallback)
     };
     // A dispatch with a result is not cancelled.
     let run = engine.start(start(flow)).await.expect("it starts").run;

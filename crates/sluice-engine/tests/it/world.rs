@@ -319,7 +319,7 @@ pub(crate) async fn until(engine: &Engine, run: RunId, wanted: impl Fn(&Run) -> 
     };
     let Ok(run) = tokio::time::timeout(PATIENCE, looked).await else {
         let run = engine.load(run).await.expect("the run can be read");
-        let steps: Vec<_> = run.all().map(|(at, one)| (run.name(at), one.status)).collect();
+        let steps: Vec<_> = run.all().map(|(at, one)| (run.name(at), one.status())).collect();
         panic!("it does not happen in time: {} {steps:?} {:?}", run.status, run.end)
     };
     run

@@ -15,7 +15,7 @@ use grant::Grants;
 use ledger::Ledger;
 use sluice_core::evidence::event::{Chain, Link};
 use sluice_core::journal::envelope::{Subject, envelopes};
-use sluice_core::journal::event::{Event, NodeEvent, Path, StepAt};
+use sluice_core::journal::event::{Event, ParentStep, Path, StepAt, StepEvent};
 use sluice_core::journal::wire;
 use sluice_core::port::adapter::Request;
 use sluice_core::port::store::{Append, Frame, Hash, LetterId, NodeId, Received};
@@ -189,14 +189,14 @@ impl Journal {
             track.grants.event(&track.run, &event, before, asks, tally).map_err(about)?;
             self.ledger.event(&track.run, &event, before, tally).map_err(about)?;
             self.judged.event(&track.run, &event).map_err(about)?;
-            if let Event::Node(at, NodeEvent::Started(started)) = &event
+            if let Event::Step(at, StepEvent::Started(started)) = &event
                 && let Some(digest) = &started.digest
             {
                 let key = (run, track.run.name(*at), started.dispatch_no);
                 self.allowed.insert(key, digest.clone());
             }
             track.event(&event, decoded.at_ms, tally).map_err(about)?;
-            if let Event::Node(_, NodeEvent::Started(started)) = &event
+            if let Event::Step(_, StepEvent::Started(started)) = &event
                 && let Path::Child(child) = started.path
                 && !self.children.insert(child)
             {
@@ -225,7 +225,7 @@ impl Journal {
         }
         let blobs = append.blobs.iter().map(|blob| (blob.hash, blob.body.clone())).collect();
         let started = wire::started(&append.body, &blobs).map_err(|error| error.to_string())?;
-        if let Some((parent, step)) = &started.parent {
+        if let Some(ParentStep { run: parent, step }) = &started.parent {
             let known = self.children.contains(&append.run);
             if !known || !self.tracks.contains_key(parent) {
                 return Err(format!(
@@ -302,7 +302,7 @@ impl Journal {
         // A rewound step may have other instances, or none; their dispatch numbers
         // continue from these.
         let current =
-            |state: &StepState| state.dispatch_no == *dispatch_no && state.status.is_dispatched();
+            |state: &StepState| state.dispatch_no == *dispatch_no && state.status().is_dispatched();
         if track.run.get(at).is_some_and(current) {
             let generation = track.run.steps[at.step as usize].generation;
             let purpose = (*run, step.clone(), generation, request.attempt);
@@ -317,7 +317,7 @@ impl Journal {
     /// Every end of a child reached its parent exactly once.
     pub(crate) fn families(&self) -> Result<(), String> {
         for (id, track) in &self.tracks {
-            let Some((parent, _)) = &track.run.started.parent else { continue };
+            let Some(ParentStep { run: parent, .. }) = &track.run.started.parent else { continue };
             let ends = track.events.iter().filter(|(event, _)| {
                 matches!(
                     event,
@@ -403,17 +403,17 @@ impl Track {
     fn event(&mut self, event: &Event, at_ms: u64, tally: &mut Tally) -> Result<(), String> {
         tally.events += 1;
         let before = self.run.status;
-        if let Event::Node(at, node) = event {
+        if let Event::Step(at, node) = event {
             self.steps.before(&self.run, *at, node)?;
             self.approval(node)?;
             self.hears(node)?;
-            if let NodeEvent::ModerationFlagged { phase, decision } = node {
+            if let StepEvent::ModerationFlagged { phase, decision } = node {
                 let outcome = decision["outcome"].as_str().unwrap_or_default();
                 tally.reach(format!("moderation {phase} {outcome}"));
             }
         }
         let was = match event {
-            Event::Node(at, _) => self.run.get(*at).map(|state| state.status),
+            Event::Step(at, _) => self.run.get(*at).map(StepState::status),
             _ => None,
         };
         self.run.evolve(event, at_ms);
@@ -438,9 +438,9 @@ impl Track {
                 return Err(format!("a run goes from {before} to {after}"));
             }
         }
-        if let (Event::Node(at, node), Some(was)) = (event, was) {
-            let now = self.run.state(*at).status;
-            let started = matches!(node, NodeEvent::Started(_));
+        if let (Event::Step(at, node), Some(was)) = (event, was) {
+            let now = self.run.state(*at).status();
+            let started = matches!(node, StepEvent::Started(_));
             if was != now || started {
                 *tally.step_statuses.entry(now).or_default() += 1;
                 *tally.moves.entry((was, now)).or_default() += 1;
@@ -454,12 +454,12 @@ impl Track {
         Ok(())
     }
 
-    fn approval(&mut self, node: &NodeEvent) -> Result<(), String> {
+    fn approval(&mut self, node: &StepEvent) -> Result<(), String> {
         match node {
-            NodeEvent::ApprovalRequested(asked) if !self.asked.insert(asked.approval) => {
+            StepEvent::ApprovalRequested(asked) if !self.asked.insert(asked.approval) => {
                 Err("an approval is requested once".into())
             }
-            NodeEvent::ApprovalResolved(resolved) => {
+            StepEvent::ApprovalResolved(resolved) => {
                 let open = self.run.approvals.get(&resolved.approval);
                 let open = open.is_some_and(|one| one.resolution.is_none());
                 if open { Ok(()) } else { Err("an approval is resolved once".into()) }
@@ -468,8 +468,8 @@ impl Track {
         }
     }
 
-    fn hears(&mut self, node: &NodeEvent) -> Result<(), String> {
-        if let NodeEvent::Provenance(one) = node
+    fn hears(&mut self, node: &StepEvent) -> Result<(), String> {
+        if let StepEvent::Provenance(one) = node
             && one.source_output_path == "outputs"
             && let Some(child) = one.source_run
             && !self.heard.insert(child)
@@ -483,7 +483,8 @@ impl Track {
     fn settled(&self) -> Result<(), String> {
         let run = &self.run;
         let flies = |path: Option<Path>| path != Some(Path::FanOut);
-        let in_flight = run.all().filter(|(_, one)| one.status.is_dispatched() && flies(one.path));
+        let in_flight =
+            run.all().filter(|(_, one)| one.status().is_dispatched() && flies(one.path()));
         let bound = run.definition.plan.max_parallel as usize;
         let in_flight = in_flight.count();
         if in_flight > bound {
@@ -492,7 +493,7 @@ impl Track {
         for (step, whole) in run.definition.plan.steps.iter().zip(&run.steps) {
             let bound = step.for_each.as_ref().and_then(|each| each.max_parallel);
             if let (Some(bound), Some(fan_out)) = (bound, &whole.fan_out) {
-                let busy = fan_out.instances.iter().filter(|one| one.status.is_dispatched());
+                let busy = fan_out.instances.iter().filter(|one| one.status().is_dispatched());
                 if busy.count() > bound as usize {
                     return Err(format!(
                         "at most {bound} instances of `{}` are in flight",
@@ -504,9 +505,9 @@ impl Track {
         let stalled = |(code, _): &(String, String)| code == "workflow_stalled";
         let error = run.end.as_ref().and_then(|end| end.error.as_ref());
         if run.status.is_terminal() && !error.is_some_and(stalled) {
-            let mut open = run.all().filter(|(_, one)| !one.status.is_settled());
+            let mut open = run.all().filter(|(_, one)| !one.status().is_settled());
             if let Some((at, one)) = open.next() {
-                return Err(format!("it ended with `{}` {}", run.name(at), one.status));
+                return Err(format!("it ended with `{}` {}", run.name(at), one.status()));
             }
         }
         Ok(())
@@ -524,7 +525,7 @@ fn place(run: &Run, name: &str) -> Option<StepAt> {
 
 /// The cost of a run may become known after its end.
 fn is_about_money(event: &Event) -> bool {
-    matches!(event, Event::BudgetAlert(_) | Event::Node(_, NodeEvent::Reconciled { .. }))
+    matches!(event, Event::BudgetAlert(_) | Event::Step(_, StepEvent::Reconciled { .. }))
 }
 
 fn reopens(event: &Event) -> bool {

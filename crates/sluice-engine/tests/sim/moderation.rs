@@ -6,7 +6,7 @@ use crate::random::{SeededRandom, halves};
 use crate::world::World;
 use serde_json::{Value, json};
 use sluice_core::journal::envelope::Seen;
-use sluice_core::journal::event::{Event, NodeEvent, StepAt};
+use sluice_core::journal::event::{Event, StepAt, StepEvent};
 use sluice_core::plan::step::Work;
 use sluice_core::port::Later;
 use sluice_core::port::adapter::Request;
@@ -83,7 +83,7 @@ impl ModerationChecker {
 
     /// An event was appended for a step.
     pub(crate) fn event(&self, run: &Run, event: &Event) -> Result<(), String> {
-        let Event::Node(at, NodeEvent::Completed(completed)) = event else { return Ok(()) };
+        let Event::Step(at, StepEvent::Completed(completed)) = event else { return Ok(()) };
         let agent = matches!(run.step(*at).work, Work::Command { .. } | Work::Lens(_));
         if !agent || completed.carried.is_some() || !is_moderated(run, *at) {
             return Ok(());

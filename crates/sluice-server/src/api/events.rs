@@ -21,7 +21,7 @@ use futures_util::stream;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use sluice_core::journal::envelope::{Seen, timestamp};
-use sluice_core::journal::name::HEARTBEAT;
+use sluice_core::journal::event::HEARTBEAT;
 use sluice_core::run::id::RunId;
 use sluice_engine::error::LoadError;
 use sluice_engine::feed::FeedReader;

@@ -8,6 +8,7 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 use sluice_bridge::protocol::GATEWAY_TOKEN;
+use sluice_core::journal::event::payload_schemas;
 
 /// The description of these routes.
 pub fn document(routes: &[Route]) -> Value {
@@ -25,6 +26,7 @@ pub fn document(routes: &[Route]) -> Value {
     }
     let mut schemas = generator.take_definitions(true);
     schemas.insert("Meta".to_owned(), meta());
+    schemas.insert("EventPayloads".to_owned(), event_payloads());
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -65,6 +67,14 @@ fn meta() -> Value {
         },
         "required": ["request_id"],
     })
+}
+
+/// The payload of each event, by the name of the event, for the types of clients. Erasure
+/// removes fields, so no response is checked against it.
+fn event_payloads() -> Value {
+    let payloads = payload_schemas();
+    let names: Vec<&str> = payloads.keys().copied().collect();
+    json!({"type": "object", "properties": payloads, "required": names})
 }
 
 fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {

@@ -4,7 +4,7 @@
 //! memory; if another process started it, the start is read from the state of the run.
 
 use crate::limits::SPANS_OPEN_MAX;
-use sluice_core::journal::event::{Event, NodeEvent, Path, StepAt};
+use sluice_core::journal::event::{Event, Path, StepAt, StepEvent};
 use sluice_core::port::adapter::Usage;
 use sluice_core::run::id::RunId;
 use sluice_core::run::state::Run;
@@ -85,7 +85,7 @@ impl Spans {
         let mut spans = Vec::new();
         for event in turned.events {
             match event {
-                Event::Node(at, event) => self.step(turned, *at, event, &mut spans),
+                Event::Step(at, event) => self.step(turned, *at, event, &mut spans),
                 Event::RunCompleted { .. } => spans.push(root(turned, "completed", None)),
                 Event::RunFailed { code, .. } => spans.push(root(turned, "failed", Some(code))),
                 Event::RunCancelled { .. } => spans.push(root(turned, "cancelled", None)),
@@ -101,8 +101,8 @@ impl Spans {
         spans
     }
 
-    fn step(&self, turned: &Turned<'_>, at: StepAt, event: &NodeEvent, spans: &mut Vec<Span>) {
-        if let NodeEvent::Started(dispatch) = event {
+    fn step(&self, turned: &Turned<'_>, at: StepAt, event: &StepEvent, spans: &mut Vec<Span>) {
+        if let StepEvent::Started(dispatch) = event {
             let open_dispatch = OpenDispatch {
                 at_ms: turned.at_ms,
                 attempt: dispatch.attempt,
@@ -124,7 +124,7 @@ impl Spans {
             open.remove(&(turned.run.id, at))
         };
         // An approval request or an invalidation may concern a step that was never dispatched.
-        let sure = !matches!(event, NodeEvent::ApprovalRequested(_) | NodeEvent::Invalidated);
+        let sure = !matches!(event, StepEvent::ApprovalRequested(_) | StepEvent::Invalidated);
         let Some(open_dispatch) = known.or_else(|| recalled(turned.run, at).filter(|_| sure))
         else {
             return;
@@ -141,31 +141,31 @@ impl Spans {
 fn recalled(run: &Run, at: StepAt) -> Option<OpenDispatch> {
     let state = run.get(at)?;
     Some(OpenDispatch {
-        at_ms: state.attempt_at_ms?,
+        at_ms: state.attempt_at_ms()?,
         attempt: state.attempt,
         dispatch_no: state.dispatch_no,
-        agent: state.agent.clone(),
-        gateway: state.gateway.clone().unwrap_or_default(),
+        agent: state.agent().map(str::to_owned),
+        gateway: state.gateway().unwrap_or_default().to_owned(),
         model: None,
-        path: state.path?,
+        path: state.path()?,
     })
 }
 
-fn ended(event: &NodeEvent) -> Option<DispatchEnd<'_>> {
+fn ended(event: &StepEvent) -> Option<DispatchEnd<'_>> {
     let (status, error, usage) = match event {
-        NodeEvent::Completed(done) if done.carried.is_none() => {
+        StepEvent::Completed(done) if done.carried.is_none() => {
             ("completed", None, Some(&done.usage))
         }
-        NodeEvent::Failed(ending) => ("failed", Some(&*ending.code), Some(&ending.usage)),
-        NodeEvent::TimedOut(ending) => ("timed_out", Some(&*ending.code), Some(&ending.usage)),
-        NodeEvent::Retried(retried) => ("retried", Some(&*retried.cause), Some(&retried.usage)),
-        NodeEvent::Cancelled { usage, .. } => ("cancelled", None, Some(usage)),
-        NodeEvent::Skipped(skip) if skip.carried.is_none() => {
+        StepEvent::Failed(ending) => ("failed", Some(&*ending.code), Some(&ending.usage)),
+        StepEvent::TimedOut(ending) => ("timed_out", Some(&*ending.code), Some(&ending.usage)),
+        StepEvent::Retried(retried) => ("retried", Some(&*retried.cause), Some(&retried.usage)),
+        StepEvent::Cancelled { usage, .. } => ("cancelled", None, Some(usage)),
+        StepEvent::Skipped(skip) if skip.carried.is_none() => {
             let error = skip.error.as_ref().map(|(code, _)| code.as_str());
             ("skipped", error, Some(&skip.usage))
         }
-        NodeEvent::ApprovalRequested(asked) => ("awaiting_approval", None, Some(&asked.usage)),
-        NodeEvent::Invalidated => ("invalidated", None, None),
+        StepEvent::ApprovalRequested(asked) => ("awaiting_approval", None, Some(&asked.usage)),
+        StepEvent::Invalidated => ("invalidated", None, None),
         _ => return None,
     };
     Some(DispatchEnd { status, error, usage })
@@ -179,9 +179,9 @@ fn root(turned: &Turned<'_>, status: &str, error: Option<&str>) -> Span {
         ("sluice.run.status", status.into()),
     ];
     attributes.extend(started.version.map(|version| ("sluice.workflow.version", version.into())));
-    if let Some((parent, step)) = &started.parent {
-        attributes.push(("sluice.parent.run.id", parent.to_string().as_str().into()));
-        attributes.push(("sluice.parent.step.id", step.as_str().into()));
+    if let Some(parent) = &started.parent {
+        attributes.push(("sluice.parent.run.id", parent.run.to_string().as_str().into()));
+        attributes.push(("sluice.parent.step.id", parent.step.as_str().into()));
     }
     let parent = started.parent_span_id.clone().filter(|id| trace::is_span_id(id));
     Span {

@@ -137,7 +137,7 @@ async fn in_flight(
 ) -> ServiceResult<u32> {
     let folded = organisation.service().engine.load(run).await.map_err(refused::load)?;
     let found = folded.find(step).map(|at| folded.state(at));
-    let its = found.filter(|state| state.gateway.as_deref() == Some(sender.name));
+    let its = found.filter(|state| state.gateway() == Some(sender.name));
     let Some(state) = its else { return Err(refuse(organisation, sender, run, step).await) };
     let detail = serde_json::json!({"step": step, "dispatch_no": state.dispatch_no});
     let entry = entry(organisation, sender, run, ("legacy_callback", "execution"), detail);

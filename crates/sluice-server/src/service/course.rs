@@ -54,7 +54,7 @@ fn kept(then: &Run, now: &Run) -> BTreeSet<u32> {
     let steps = (0u32..).zip(then.steps.iter().zip(&now.steps));
     steps
         .filter(|(_, (then, now))| {
-            let done = matches!(then.status, StepStatus::Completed | StepStatus::Skipped);
+            let done = matches!(then.status(), StepStatus::Completed | StepStatus::Skipped);
             done && then.generation == now.generation
         })
         .map(|(position, _)| position)
@@ -174,7 +174,7 @@ pub fn changes<'v>(
             return Err(Refused::new("bad_reference", message, "write it as STEP.OUTPUT=JSON"));
         };
         let position = position(source, step)?;
-        if source.steps[position as usize].status != StepStatus::Completed {
+        if source.steps[position as usize].status() != StepStatus::Completed {
             let message =
                 format!("step `{}` was not completed at this checkpoint", visible::brief(step));
             let remedy = "choose a later checkpoint, or leave this `--set` out";

@@ -156,7 +156,7 @@ impl<'a> Bench<'a> {
             |name: &str| rows.iter().any(|row| row.kind == Kind::Agent && row.name == name);
         for (position, step) in (0u32..).zip(&run.definition.plan.steps) {
             let by_agent = matches!(step.work, Work::Command { .. } | Work::Lens(_));
-            if !by_agent || !ahead(position, run.steps[position as usize].status) {
+            if !by_agent || !ahead(position, run.steps[position as usize].status()) {
                 continue;
             }
             let Some(agent) = run.agent_of(position) else { continue };

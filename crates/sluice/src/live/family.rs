@@ -5,6 +5,7 @@ use sluice_core::plan::step::Work;
 use sluice_core::port::Clock as _;
 use sluice_core::port::store::{Filter, RunRow};
 use sluice_core::run::id::{ApprovalId, RunId};
+use sluice_core::run::phase::StepPhase;
 use sluice_core::run::state::Run;
 use sluice_core::run::status::{RunStatus, StepStatus};
 use sluice_engine::engine::TakeError;
@@ -77,8 +78,8 @@ impl Family {
     }
 
     fn add(&mut self, run: &Run) {
-        self.retries |= run.all().any(|(_, state)| state.status == StepStatus::Retrying);
-        let blocked = run.all().filter(|(_, state)| state.waits_for_somebody());
+        self.retries |= run.all().any(|(_, state)| state.status() == StepStatus::Retrying);
+        let blocked = run.all().filter(|(_, state)| state.phase == StepPhase::AwaitingAssignment);
         let blocked = blocked.map(|(at, _)| (run.id, run.step(at).id.clone()));
         self.blocked.extend(blocked);
         self.blocked.dedup();

@@ -4,9 +4,9 @@ use super::{Content, Packet, PacketError, PacketEvent};
 use crate::evidence::key::PublicKey;
 use crate::evidence::merkle;
 use crate::evidence::verify::pinned;
+use crate::hash::Hash;
 use crate::journal::chain::{Chain, Link, START, commitment};
 use crate::journal::wire::{Bond, RawEvent};
-use crate::port::store::Hash;
 use serde_json::Value;
 use std::collections::BTreeMap;
 

@@ -3,10 +3,10 @@
 use super::{Content, Packet, PacketError, PacketEvent};
 use crate::canonical;
 use crate::evidence::seal::Seal;
+use crate::hash::Hash;
 use crate::hex;
 use crate::id::RunId;
 use crate::limits::PACKET_BYTES_MAX;
-use crate::port::store::Hash;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -129,7 +129,7 @@ fn differences(row: &StoredRun, run: &Run) -> Vec<(&'static str, String)> {
     check("status", row.status == run.status.as_str(), run.status.as_str().to_owned());
     check("started_at", row.started_at_ms == run.started_at_ms, run.started_at_ms.to_string());
     check("ended_at", row.ended_at_ms == run.ended_at_ms, shown(run.ended_at_ms));
-    let parent = started.parent.as_ref().map(|(parent, _)| *parent);
+    let parent = started.parent.as_ref().map(|parent| parent.run);
     check("parent", row.parent == parent, shown(parent));
     // Lists show runs that may wait for an approval, so a surplus `true` is harmless.
     check("asks", row.asks || !asks, asks.to_string());

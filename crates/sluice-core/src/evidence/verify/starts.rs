@@ -4,11 +4,11 @@
 //! deleted after some time; until then they must exist.
 
 use super::{Trouble, Verifier};
+use crate::hash::Hash;
 use crate::id::RunId;
 use crate::limits::{KEY_MS, SLOTS_KEPT};
 use crate::port::inspect::StoredRun;
 use crate::port::slots::Slot;
-use crate::port::store::Hash;
 use crate::run::state::Run;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,7 +2,7 @@ use super::*;
 use crate::doc;
 use crate::journal::chain::{Link, START};
 use crate::journal::event::{
-    Delta, DeltaPart, Dispatch, Event, NodeEvent, Path, Provenance, Record, StepAt,
+    Delta, DeltaPart, Dispatch, Event, Path, Provenance, Record, StepAt, StepEvent,
 };
 use crate::journal::wire;
 use crate::limits::BLOB_BYTES_MIN;
@@ -76,11 +76,11 @@ fn some_events() -> Vec<Event> {
         transform: None,
     };
     let decided = json!({"disposition": "al\"low", "gates": [{"ok": true}], "é\n": 1});
-    let node = |event| Event::Node(StepAt::whole(0), event);
+    let node = |event| Event::Step(StepAt::whole(0), event);
     vec![
-        node(NodeEvent::Started(Box::new(dispatch))),
-        node(NodeEvent::Provenance(Box::new(provenance))),
-        node(NodeEvent::GovernanceDecided(Record::new(decided.to_string()))),
+        node(StepEvent::Started(Box::new(dispatch))),
+        node(StepEvent::Provenance(Box::new(provenance))),
+        node(StepEvent::GovernanceDecided(Record::new(decided.to_string()))),
         Event::RunRecovered,
     ]
 }
@@ -152,7 +152,7 @@ fn an_erased_event_says_so_and_salts_are_not_shown() {
 fn part(index: u64, text: &str) -> Event {
     let part = DeltaPart::Text(text.to_owned());
     let delta = Delta { index, attempt: 1, dispatch_no: 0, part };
-    Event::Node(StepAt::whole(0), NodeEvent::Delta(Box::new(delta)))
+    Event::Step(StepAt::whole(0), StepEvent::Delta(Box::new(delta)))
 }
 
 #[test]
@@ -232,8 +232,8 @@ fn every_day_of_an_era_follows_the_one_before() {
 #[test]
 fn a_decision_in_brief_is_shown_whole() {
     let record = r#"{"disposition":"allow","passed":{"concurrency":{"running":1,"max":2}},"policyHash":"p","factsDigest":"f","actionDigest":"a","facts":{"who":{"agent":{"name":"mock","trust":5,"phase":"production","status":"idle"}},"what":{"gateway":{"name":"local","environment":"local","min_trust":1}},"by":"ada","attempt":1,"cost":10000},"layer":"default","registry":3}"#;
-    let decided = NodeEvent::GovernanceDecided(Record::new(record));
-    let shown = show(&[Event::Node(StepAt::instance(0, 2), decided)]).remove(0);
+    let decided = StepEvent::GovernanceDecided(Record::new(record));
+    let shown = show(&[Event::Step(StepAt::instance(0, 2), decided)]).remove(0);
     let envelope: Value = serde_json::from_str(&shown.json).unwrap();
     let payload = &envelope["payload"];
     let names: Vec<&String> = payload.as_object().unwrap().keys().collect();

@@ -2,8 +2,7 @@
 //! written until someone asks for them.
 
 use super::{VERSION, WireError, malformed};
-use crate::choice::{self, Choice};
-use crate::port::store::Hash;
+use crate::hash::Hash;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -35,7 +34,7 @@ pub(in crate::journal) struct Written<'a> {
     #[serde(default)]
     pub(in crate::journal) beside: bool,
     #[serde(borrow, default)]
-    pub(super) blobs: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
+    pub(in crate::journal) blobs: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
 }
 
 /// The fields of an object, in order.
@@ -47,7 +46,7 @@ pub(in crate::journal) fn frame(body: &[u8]) -> Result<Frame<'_>, WireError> {
 }
 
 /// What was read, if it is of a version that is known.
-pub(super) fn read_version<T>(
+pub(in crate::journal) fn read_version<T>(
     body: &[u8],
     read: serde_json::Result<T>,
     version: impl FnOnce(&T) -> u64,
@@ -69,7 +68,7 @@ pub(super) fn read_version<T>(
     }
 }
 
-pub(super) fn hash(text: &str) -> Result<Hash, WireError> {
+pub(in crate::journal) fn hash(text: &str) -> Result<Hash, WireError> {
     Hash::parse(text).ok_or_else(|| malformed("a hash is none"))
 }
 
@@ -103,7 +102,10 @@ impl<'a> Fields<'a> {
     }
 
     /// A field that may be absent.
-    pub(super) fn option<T: Deserialize<'a>>(&self, name: &str) -> Result<Option<T>, WireError> {
+    pub(in crate::journal) fn option<T: Deserialize<'a>>(
+        &self,
+        name: &str,
+    ) -> Result<Option<T>, WireError> {
         let Some(raw) = self.raw(name) else { return Ok(None) };
         match serde_json::from_str(raw.get()) {
             Ok(value) => Ok(Some(value)),
@@ -112,43 +114,30 @@ impl<'a> Fields<'a> {
     }
 
     /// A field that must be there.
-    pub(super) fn need<T: Deserialize<'a>>(&self, name: &str) -> Result<T, WireError> {
+    pub(in crate::journal) fn need<T: Deserialize<'a>>(&self, name: &str) -> Result<T, WireError> {
         self.option(name)?.ok_or_else(|| malformed(format_args!("{name} is missing")))
     }
 
     /// A field that is left out where it is empty or zero.
-    pub(super) fn or_default<T: Deserialize<'a> + Default>(
+    pub(in crate::journal) fn or_default<T: Deserialize<'a> + Default>(
         &self,
         name: &str,
     ) -> Result<T, WireError> {
         self.option(name).map(Option::unwrap_or_default)
     }
 
-    /// A field that may be absent, a text that `parse` understands.
-    pub(super) fn parsed<T>(
+    /// A field that must be there, a text that `parse` reads.
+    pub(in crate::journal) fn text<T>(
         &self,
         name: &str,
-        parse: impl FnOnce(&str) -> Option<T>,
-    ) -> Result<Option<T>, WireError> {
-        let Some(text) = self.option::<Text<'_>>(name)? else { return Ok(None) };
-        match parse(&text.0) {
-            Some(value) => Ok(Some(value)),
-            None => Err(malformed(format_args!("{name} means nothing"))),
-        }
-    }
-
-    /// A field that must be there, a text that `parse` understands.
-    pub(super) fn need_parsed<T>(
-        &self,
-        name: &str,
-        parse: impl FnOnce(&str) -> Option<T>,
+        parse: impl FnOnce(&str) -> Result<T, WireError>,
     ) -> Result<T, WireError> {
-        self.parsed(name, parse)?.ok_or_else(|| malformed(format_args!("{name} is missing")))
+        parse(&self.need::<Text<'_>>(name)?.0)
     }
 
-    /// A field that must be there, one of a few words.
-    pub(super) fn word<T: Choice>(&self, name: &str) -> Result<T, WireError> {
-        self.need_parsed(name, choice::find)
+    /// Whether a field is there and is this word.
+    pub(in crate::journal) fn has_word(&self, name: &str, word: &str) -> Result<bool, WireError> {
+        Ok(self.option::<Text<'_>>(name)?.is_some_and(|text| text.0 == word))
     }
 }
 
@@ -161,10 +150,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
 
 /// A text, borrowed where it can be.
 #[derive(Deserialize)]
-pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
+pub(in crate::journal) struct Text<'a>(#[serde(borrow)] pub(in crate::journal) Cow<'a, str>);
 
 /// An object as a list of pairs, in its order.
-pub(super) struct Pairs<'a, T>(pub(super) Vec<(Cow<'a, str>, T)>);
+pub(in crate::journal) struct Pairs<'a, T>(pub(in crate::journal) Vec<(Cow<'a, str>, T)>);
 
 impl<'de: 'a, 'a, T: Deserialize<'de>> Deserialize<'de> for Pairs<'a, T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Pairs<'a, T>, D::Error> {

@@ -7,9 +7,9 @@
 use super::beside::DELTA;
 use super::fields::read_version;
 use super::{WireError, malformed};
+use crate::hash::Hash;
 use crate::hex;
 use crate::journal::chain::{Salt, commitment};
-use crate::port::store::Hash;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

@@ -11,7 +11,7 @@ use super::*;
 use crate::doc;
 use crate::id::RunId;
 use crate::journal::chain::START;
-use crate::journal::event::{DeltaPart, NodeEvent, StepAt};
+use crate::journal::event::{DeltaPart, StepAt, StepEvent};
 use crate::port::store::Frame;
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
@@ -81,7 +81,7 @@ pub(super) fn framed(encoded: &Encoded, events: &[Event]) -> Frame {
 fn folded(events: &[Event]) -> Vec<Event> {
     let mut events = events.to_vec();
     for event in &mut events {
-        if let Event::Node(_, NodeEvent::Delta(delta)) = event {
+        if let Event::Step(_, StepEvent::Delta(delta)) = event {
             delta.part = DeltaPart::Beside;
         }
     }
@@ -128,7 +128,7 @@ fn every_event_in_full() {
             {"type":"node.failed","payload":{"nodeId":"second[3]","errorCode":"provider_error","errorMessage":"no answer","errors":[{"field":"a.b[0]","reason":"too_long","message":"is long"}],"attempts":2,"model":"m","inputTokens":1,"outputTokens":2,"thinkingTokens":3,"cost":0.0021,"costUnknown":true}},
             {"type":"node.timed_out","payload":{"nodeId":"second[3]","errorCode":"provider_error","errorMessage":"no answer","errors":[{"field":"a.b[0]","reason":"too_long","message":"is long"}],"attempts":2,"model":"m","inputTokens":1,"outputTokens":2,"thinkingTokens":3,"cost":0.0021,"costUnknown":true}},
             {"type":"node.cancelled","payload":{"nodeId":"second[3]","code":"run_halted","reason":"the run stopped"}},
-            {"type":"node.skipped","payload":{"nodeId":"second[3]","cause":"condition_false","reason":"is false","waitingReason":"condition_false","errorCode":"timeout","errorMessage":"too long","model":"m","inputTokens":1,"outputTokens":2,"thinkingTokens":3,"cost":0.0021,"costUnknown":true,"carriedFrom":"run_00000000000000000000000000000010"}},
+            {"type":"node.skipped","payload":{"nodeId":"second[3]","cause":"condition_false","waitingReason":"condition_false","reason":"is false","errorCode":"timeout","errorMessage":"too long","model":"m","inputTokens":1,"outputTokens":2,"thinkingTokens":3,"cost":0.0021,"costUnknown":true,"carriedFrom":"run_00000000000000000000000000000010"}},
             {"type":"node.blocked","payload":{"nodeId":"second[3]","errorCode":"missing_value","errorMessage":"has no value","placeholder":"label","waits":true}},
             {"type":"node.invalidated","payload":{"nodeId":"second[3]"}},
             {"type":"node.provenance","payload":{"nodeId":"second[3]","sourceRunId":"run_00000000000000000000000000000010","sourceNodeId":"second","sourceOutputPath":"a.b","targetInputPath":"c","transform":"concat"}},
@@ -175,8 +175,8 @@ fn every_event_with_as_little_as_can_be() {
             {"type":"node.blocked","payload":{"nodeId":"first","errorCode":"","errorMessage":""}},
             {"type":"node.invalidated","payload":{"nodeId":"first"}},
             {"type":"node.provenance","payload":{"nodeId":"first","sourceNodeId":"","sourceOutputPath":"","targetInputPath":""}},
-            {"type":"moderation.flagged","payload":{"nodeId":"first","phase":""}},
-            {"type":"contract.violated","payload":{"nodeId":"first","phase":""}},
+            {"type":"moderation.flagged","payload":{"nodeId":"first","phase":"output"}},
+            {"type":"contract.violated","payload":{"nodeId":"first","phase":"instructions"}},
             {"type":"governance.decided","payload":{"nodeId":"first"}},
             {"type":"approval.requested","payload":{"nodeId":"first","approvalId":"apr_00000000000000000000000000000020","source":"step","expiresAt":0}},
             {"type":"approval.reminded","payload":{"nodeId":"first","approvalId":"apr_00000000000000000000000000000020"}},
@@ -224,7 +224,7 @@ fn the_samples_are_of_every_event_there_is() {
     assert_eq!(names(every::full()), names(every::bare()));
     // Encoding names them all; a new one is missed here until it has a sample.
     assert_eq!(names(every::full()).len(), 28);
-    assert_eq!(names(every::full()), BTreeSet::from(crate::journal::name::NAMES));
+    assert_eq!(names(every::full()), crate::journal::event::names().into_iter().collect());
 }
 
 /// Written by the first Sluice that had a journal. Never to be changed.
@@ -248,7 +248,7 @@ fn a_frame_of_version_1_is_read_for_ever() {
 fn what_a_later_version_added_is_passed_over() {
     let body = r#"{"new":{},"at":5,"v":1,"events":[{"payload":{"new":[1],"nodeId":"first"},"new":null,"type":"node.invalidated"}]}"#;
     let decoded = decode(body.as_bytes(), Some(&plan()), &BTreeMap::new()).unwrap();
-    let event = Event::Node(StepAt::whole(0), NodeEvent::Invalidated);
+    let event = Event::Step(StepAt::whole(0), StepEvent::Invalidated);
     assert_eq!(decoded, Decoded { at_ms: 5, events: vec![event] });
 }
 
@@ -307,17 +307,17 @@ fn what_is_no_frame_is_refused() {
         the frame is unreadable: invalid type: integer `7`, expected struct Written at line 1 column 25
         there is no event `node.levitated`
         the frame is unreadable: node.invalidated: nodeId is missing
-        the frame is unreadable: node.invalidated: nodeId means nothing
-        the frame is unreadable: node.invalidated: nodeId means nothing
-        the frame is unreadable: node.invalidated: nodeId means nothing
+        the frame is unreadable: node.invalidated: nodeId: not a step of the plan
+        the frame is unreadable: node.invalidated: nodeId: not a step of the plan
+        the frame is unreadable: node.invalidated: nodeId: not a step of the plan
         the frame is unreadable: run.timed_out: timeoutMs: invalid value: integer `-1`, expected u64 at line 1 column 2
         the frame is unreadable: run.timed_out: timeoutMs: invalid type: floating point `1.5`, expected u64 at line 1 column 3
-        the frame is unreadable: run.status.changed: status means nothing
-        the frame is unreadable: node.started: executionPath means nothing
+        the frame is unreadable: run.status.changed: status: unknown word
+        the frame is unreadable: node.started: executionPath: unknown word
         the frame is unreadable: node.retried: cost: an amount of money cannot be negative
-        the frame is unreadable: contract.violated: errors: a reason means nothing
-        the frame is unreadable: node.completed: coercions: a type means nothing
-        the frame is unreadable: node.completed: labels: a source class means nothing
+        the frame is unreadable: contract.violated: errors: `` is not a reason of a violation at line 1 column 24
+        the frame is unreadable: node.completed: coercions: unknown type
+        the frame is unreadable: node.completed: labels: unknown source class
     "#]].assert_eq(&transcript);
 }
 
@@ -326,7 +326,7 @@ fn without_a_plan_only_the_beginning_can_be_read() {
     let none = BTreeMap::new();
     let run = started(VERSION_1.as_bytes(), &none).unwrap();
     assert_eq!((run.workflow.as_str(), run.version), ("w", Some(3)));
-    expect!["the frame is unreadable: node.queued: a step is named, and there is no plan"]
+    expect!["the frame is unreadable: node.queued: the event names a step, but no plan is given"]
         .assert_eq(&decode(VERSION_1.as_bytes(), None, &none).unwrap_err().to_string());
 
     let encoded = encode(&[Event::RunRecovered], 5, &plan());

@@ -5,15 +5,15 @@ use super::Turn;
 use super::govern::Ready;
 use crate::code::Code;
 use crate::failure::Failure;
-use crate::journal::event::{Event, NodeEvent, Skip, SkipCause, StepAt};
+use crate::journal::event::{Event, Skip, SkipCause, StepAt, StepEvent};
 use crate::plan::policy::{Family, OnParentFailure};
 use crate::plan::step::Work;
 use crate::run::command::Dispatching;
 use crate::run::scope::RunScope;
 use crate::run::seat::Seated;
 use crate::run::state::Pause;
-use crate::run::status::{RunStatus, StepStatus};
 use crate::status::REASON_APPROVAL;
+use crate::status::{RunStatus, StepStatus};
 use crate::value::Membership;
 use sluice_govern::registry::Posture;
 use std::sync::Arc;
@@ -87,17 +87,17 @@ impl Turn<'_> {
         match self.fate(step) {
             Fate::Skip(cause, reason) => {
                 let skip = Skip::new(cause, reason);
-                self.node(at, NodeEvent::Skipped(skip));
+                self.node(at, StepEvent::Skipped(skip));
             }
             Fate::Fail => self.fail_upstream(at),
             Fate::Run => match self.condition(at) {
                 Ok(true) if self.run.step(at).for_each.is_some() => self.fan_out(at),
-                Ok(true) => self.node(at, NodeEvent::Queued { items: None }),
+                Ok(true) => self.node(at, StepEvent::Queued { items: None }),
                 Ok(false) => {
                     let reason = "its condition is false".to_owned();
                     let cause = SkipCause::Condition;
                     let skip = Skip::new(cause, reason);
-                    self.node(at, NodeEvent::Skipped(skip));
+                    self.node(at, StepEvent::Skipped(skip));
                 }
                 Err(failure) => self.fail(at, failure),
             },
@@ -115,7 +115,7 @@ impl Turn<'_> {
                     return Fate::Fail;
                 }
                 OnParentFailure::Skip => {
-                    let skipped = self.run.steps[*failed as usize].status == StepStatus::Skipped;
+                    let skipped = self.run.steps[*failed as usize].status() == StepStatus::Skipped;
                     let what = if skipped { "was skipped because of a failure" } else { "failed" };
                     let reason = format!("`{name}` {what}");
                     return Fate::Skip(SkipCause::ParentFailure, reason);
@@ -123,7 +123,7 @@ impl Turn<'_> {
                 OnParentFailure::SubstituteDefault => return Fate::Run,
             }
         }
-        let status = |dep: &u32| self.run.steps[*dep as usize].status;
+        let status = |dep: &u32| self.run.steps[*dep as usize].status();
         // A run that only looks skips what it looked at, and looks on.
         let looks = self.run.started.posture == Posture::Advisory;
         let all_skipped = !looks
@@ -183,7 +183,7 @@ impl Turn<'_> {
             None => match self.prepare(at) {
                 Ok((prepared, provenance)) => {
                     for one in provenance.into_iter().filter(|_| !told) {
-                        self.node(at, NodeEvent::Provenance(Box::new(one)));
+                        self.node(at, StepEvent::Provenance(Box::new(one)));
                     }
                     self.tell_missing_memory(at);
                     Arc::new(prepared)
@@ -216,7 +216,7 @@ impl Turn<'_> {
             || !index.checking.is_empty()
             || !index.awaiting.is_empty()
             || !index.blocked.is_empty()
-            || self.run.steps.iter().any(|step| step.status == StepStatus::Running);
+            || self.run.steps.iter().any(|step| step.status() == StepStatus::Running);
         if !waits && self.may_start() {
             let stuck: Vec<&str> = (self.run.steps.iter().zip(&self.run.definition.plan.steps))
                 .filter(|(state, _)| !state.is_settled())
@@ -270,7 +270,7 @@ impl Turn<'_> {
                 self.run.halted_by.is_none()
                     && (0..self.run.steps.len()).all(|step| {
                         let done = matches!(
-                            self.run.steps[step].status,
+                            self.run.steps[step].status(),
                             StepStatus::Completed | StepStatus::Skipped
                         );
                         done || !plan.graph.dependents(step).is_empty()
@@ -289,16 +289,16 @@ impl Turn<'_> {
         let bad = |status| {
             matches!(status, StepStatus::Failed | StepStatus::TimedOut | StepStatus::Blocked)
         };
-        let first = (0u32..).zip(&self.run.steps).filter(|(_, state)| bad(state.status));
+        let first = (0u32..).zip(&self.run.steps).filter(|(_, state)| bad(state.status()));
         let first = first.min_by_key(|(step, state)| {
             let upstream = state
-                .ending
+                .failure
                 .as_ref()
                 .is_some_and(|ending| ending.code == Code::UpstreamFailure.as_str());
-            (upstream, state.ended_at_ms, *step)
+            (upstream, state.phase.ended_at_ms(), *step)
         });
         let at = self.run.halted_by.or(first.map(|(step, _)| StepAt::whole(step)));
-        let told = at.and_then(|at| Some((at, self.run.state(at).ending.as_ref()?)));
+        let told = at.and_then(|at| Some((at, self.run.state(at).failure.as_ref()?)));
         told.map_or_else(
             || (Code::ProviderError.to_string(), "a step failed".to_owned()),
             |(at, ending)| {

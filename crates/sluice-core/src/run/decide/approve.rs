@@ -7,23 +7,23 @@ use super::outcome::{KIND_APPROVAL, KIND_HUMAN_INPUT, in_envelope};
 use crate::canonical;
 use crate::code::Code;
 use crate::failure::Failure;
+use crate::id::ApprovalId;
 use crate::journal::event::{
-    ApprovalRequested, ApprovalResolved, ApprovalSource, Asked, Change, Completed, Event,
-    NodeEvent, Prepared, Resolution, Skip, SkipCause, StepAt,
+    ApprovalRequested, ApprovalResolved, ApprovalSource, ApprovalSubject, ChangedValue, Completed,
+    Event, Prepared, Resolution, Skip, SkipCause, StepAt, StepEvent, Tightened,
 };
 use crate::plan::policy::Family;
 use crate::plan::step::Work;
 use crate::port::adapter::Usage;
 use crate::run::command::{Decision, Refusal, Resolve};
-use crate::run::id::ApprovalId;
 use crate::run::label::SourceClass;
 use crate::run::scope::RunScope;
 use crate::run::state::{Approval, Pause};
-use crate::run::status::{RunStatus, StepStatus};
 use crate::status::REASON_APPROVAL;
+use crate::status::{RunStatus, StepStatus};
 use serde_json::{Map, Value};
 use sluice_govern::action::diff;
-use sluice_govern::decision::{Constraints, Decision as Judgement, HoldBy};
+use sluice_govern::decision::{Decision as Judgement, HoldBy};
 use sluice_govern::registry::Posture;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl Turn<'_> {
         let at = ready.at;
         if self.run.started.posture == Posture::Advisory {
             let reason = "the run only looks: a person would be asked this";
-            return self.node(at, NodeEvent::Skipped(Skip::new(SkipCause::Advisory, reason)));
+            return self.node(at, StepEvent::Skipped(Skip::new(SkipCause::Advisory, reason)));
         }
         let summary = match self.summary(at, &ready.prepared) {
             Ok(summary) => summary,
@@ -52,8 +52,8 @@ impl Turn<'_> {
     pub(super) fn hold(&mut self, ready: &Ready, decision: &Judgement) {
         let at = ready.at;
         // Out of the wait between attempts first: a question is no part of that.
-        if self.run.state(at).status == StepStatus::Retrying {
-            self.node(at, NodeEvent::Queued { items: None });
+        if self.run.state(at).status() == StepStatus::Retrying {
+            self.node(at, StepEvent::Queued { items: None });
         }
         let mut summary = match self.summary(at, &ready.prepared) {
             Ok(summary) => summary,
@@ -79,7 +79,7 @@ impl Turn<'_> {
         action: Value,
         digest: Option<String>,
         reasons: Vec<String>,
-    ) -> Asked {
+    ) -> ApprovalSubject {
         let digest = digest.unwrap_or_else(|| canonical::sha256_hex(&action, 512));
         let agreed = |one: &&Approval| one.at == at && one.resolution == Some(Resolution::Approved);
         let before = self.run.approvals.values().filter(agreed);
@@ -87,13 +87,13 @@ impl Turn<'_> {
         let before = before.and_then(|one| one.action.as_ref()).map(|asked| &asked.action);
         let before = before.or_else(|| self.run.started.agreed.get(&self.run.name(at)));
         let changes = before.map(|before| diff(before, &action)).unwrap_or_default();
-        let changes = changes.into_iter().map(|one| Change {
+        let changes = changes.into_iter().map(|one| ChangedValue {
             path: one.path,
             before: one.before.unwrap_or_default(),
             after: one.after.unwrap_or_default(),
         });
         let changes = changes.collect();
-        Asked { action, digest, reasons, changes }
+        ApprovalSubject { action, digest, reasons, changes }
     }
 
     pub(super) fn request(
@@ -102,7 +102,7 @@ impl Turn<'_> {
         source: ApprovalSource,
         summary: String,
         terms: Agreement,
-        asked: Asked,
+        asked: ApprovalSubject,
     ) -> ApprovalId {
         let Agreement { groups, quorum, not_initiator } = terms;
         let at = ready.at;
@@ -136,7 +136,7 @@ impl Turn<'_> {
             reminders: self.reminders(),
             action: Some(Arc::new(asked)),
         };
-        self.node(at, NodeEvent::ApprovalRequested(Box::new(requested)));
+        self.node(at, StepEvent::ApprovalRequested(Box::new(requested)));
         id
     }
 
@@ -206,7 +206,7 @@ impl Turn<'_> {
             roles: resolve.roles,
             tightened,
         };
-        self.node(at, NodeEvent::ApprovalResolved(Box::new(resolved)));
+        self.node(at, StepEvent::ApprovalResolved(Box::new(resolved)));
         if resolution == Resolution::Pending {
             return Ok(());
         }
@@ -231,16 +231,16 @@ impl Turn<'_> {
         match resolution {
             Resolution::Approved | Resolution::Retry => {
                 if let Some(completed) = result {
-                    self.node(at, NodeEvent::Completed(Box::new(completed)));
+                    self.node(at, StepEvent::Completed(Box::new(completed)));
                 }
             }
             Resolution::Rejected => self.fail(at, Failure::new(Code::ApprovalRejected, why)),
             Resolution::Skip => {
-                let error = self.run.state(at).ending.as_ref();
+                let error = self.run.state(at).failure.as_ref();
                 let error = error.map(|ending| (ending.code.clone(), ending.message.clone()));
                 let reason = "a person chose to go on without it";
                 let skip = Skip { error, ..Skip::new(SkipCause::Decision, reason) };
-                self.node(at, NodeEvent::Skipped(skip));
+                self.node(at, StepEvent::Skipped(skip));
             }
             Resolution::Abort => self.abort(at),
             Resolution::Pending | Resolution::Expired | Resolution::Cancelled => {}
@@ -346,7 +346,7 @@ impl Turn<'_> {
 
     /// An escalation was answered with "give up", or by nobody.
     pub(super) fn abort(&mut self, at: StepAt) {
-        let ending = self.run.state(at).ending.clone();
+        let ending = self.run.state(at).failure.clone();
         let trouble = Trouble {
             code: ending.as_ref().map_or_else(String::new, |ending| ending.code.clone()),
             message: ending.as_ref().map_or_else(String::new, |ending| ending.message.clone()),
@@ -413,10 +413,7 @@ fn is_in(group: &[String], by: &str, roles: &[String], known: &BTreeSet<String>)
 }
 
 /// What is agreed to with what an answer tightens, on top of what others have.
-fn tightened(
-    approval: &Approval,
-    resolve: &Resolve,
-) -> Result<Option<(Constraints, String)>, Refusal> {
+fn tightened(approval: &Approval, resolve: &Resolve) -> Result<Option<Tightened>, Refusal> {
     let Some(by) = &resolve.constraints else { return Ok(approval.tightened.clone()) };
     if approval.source == ApprovalSource::Tool {
         return Err(Refusal::Widens("a call of a tool is allowed as it is, or not".to_owned()));
@@ -428,7 +425,7 @@ fn tightened(
         return Err(Refusal::Widens("a question without work has no constraints".to_owned()));
     };
     let base = match &approval.tightened {
-        Some((constraints, _)) => constraints.clone(),
+        Some(tightened) => tightened.constraints.clone(),
         None => serde_json::from_value(written.clone()).unwrap_or_default(),
     };
     let constraints = base.tighten(by).map_err(Refusal::Widens)?;
@@ -438,7 +435,7 @@ fn tightened(
         action["cost_ceiling"] = serde_json::to_value(most).unwrap_or_default();
     }
     let digest = canonical::sha256_hex(&action, 512);
-    Ok(Some((constraints, digest)))
+    Ok(Some(Tightened { constraints, digest }))
 }
 
 /// Who agreed, and when.

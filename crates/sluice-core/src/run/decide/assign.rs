@@ -2,10 +2,10 @@
 
 use super::Turn;
 use crate::code::Code;
-use crate::journal::event::{Assigned, NodeEvent, StepAt, Whom};
+use crate::journal::event::{Assigned, Assignee, StepAt, StepEvent};
 use crate::rows::ALWAYS_THERE;
 use crate::run::command::Refusal;
-use crate::run::status::StepStatus;
+use crate::status::StepStatus;
 use crate::team::why_nobody;
 
 impl Turn<'_> {
@@ -15,7 +15,7 @@ impl Turn<'_> {
         let step = &plan.steps[at.step as usize];
         let message = plan.team.as_ref().map(|team| why_nobody(team, step)).unwrap_or_default();
         let code = Code::NoMemberFits.to_string();
-        self.node(at, NodeEvent::Blocked { code, message, placeholder: None, waits: true });
+        self.node(at, StepEvent::Blocked { code, message, placeholder: None, waits: true });
     }
 
     /// Somebody is chosen for a step, and for every instance of it that waits.
@@ -32,17 +32,17 @@ impl Turn<'_> {
         let team = self.run.definition.plan.team.as_ref();
         let members = team.map(|team| team.members.as_slice()).unwrap_or_default();
         let whom = if members.iter().any(|member| member.id == whom) {
-            Whom::Member(whom.to_owned())
+            Assignee::Member(whom.to_owned())
         } else if ALWAYS_THERE.contains(&whom) || self.given.authority.agent(whom).is_some() {
-            Whom::Agent(whom.to_owned())
+            Assignee::Agent(whom.to_owned())
         } else {
             return Err(Refusal::NoMember(whom.to_owned()));
         };
         self.go_on_after_people();
         for at in blocked {
-            debug_assert_eq!(self.run.state(at).status, StepStatus::Blocked);
-            let assigned = Assigned { whom: whom.clone(), by: Some(by.to_owned()) };
-            self.node(at, NodeEvent::Assigned(Box::new(assigned)));
+            debug_assert_eq!(self.run.state(at).status(), StepStatus::Blocked);
+            let assigned = Assigned { assignee: whom.clone(), by: Some(by.to_owned()) };
+            self.node(at, StepEvent::Assigned(Box::new(assigned)));
         }
         Ok(())
     }

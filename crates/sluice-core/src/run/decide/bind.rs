@@ -63,7 +63,7 @@ impl Turn<'_> {
             within_bounds(&prepared)?;
         }
         if self.run.state(at).reask
-            && let Some(ending) = &self.run.state(at).ending
+            && let Some(ending) = &self.run.state(at).failure
         {
             let note = "Your last answer was not accepted";
             prepared.prompt = format!("{}\n\n{note}: {}", prepared.prompt, ending.message);

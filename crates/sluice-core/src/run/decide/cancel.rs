@@ -2,13 +2,13 @@
 
 use super::Turn;
 use crate::code::Code;
-use crate::journal::event::{ApprovalResolved, Ending, Event, NodeEvent, Path, Resolution, StepAt};
+use crate::journal::event::{ApprovalResolved, Ending, Event, Path, Resolution, StepAt, StepEvent};
 use crate::plan::policy::Family;
 use crate::port::adapter::Usage;
 use crate::run::command::{Command, Refusal};
 use crate::run::state::Pause;
-use crate::run::status::RunStatus;
 use crate::status::REASON_OPERATOR;
+use crate::status::RunStatus;
 use std::sync::Arc;
 
 impl Turn<'_> {
@@ -50,21 +50,21 @@ impl Turn<'_> {
     /// Settles a step that nothing is under way for any more.
     pub(super) fn cancelled(&mut self, at: StepAt, code: Code, reason: &str, usage: Usage) {
         let (code, reason) = (code.to_string(), reason.to_owned());
-        self.node(at, NodeEvent::Cancelled { code, reason, usage });
+        self.node(at, StepEvent::Cancelled { code, reason, usage });
     }
 
-    /// Closes the open question about a step.
+    /// Closes the open approval of a step.
     pub(super) fn drop_question(&mut self, at: StepAt) {
-        if let Some(approval) = self.run.state(at).approval {
+        if let Some(approval) = self.run.open_approval(at) {
             let resolved = ApprovalResolved::new(approval, Resolution::Cancelled);
-            self.node(at, NodeEvent::ApprovalResolved(Box::new(resolved)));
+            self.node(at, StepEvent::ApprovalResolved(Box::new(resolved)));
         }
     }
 
     /// Tells a child run in flight to stop.
     pub(super) fn stop_child(&mut self, at: StepAt, reason: &str) {
         let state = self.run.state(at);
-        if let (Some(Path::Child(child)), true) = (state.path, state.status.is_dispatched()) {
+        if let (Some(Path::Child(child)), true) = (state.path(), state.status().is_dispatched()) {
             let command =
                 Command::Cancel { by: self.run.id.to_string(), reason: reason.to_owned() };
             self.post(child, "cancel:parent".to_owned(), command);
@@ -112,6 +112,6 @@ impl Turn<'_> {
             usage: Usage::default(),
             answer: None,
         };
-        self.node(at, NodeEvent::Failed(Box::new(ending)));
+        self.node(at, StepEvent::Failed(Box::new(ending)));
     }
 }

@@ -4,15 +4,15 @@ use super::Turn;
 use super::fail::Trouble;
 use super::origins::transform;
 use crate::code::Code;
-use crate::journal::event::{ChildPace, Completed, Line, NodeEvent, Path, Provenance, StepAt};
+use crate::id::RunId;
+use crate::journal::event::{ChildPace, Completed, LogLine, Path, Provenance, StepAt, StepEvent};
 use crate::limits::CHILD_ORIGINS_MAX;
 use crate::outputs::coerce::Coercion;
 use crate::plan::policy::RetryCause;
 use crate::port::adapter::{Answer, Usage};
 use crate::port::moderator::Phase;
 use crate::run::command::{Command, Refusal};
-use crate::run::id::RunId;
-use crate::run::status::RunStatus;
+use crate::status::RunStatus;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ impl Turn<'_> {
     pub(super) fn child_ended(&mut self, ended: Ended) -> Result<(), Refusal> {
         let Ended { child, status, outputs, error, origins } = ended;
         let mut in_flight = self.run.index.in_flight.keys().copied();
-        let is_its = |at: &StepAt| self.run.state(*at).path == Some(Path::Child(child));
+        let is_its = |at: &StepAt| self.run.state(*at).path() == Some(Path::Child(child));
         let Some(at) = in_flight.find(is_its) else { return Err(Refusal::Late) };
         self.go_on_after_people();
         if self.run.status == RunStatus::Cancelling {
@@ -72,12 +72,12 @@ impl Turn<'_> {
         let coercions = settled.as_ref().map_or(&[][..], |(_, coercions)| coercions);
         let own = self.run.id;
         for one in from_child(own, child, origins, coercions) {
-            self.node(at, NodeEvent::Provenance(Box::new(one)));
+            self.node(at, StepEvent::Provenance(Box::new(one)));
         }
         match settled {
             Ok((outcome, coercions)) => {
                 let state = self.run.state(at);
-                let begun = state.attempt_at_ms.unwrap_or(self.given.now_ms);
+                let begun = state.attempt_at_ms().unwrap_or(self.given.now_ms);
                 let completed = Completed {
                     outcome: Arc::new(outcome),
                     attempts: state.attempt,
@@ -89,7 +89,7 @@ impl Turn<'_> {
                     artefacts: Vec::new(),
                     carried: None,
                 };
-                self.node(at, NodeEvent::Completed(Box::new(completed)));
+                self.node(at, StepEvent::Completed(Box::new(completed)));
             }
             Err(failure) => {
                 let trouble = Trouble {
@@ -147,7 +147,7 @@ impl Turn<'_> {
         at_ms: u64,
     ) -> Result<(), Refusal> {
         let mut in_flight = self.run.index.in_flight.keys().copied();
-        let is_its = |at: &StepAt| self.run.state(*at).path == Some(Path::Child(child));
+        let is_its = |at: &StepAt| self.run.state(*at).path() == Some(Path::Child(child));
         let Some(at) = in_flight.find(is_its) else { return Err(Refusal::Late) };
         let paused = self.run.child_is_paused(at);
         let news = match pace {
@@ -164,8 +164,8 @@ impl Turn<'_> {
         let dispatch_no = self.run.state(at).dispatch_no;
         // The child's clock may be ahead of this one.
         let at_ms = at_ms.min(self.given.now_ms);
-        let line = Line::Child { child, pace, at_ms };
-        self.node(at, NodeEvent::Log { dispatch_no, line });
+        let line = LogLine::Child { child, pace, at_ms };
+        self.node(at, StepEvent::Log { dispatch_no, line });
         self.pause_if_only_people();
         Ok(())
     }
@@ -177,7 +177,9 @@ impl Turn<'_> {
         if rests == self.rested || self.run.status.is_terminal() {
             return;
         }
-        let Some((parent, _)) = self.run.started.parent.clone() else { return };
+        let Some(parent) = self.run.started.parent.as_ref().map(|parent| parent.run) else {
+            return;
+        };
         let pace = if rests { ChildPace::Paused } else { ChildPace::Resumed };
         let child = self.run.id;
         let key = format!("child:{child}:{}:{pace}", self.run.version);
@@ -186,7 +188,9 @@ impl Turn<'_> {
 
     /// The run has ended: the one that started it is told, in the same append.
     pub(super) fn tell_parent(&mut self) {
-        let Some((parent, _)) = self.run.started.parent.clone() else { return };
+        let Some(parent) = self.run.started.parent.as_ref().map(|parent| parent.run) else {
+            return;
+        };
         let end = self.run.end.clone().expect("a run that has ended says how");
         let key = format!("child:{}:{}", self.run.id, self.run.version);
         // A parent must not start a cancelled child again, even if the child had failed.

@@ -4,14 +4,14 @@ use super::Turn;
 use super::fail::Trouble;
 use crate::code::Code;
 use crate::journal::event::{
-    Completed, Delta, DeltaPart, Event, Line, NodeEvent, Path, StepAt, Wait,
+    Completed, ContractSide, Delta, DeltaPart, Event, LogLine, Path, StepAt, StepEvent, Wait,
 };
 use crate::limits::LOG_LINE_BYTES_MAX;
 use crate::plan::policy::RetryCause;
 use crate::port::adapter::{Answer, CallErrorCode, Emission, Process};
 use crate::port::moderator::Phase;
 use crate::run::command::{Dispatching, Refusal};
-use crate::run::status::{RunStatus, Waiting};
+use crate::status::{RunStatus, Waiting};
 use std::sync::Arc;
 
 impl Turn<'_> {
@@ -21,7 +21,7 @@ impl Turn<'_> {
         let current = self.run.index.in_flight.get(&at);
         let is_current = current.is_some_and(|current| *current == dispatch_no);
         if is_current
-            && matches!(self.run.state(at).path, Some(Path::Edge | Path::Bridge | Path::Sync))
+            && matches!(self.run.state(at).path(), Some(Path::Edge | Path::Bridge | Path::Sync))
         {
             Ok(())
         } else {
@@ -70,7 +70,7 @@ impl Turn<'_> {
         match self.outcome(at, &mut answer) {
             Ok((outcome, coercions)) => {
                 let state = self.run.state(at);
-                let begun = state.attempt_at_ms.unwrap_or(self.given.now_ms);
+                let begun = state.attempt_at_ms().unwrap_or(self.given.now_ms);
                 let completed = Completed {
                     outcome: Arc::new(outcome),
                     attempts: state.attempt,
@@ -82,7 +82,7 @@ impl Turn<'_> {
                     artefacts: answer.artefacts,
                     carried: None,
                 };
-                self.node(at, NodeEvent::Completed(Box::new(completed)));
+                self.node(at, StepEvent::Completed(Box::new(completed)));
             }
             Err(failure) => self.answer_unfit(at, failure, answer),
         }
@@ -94,8 +94,8 @@ impl Turn<'_> {
         let contract = failure.code == Code::OutputContractViolation;
         if contract {
             let errors = Arc::new(failure.violations.clone());
-            let phase = "output".to_owned();
-            self.node(at, NodeEvent::ContractViolated { phase, errors });
+            let phase = ContractSide::Output;
+            self.node(at, StepEvent::ContractViolated { phase, errors });
         }
         let never = failure.code == Code::ConditionError;
         let session = answer.session.clone();
@@ -120,7 +120,7 @@ impl Turn<'_> {
     pub(super) fn accepted(&mut self, at: StepAt, dispatch_no: u32) -> Result<(), Refusal> {
         self.in_flight(at, dispatch_no)?;
         let state = self.run.state(at);
-        if state.waiting == Some(Waiting::ExternalCallback) {
+        if state.phase.waiting() == Some(Waiting::ExternalCallback) {
             return Ok(());
         }
         let wait = Wait {
@@ -128,11 +128,11 @@ impl Turn<'_> {
             attempt: state.attempt,
             cause: None,
             delay_ms: 0,
-            until_ms: state.deadline_ms.unwrap_or(u64::MAX),
+            until_ms: state.phase.deadline_ms().unwrap_or(u64::MAX),
             code: None,
             hint: None,
         };
-        self.node(at, NodeEvent::Waiting(Box::new(wait)));
+        self.node(at, StepEvent::Waiting(Box::new(wait)));
         Ok(())
     }
 
@@ -145,7 +145,7 @@ impl Turn<'_> {
         self.in_flight(at, dispatch_no)?;
         let state = self.run.state(at);
         let delta = Delta { index: state.deltas, attempt: state.attempt, dispatch_no, part };
-        self.node(at, NodeEvent::Delta(Box::new(delta)));
+        self.node(at, StepEvent::Delta(Box::new(delta)));
         Ok(())
     }
 
@@ -188,7 +188,7 @@ impl Turn<'_> {
             text.truncate(cut.unwrap_or(0));
             text.push('…');
         }
-        self.node(at, NodeEvent::Log { dispatch_no, line: Line::Text(text) });
+        self.node(at, StepEvent::Log { dispatch_no, line: LogLine::Text(text) });
         Ok(())
     }
 
@@ -199,7 +199,7 @@ impl Turn<'_> {
         process: Process,
     ) -> Result<(), Refusal> {
         self.in_flight(at, dispatch_no)?;
-        self.node(at, NodeEvent::Log { dispatch_no, line: Line::Process(process) });
+        self.node(at, StepEvent::Log { dispatch_no, line: LogLine::Process(process) });
         Ok(())
     }
 
@@ -216,7 +216,7 @@ impl Turn<'_> {
         for at in self.run.index.in_flight.keys().copied().collect::<Vec<_>>() {
             // What became of one may have stopped the next.
             let flies = self.run.index.in_flight.contains_key(&at);
-            if flies && self.run.state(at).path == Some(Path::Edge) {
+            if flies && self.run.state(at).path() == Some(Path::Edge) {
                 self.send_again(at);
             }
         }
@@ -231,7 +231,7 @@ impl Turn<'_> {
             return match self.given.dispatching {
                 Dispatching::Allowed => self.start(at),
                 // Nothing may be sent now: it is, as soon as something may.
-                Dispatching::Deferred => self.node(at, NodeEvent::Queued { items: None }),
+                Dispatching::Deferred => self.node(at, StepEvent::Queued { items: None }),
             };
         }
         let trouble = Trouble {

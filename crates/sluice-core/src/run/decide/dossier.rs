@@ -280,7 +280,7 @@ impl Turn<'_> {
         if !bounded {
             return Vec::new();
         }
-        let above = run.started.parent.iter().map(|(run, _)| *run).chain(run.started.root);
+        let above = run.started.parent.iter().map(|parent| parent.run).chain(run.started.root);
         let others = above.chain(capped.iter().map(|(run, _)| *run)).filter(|one| *one != run.id);
         let others: Vec<String> = others.map(|run| run.to_string()).collect();
         let mut family = vec![dossier.run.as_str()];
@@ -338,7 +338,8 @@ impl Turn<'_> {
             return None;
         }
         let approval = self.run.approvals.get(&state.granted?)?;
-        let constraints = approval.tightened.as_ref().map(|(constraints, _)| constraints.clone());
+        let constraints =
+            approval.tightened.as_ref().map(|tightened| tightened.constraints.clone());
         Some((approval.digest()?.to_owned(), constraints.unwrap_or_default()))
     }
 

@@ -4,15 +4,16 @@ use super::Turn;
 use super::bind::Unfit;
 use crate::code::Code;
 use crate::failure::Failure;
+use crate::id::ApprovalId;
 use crate::journal::event::{
-    ApprovalRequested, ApprovalSource, Ending, NodeEvent, Retried, Skip, SkipCause, StepAt, Wait,
+    ApprovalRequested, ApprovalSource, ContractSide, Ending, Retried, Skip, SkipCause, StepAt,
+    StepEvent, Wait,
 };
 use crate::limits::DURATION_MS_MAX;
 use crate::plan::policy::{OnFailure, RetryCause};
 use crate::plan::step::Retry;
 use crate::port::adapter::Usage;
-use crate::run::id::ApprovalId;
-use crate::run::status::Waiting;
+use crate::status::Waiting;
 use crate::violation::Violation;
 use serde_json::Value;
 use std::sync::Arc;
@@ -47,20 +48,20 @@ impl Turn<'_> {
             }
             Unfit::Failure(failure) | Unfit::Contract(failure) => {
                 let errors = Arc::new(failure.violations.clone());
-                let phase = "input".to_owned();
-                self.node(at, NodeEvent::ContractViolated { phase, errors });
+                let phase = ContractSide::Input;
+                self.node(at, StepEvent::ContractViolated { phase, errors });
                 self.fail(at, failure);
             }
             Unfit::Layers(failure) => {
                 let errors = Arc::new(failure.violations.clone());
-                let phase = "instructions".to_owned();
-                self.node(at, NodeEvent::ContractViolated { phase, errors });
+                let phase = ContractSide::Instructions;
+                self.node(at, StepEvent::ContractViolated { phase, errors });
                 self.fail(at, failure);
             }
             Unfit::Placeholder { label, message } => {
                 let code = Code::PlaceholderUnbound.to_string();
                 let placeholder = Some(label);
-                let blocked = NodeEvent::Blocked { code, message, placeholder, waits: false };
+                let blocked = StepEvent::Blocked { code, message, placeholder, waits: false };
                 self.node(at, blocked);
                 self.spread(at);
             }
@@ -136,7 +137,7 @@ impl Turn<'_> {
         let until_ms = self.given.now_ms.saturating_add(again.delay_ms);
         self.node(
             at,
-            NodeEvent::Retried(Box::new(Retried {
+            StepEvent::Retried(Box::new(Retried {
                 attempt,
                 cause: cause.clone(),
                 message: trouble.message,
@@ -157,7 +158,7 @@ impl Turn<'_> {
             code: None,
             hint: None,
         };
-        self.node(at, NodeEvent::Waiting(Box::new(wait)));
+        self.node(at, StepEvent::Waiting(Box::new(wait)));
         if again.delay_ms == 0 {
             self.wake(at);
         }
@@ -188,7 +189,7 @@ impl Turn<'_> {
             reminders: self.reminders(),
             action: None,
         };
-        self.node(at, NodeEvent::ApprovalRequested(Box::new(asked)));
+        self.node(at, StepEvent::ApprovalRequested(Box::new(asked)));
     }
 
     /// The step has failed for good; its policy says what that means.
@@ -203,7 +204,7 @@ impl Turn<'_> {
                 answer: trouble.answer,
                 carried: None,
             };
-            return self.node(at, NodeEvent::Skipped(skip));
+            return self.node(at, StepEvent::Skipped(skip));
         }
         let timed_out = trouble.code == Code::Timeout.as_str();
         let ending = Box::new(Ending {
@@ -214,7 +215,7 @@ impl Turn<'_> {
             usage: trouble.usage,
             answer: trouble.answer,
         });
-        let event = if timed_out { NodeEvent::TimedOut(ending) } else { NodeEvent::Failed(ending) };
+        let event = if timed_out { StepEvent::TimedOut(ending) } else { StepEvent::Failed(ending) };
         self.node(at, event);
         self.spread(at);
     }

@@ -3,15 +3,15 @@
 use super::Turn;
 use crate::code::Code;
 use crate::failure::Failure;
-use crate::journal::event::{Completed, Dispatch, Ending, NodeEvent, Outcome, Path, StepAt};
+use crate::journal::event::{Completed, Dispatch, Ending, Path, StepAt, StepEvent, StepOutcome};
 use crate::limits::ANSWER_BYTES_MAX;
 use crate::plan::step::{Items, Step};
 use crate::port::adapter::Usage;
 use crate::run::label::Labels;
 use crate::run::scope::RunScope;
 use crate::run::state::StepState;
-use crate::run::status::StepStatus;
 use crate::scope::{Found, resolve};
+use crate::status::StepStatus;
 use crate::value::type_name;
 use crate::violation::a;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ impl Turn<'_> {
             Err(failure) => return self.fail(at, failure),
         };
         let count = u32::try_from(items.len()).expect("items are bounded");
-        self.node(at, NodeEvent::Queued { items: Some(items) });
+        self.node(at, StepEvent::Queued { items: Some(items) });
         let dispatch = Dispatch {
             attempt: 1,
             dispatch_no: self.run.state(at).dispatch_no + 1,
@@ -39,9 +39,9 @@ impl Turn<'_> {
             terms: Arc::default(),
             session: None,
         };
-        self.node(at, NodeEvent::Started(Box::new(dispatch)));
+        self.node(at, StepEvent::Started(Box::new(dispatch)));
         for item in 0..count {
-            self.node(StepAt::instance(at.step, item), NodeEvent::Queued { items: None });
+            self.node(StepAt::instance(at.step, item), StepEvent::Queued { items: None });
         }
         self.fan_outs.push(at.step);
     }
@@ -94,11 +94,11 @@ impl Turn<'_> {
         let bad = |status| {
             matches!(status, StepStatus::Failed | StepStatus::TimedOut | StepStatus::Blocked)
         };
-        let stopped = fan_out.instances.iter().find(|one| one.status == StepStatus::Cancelled);
-        let failed = (0u32..).zip(&fan_out.instances).find(|(_, one)| bad(one.status));
+        let stopped = fan_out.instances.iter().find(|one| one.status() == StepStatus::Cancelled);
+        let failed = (0u32..).zip(&fan_out.instances).find(|(_, one)| bad(one.status()));
         if let Some((item, one)) = failed {
             let name = self.run.name(StepAt::instance(at.step, item));
-            let cause = one.ending.as_deref();
+            let cause = one.failure.as_deref();
             let message = cause.map_or("", |ending| ending.message.as_str());
             let ending = Ending {
                 code: cause.map_or_else(String::new, |ending| ending.code.clone()),
@@ -108,27 +108,27 @@ impl Turn<'_> {
                 usage: Usage::default(),
                 answer: None,
             };
-            let timed_out = one.status == StepStatus::TimedOut;
+            let timed_out = one.status() == StepStatus::TimedOut;
             let ending = Box::new(ending);
             let event =
-                if timed_out { NodeEvent::TimedOut(ending) } else { NodeEvent::Failed(ending) };
+                if timed_out { StepEvent::TimedOut(ending) } else { StepEvent::Failed(ending) };
             self.node(at, event);
             return self.cut_off_rest(at);
         }
         if let Some(one) = stopped {
-            let (code, reason) = one.ending.as_ref().map_or_else(
+            let (code, reason) = one.failure.as_ref().map_or_else(
                 || (Code::Cancelled.to_string(), String::new()),
                 |ending| (ending.code.clone(), ending.message.clone()),
             );
-            return self.node(at, NodeEvent::Cancelled { code, reason, usage: Usage::default() });
+            return self.node(at, StepEvent::Cancelled { code, reason, usage: Usage::default() });
         }
         let step = self.run.step(at);
         let items: Vec<Value> = fan_out.instances.iter().map(|one| item(step, one)).collect();
-        let labels = fan_out.instances.iter().filter_map(|one| one.outcome.as_ref());
+        let labels = fan_out.instances.iter().filter_map(|one| one.outcome());
         let labels = labels.fold(Labels::default(), |all, one| all.with(one.labels));
         let begun = state.started_at_ms.unwrap_or(self.given.now_ms);
         let completed = Completed {
-            outcome: Arc::new(Outcome {
+            outcome: Arc::new(StepOutcome {
                 outputs: json!({ "items": items }),
                 stdout: texts(step, &fan_out.instances),
                 envelope: None,
@@ -143,14 +143,14 @@ impl Turn<'_> {
             artefacts: Vec::new(),
             carried: None,
         };
-        self.node(at, NodeEvent::Completed(Box::new(completed)));
+        self.node(at, StepEvent::Completed(Box::new(completed)));
     }
 }
 
 /// What is collected of one instance: its outputs. One that answered in words
 /// alone would be lost that way: then they are its `text`.
 fn item(step: &Step, one: &StepState) -> Value {
-    let Some(outcome) = &one.outcome else { return Value::Null };
+    let Some(outcome) = one.outcome() else { return Value::Null };
     let own = |name: &String| !step.inputs.contains_key(name);
     match (&outcome.outputs, &outcome.stdout) {
         (Value::Object(outputs), Some(text))
@@ -170,7 +170,7 @@ fn texts(step: &Step, instances: &[StepState]) -> Option<String> {
     if !step.outputs.is_empty() {
         return None;
     }
-    let outcomes = instances.iter().filter_map(|one| one.outcome.as_ref());
+    let outcomes = instances.iter().filter_map(|one| one.outcome());
     let texts = || outcomes.clone().filter_map(|outcome| outcome.stdout.as_deref());
     let bytes: usize = texts().map(|text| text.len() + 1).sum();
     if bytes == 0 || bytes > ANSWER_BYTES_MAX {

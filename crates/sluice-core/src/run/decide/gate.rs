@@ -3,10 +3,10 @@
 use super::Turn;
 use crate::code::Code;
 use crate::failure::Failure;
-use crate::journal::event::{NodeEvent, StepAt, Wait};
+use crate::journal::event::{StepAt, StepEvent, Wait};
 use crate::plan::step::Work;
 use crate::run::state::Run;
-use crate::run::status::Waiting;
+use crate::status::Waiting;
 use sluice_govern::account::Name;
 use sluice_govern::decision::{BlockedBy, Decision};
 use sluice_govern::registry::{AgentStatus, Health, Held};
@@ -35,7 +35,7 @@ impl Turn<'_> {
                 code: Some(by.code.to_owned()),
                 hint: hint.map(str::to_owned),
             };
-            return self.node(at, NodeEvent::Waiting(Box::new(wait)));
+            return self.node(at, StepEvent::Waiting(Box::new(wait)));
         }
         let code = Code::ALL.iter().copied().find(|code| code.as_str() == by.code);
         let code = code.unwrap_or(Code::PolicyBlocked);

@@ -8,8 +8,9 @@
 use super::Turn;
 use super::dossier::Dossier;
 use super::money::signed;
+use crate::id::RunId;
 use crate::journal::event::{
-    Account, Dispatch, NodeEvent, Path, Prepared, Record, Skip, SkipCause, StepAt, Terms,
+    Account, Dispatch, Path, Prepared, Record, Skip, SkipCause, StepAt, StepEvent, Terms,
 };
 use crate::limits::SYNC_MS_MAX;
 use crate::money::Money;
@@ -17,9 +18,8 @@ use crate::plan::step::Work;
 use crate::port::adapter::{Quote, Usage};
 #[cfg(feature = "sabotage")]
 use crate::port::authority::Unasked;
-use crate::run::id::RunId;
 use crate::run::label::Labels;
-use crate::run::status::StepStatus;
+use crate::status::StepStatus;
 use serde_json::{Value, json};
 use sluice_govern::account::Name;
 use sluice_govern::decision::{Decision, Disposition};
@@ -100,7 +100,7 @@ impl Turn<'_> {
         };
         let session = continued.map(|continued| continued.session);
         let judged = self.judge(&ready, Routed { role, route, session });
-        self.node(at, NodeEvent::GovernanceDecided(judged.record.clone()));
+        self.node(at, StepEvent::GovernanceDecided(judged.record.clone()));
         match judged.decision.disposition {
             would if self.run.started.posture == Posture::Advisory => self.looked_at(at, would),
             Disposition::Block => self.refused(at, &judged.gateway, &judged.decision),
@@ -117,7 +117,7 @@ impl Turn<'_> {
             Disposition::Block => "the run only looks: a gate would stop this",
             Disposition::Hold => "the run only looks: a person would be asked about this",
         };
-        self.node(at, NodeEvent::Skipped(Skip::new(SkipCause::Advisory, reason)));
+        self.node(at, StepEvent::Skipped(Skip::new(SkipCause::Advisory, reason)));
     }
 
     fn judge(&self, ready: &Ready, routed: Routed) -> Judged {
@@ -178,7 +178,7 @@ impl Turn<'_> {
             self.sent.insert((at, dispatch.dispatch_no));
         }
         self.guards.require_rows();
-        self.node(at, NodeEvent::Started(Box::new(dispatch)));
+        self.node(at, StepEvent::Started(Box::new(dispatch)));
     }
 
     /// How a step reaches its gateway.
@@ -212,7 +212,7 @@ impl Turn<'_> {
             terms: Arc::default(),
             session: None,
         };
-        self.node(at, NodeEvent::Started(Box::new(dispatch)));
+        self.node(at, StepEvent::Started(Box::new(dispatch)));
     }
 
     /// Takes a slot, a place in the rate's window, and the money.
@@ -284,8 +284,8 @@ impl Turn<'_> {
     /// run costs is counted there.
     fn may_cost(&self, at: StepAt) -> bool {
         let state = self.run.state(at);
-        let works = matches!(state.path, Some(Path::Edge | Path::Bridge | Path::Sync));
-        let (agent, gateway) = (state.agent.as_deref(), state.gateway.as_deref());
+        let works = matches!(state.path(), Some(Path::Edge | Path::Bridge | Path::Sync));
+        let (agent, gateway) = (state.agent(), state.gateway());
         let (agent, gateway) = (agent.unwrap_or_default(), gateway.unwrap_or_default());
         works
             && match self.given.authority.quote(agent, gateway, &self.run.name(at)) {
@@ -297,7 +297,7 @@ impl Turn<'_> {
 
     /// Whether a step is in flight already: it is sent again after a crash.
     pub(super) fn flies(&self, at: StepAt) -> bool {
-        matches!(self.run.state(at).status, StepStatus::Running | StepStatus::Streaming)
+        matches!(self.run.state(at).status(), StepStatus::Running | StepStatus::Streaming)
     }
 }
 

@@ -7,10 +7,10 @@
 
 use super::Turn;
 use crate::code::Code;
-use crate::journal::event::{NodeEvent, Skip, SkipCause, StepAt};
+use crate::journal::event::{Skip, SkipCause, StepAt, StepEvent};
 use crate::plan::policy::{OnParentFailure, ParallelFailure};
 use crate::run::state::StepState;
-use crate::run::status::StepStatus;
+use crate::status::StepStatus;
 
 impl Turn<'_> {
     /// A step or instance has failed for good.
@@ -47,7 +47,7 @@ impl Turn<'_> {
 
     /// Everything not settled and not sent.
     pub(super) fn undispatched(&self) -> Vec<StepAt> {
-        let waits = |state: &StepState| !state.is_settled() && !state.status.is_dispatched();
+        let waits = |state: &StepState| !state.is_settled() && !state.status().is_dispatched();
         self.run.all().filter(|(_, state)| waits(state)).map(|(at, _)| at).collect()
     }
 
@@ -59,7 +59,7 @@ impl Turn<'_> {
         while let Some(step) = front.pop() {
             for dependent in definition.plan.graph.dependents(step as usize) {
                 let one = StepAt::whole(*dependent);
-                if self.run.state(one).status != StepStatus::Pending {
+                if self.run.state(one).status() != StepStatus::Pending {
                     continue;
                 }
                 match definition.plan.steps[*dependent as usize].on_parent_failure {
@@ -71,7 +71,7 @@ impl Turn<'_> {
                         let reason = format!("`{name}` failed");
                         let cause = SkipCause::ParentFailure;
                         let skip = Skip::new(cause, reason);
-                        self.node(one, NodeEvent::Skipped(skip));
+                        self.node(one, StepEvent::Skipped(skip));
                     }
                     OnParentFailure::SubstituteDefault => {}
                 }

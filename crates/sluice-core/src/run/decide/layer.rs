@@ -4,7 +4,7 @@ use super::Turn;
 use super::bind::{SHELL, Unfit};
 use crate::code::Code;
 use crate::failure::Failure;
-use crate::journal::event::{Line, NodeEvent, Prepared, StepAt, Whom};
+use crate::journal::event::{Assignee, LogLine, Prepared, StepAt, StepEvent};
 use crate::label::label;
 use crate::layers::{Bounds, Layer, Sheet, Wants, contradictions, number};
 use crate::limits::LAYERS_BYTES_MAX;
@@ -136,17 +136,17 @@ impl Turn<'_> {
             }
         };
         let dispatch_no = self.run.state(at).dispatch_no;
-        self.node(at, NodeEvent::Log { dispatch_no, line: Line::Text(text) });
+        self.node(at, StepEvent::Log { dispatch_no, line: LogLine::Text(text) });
     }
 
     /// Remembers an answer, if some memory profile loads those of its agent.
-    pub(super) fn remember(&mut self, at: StepAt, event: &NodeEvent) {
+    pub(super) fn remember(&mut self, at: StepAt, event: &StepEvent) {
         let remembered = &self.given.authority.fabric().remembered;
-        let NodeEvent::Completed(done) = event else { return };
+        let StepEvent::Completed(done) = event else { return };
         if remembered.is_empty() || done.carried.is_some() {
             return;
         }
-        let agent = self.run.state(at).agent.as_deref();
+        let agent = self.run.state(at).agent();
         if let Some(agent) = agent.filter(|agent| remembered.contains(*agent)) {
             let (run, step) = (self.run.id, self.run.name(at));
             let memo = memory::memo(agent, run, &step, &done.outcome, self.given.now_ms);
@@ -248,7 +248,7 @@ impl Turn<'_> {
     /// grants no tool: one that the profile forbids is a contradiction.
     fn of_member(&self, at: StepAt, member: &Member) -> Sheet {
         let assigned = self.run.steps[at.step as usize].assigned.as_ref();
-        let chosen = assigned == Some(&Whom::Member(member.id.clone()));
+        let chosen = assigned == Some(&Assignee::Member(member.id.clone()));
         let bounds = Bounds {
             allow_tools: (!member.requires_approval).then(|| member.allow_tools.clone()),
             deny_tools: member.deny_tools.clone(),

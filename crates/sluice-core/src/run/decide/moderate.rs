@@ -9,12 +9,12 @@ use super::Turn;
 use super::fail::Trouble;
 use super::govern::Ready;
 use crate::code::Code;
-use crate::journal::event::{Line, NodeEvent, StepAt};
+use crate::journal::event::{LogLine, StepAt, StepEvent};
 use crate::port::adapter::{Answer, Usage};
 use crate::port::moderator::{Phase, Verdict};
 use crate::run::command::Refusal;
 use crate::run::moderate::{digest, input_text, output_text};
-use crate::run::status::StepStatus;
+use crate::status::StepStatus;
 use sluice_govern::registry::Posture;
 use std::sync::Arc;
 
@@ -33,12 +33,15 @@ impl Turn<'_> {
         }
         // Out of the wait between attempts first; or it was in flight, sent
         // before there was a moderator.
-        if self.run.state(at).status != StepStatus::Queued {
-            self.node(at, NodeEvent::Queued { items: None });
+        if self.run.state(at).status() != StepStatus::Queued {
+            self.node(at, StepEvent::Queued { items: None });
         }
         let prepared = (!ready.known).then(|| Arc::clone(&ready.prepared));
         let dispatch_no = self.run.state(at).dispatch_no;
-        self.node(at, NodeEvent::Log { dispatch_no, line: Line::Asked { digest, prepared } });
+        self.node(
+            at,
+            StepEvent::Log { dispatch_no, line: LogLine::ModerationAsked { digest, prepared } },
+        );
         true
     }
 
@@ -49,7 +52,7 @@ impl Turn<'_> {
         digest: &str,
         verdict: &Verdict,
     ) -> Result<(), Refusal> {
-        let asked = self.run.get(at).and_then(|state| state.asked.as_deref());
+        let asked = self.run.get(at).and_then(|state| state.phase.moderated());
         if asked != Some(digest) {
             return Err(Refusal::Late);
         }
@@ -89,14 +92,16 @@ impl Turn<'_> {
 
     fn clear(&mut self, at: StepAt, phase: Phase, digest: String) {
         let dispatch_no = self.run.state(at).dispatch_no;
-        self.node(at, NodeEvent::Log { dispatch_no, line: Line::Cleared { phase, digest } });
+        self.node(
+            at,
+            StepEvent::Log { dispatch_no, line: LogLine::ModerationCleared { phase, digest } },
+        );
     }
 
     /// The step fails for good: what was found is told first.
     pub(super) fn flagged(&mut self, at: StepAt, phase: Phase, verdict: &Verdict, usage: Usage) {
         let decision = verdict.decision().unwrap_or_default();
-        let phase = phase.to_string();
-        self.node(at, NodeEvent::ModerationFlagged { phase, decision });
+        self.node(at, StepEvent::ModerationFlagged { phase, decision });
         let code = Code::ModerationBlocked.to_string();
         let trouble = Trouble {
             message: code.clone(),

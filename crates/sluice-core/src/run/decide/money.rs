@@ -6,7 +6,7 @@
 
 use super::Turn;
 use crate::cost;
-use crate::journal::event::{Account, Event, NodeEvent, StepAt, Terms};
+use crate::journal::event::{Account, BudgetFigures, Event, StepAt, StepEvent, Terms};
 use crate::limits::{COST_MICRO_CENTS_MAX, TOKENS_MAX};
 use crate::money::Money;
 use crate::port::adapter::Usage;
@@ -59,7 +59,7 @@ impl Turn<'_> {
 
     fn close_reservation(&mut self, at: StepAt, dispatch_no: u32, usage: &Usage) {
         let Some(open) = self.run.open.get(&(at, dispatch_no)).cloned() else { return };
-        self.node(at, NodeEvent::Reconciled { dispatch_no, usage: usage.clone() });
+        self.node(at, StepEvent::Reconciled { dispatch_no, usage: usage.clone() });
         self.settle(at, dispatch_no, &open.terms, usage.cost);
         self.book(at, &open.terms, usage);
     }
@@ -119,7 +119,7 @@ impl Turn<'_> {
             Value::Object(figures) => figures,
             _ => Map::new(),
         };
-        self.emit(Event::BudgetAlert(figures));
+        self.emit(Event::BudgetAlert(BudgetFigures(figures)));
     }
 
     /// What tokens that the dispatch in flight took cost, by the price that was pinned.
@@ -162,7 +162,7 @@ pub(in crate::run) fn booked(
     let names = (taken != [0; 3]).then(|| {
         // A registered agent is named with its slot; others by the step, which
         // may be gone when the cost becomes known.
-        let doing = || run.get(at).and_then(|state| state.agent.as_deref());
+        let doing = || run.get(at).and_then(|state| state.agent());
         let agent = terms.slot.as_deref().or_else(doing).or_else(|| run.agent_of(at.step));
         let of = cost::Of {
             agent: agent.unwrap_or_default(),

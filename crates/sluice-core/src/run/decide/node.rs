@@ -14,7 +14,7 @@ use crate::label::label;
 use crate::plan::policy::OnParentFailure;
 use crate::plan::step::{Edge, LensWork, Step, Work, WorkflowWork};
 use crate::run::scope::RunScope;
-use crate::run::status::StepStatus;
+use crate::status::StepStatus;
 use crate::template::Template;
 use crate::template::lens::{LensTemplate, Placeholder, Unbound};
 use serde_json::{Map, Value};
@@ -226,7 +226,7 @@ impl Turn<'_> {
         let Some(state) = position.map(|position| &self.run.steps[position]) else {
             return Ok(None);
         };
-        let (StepStatus::Completed, Some(outcome)) = (state.status, &state.outcome) else {
+        let (StepStatus::Completed, Some(outcome)) = (state.status(), state.outcome()) else {
             return Ok(None);
         };
         let key = OutputKey::parse(&edge.source_output_key);

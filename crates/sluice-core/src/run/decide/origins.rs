@@ -1,11 +1,11 @@
 //! Where the values of a step come from: other steps, of this run or another.
 
 use crate::edge::key::OutputKey;
+use crate::id::RunId;
 use crate::journal::event::Provenance;
 use crate::outputs::coerce::Coercion;
 use crate::path::Path;
 use crate::plan::step::{Edge, Step};
-use crate::run::id::RunId;
 use crate::run::label::{Labels, SourceClass};
 use crate::run::state::Run;
 use crate::template::Template;
@@ -90,8 +90,8 @@ impl<'t> Origins<'t> {
     pub(super) fn note_caller(&mut self, path: &str, target: &str) {
         let started = self.run.started_at_ms;
         self.labels = self.labels.with(Labels::of(SourceClass::Caller, started));
-        if let Some((parent, step)) = &self.run.started.parent {
-            self.add(Some(*parent), step, path, target, None);
+        if let Some(parent) = &self.run.started.parent {
+            self.add(Some(parent.run), &parent.step, path, target, None);
         }
     }
 
@@ -104,7 +104,7 @@ impl<'t> Origins<'t> {
         transform: Option<String>,
     ) {
         let run = self.run;
-        let transform = match &run.steps[source as usize].outcome {
+        let transform = match run.steps[source as usize].outcome() {
             Some(outcome) => {
                 self.labels = self.labels.with(outcome.labels);
                 transform

@@ -6,7 +6,7 @@ use crate::code::Code;
 use crate::contract::check_output;
 use crate::contract::envelope::Envelope;
 use crate::failure::Failure;
-use crate::journal::event::{Outcome, Provenance, StepAt};
+use crate::journal::event::{Provenance, StepAt, StepOutcome};
 use crate::limits::ANSWER_BYTES_MAX;
 use crate::outputs::coerce::Coercion;
 use crate::outputs::complete::complete;
@@ -15,7 +15,7 @@ use crate::plan::step::{LensWork, Work};
 use crate::port::adapter::Answer;
 use crate::run::label::{Labels, SourceClass};
 use crate::run::scope::RunScope;
-use crate::run::status::StepStatus;
+use crate::status::StepStatus;
 use crate::value::text;
 use serde_json::{Map, Value};
 
@@ -32,7 +32,7 @@ impl Turn<'_> {
         &self,
         at: StepAt,
         answer: &mut Answer,
-    ) -> Result<(Outcome, Vec<Coercion>), Failure> {
+    ) -> Result<(StepOutcome, Vec<Coercion>), Failure> {
         let bytes = answer.text.as_ref().map_or(0, String::len);
         if bytes > ANSWER_BYTES_MAX {
             let message = format!("the answer is {bytes} bytes, over {ANSWER_BYTES_MAX}");
@@ -58,7 +58,7 @@ impl Turn<'_> {
         at: StepAt,
         answer: Map<String, Value>,
         stdout: Option<String>,
-    ) -> Result<(Outcome, Vec<Coercion>), Failure> {
+    ) -> Result<(StepOutcome, Vec<Coercion>), Failure> {
         let (mut outcome, coercions) = self.step_outcome(at, answer, stdout, SourceClass::Agent)?;
         let grant = self.grant_of(at);
         if self.run.definition.plan.family == Family::Lens {
@@ -76,7 +76,7 @@ impl Turn<'_> {
         answer: Map<String, Value>,
         stdout: Option<String>,
         class: SourceClass,
-    ) -> Result<(Outcome, Vec<Coercion>), Failure> {
+    ) -> Result<(StepOutcome, Vec<Coercion>), Failure> {
         let step = self.run.step(at);
         let none = Map::new();
         let prepared = self.run.state(at).prepared.as_deref();
@@ -91,7 +91,7 @@ impl Turn<'_> {
                 let scope = RunScope::of_step(self.run, &self.args, at).with_locals(inputs);
                 complete(step.output_rules(), inputs, answer, &scope)?
             };
-        let outcome = Outcome {
+        let outcome = StepOutcome {
             outputs: Value::Object(settled.outputs),
             stdout,
             envelope: None,
@@ -110,7 +110,7 @@ impl Turn<'_> {
         at: StepAt,
         work: &LensWork,
         answer: &mut Answer,
-    ) -> Result<(Outcome, Vec<Coercion>), Failure> {
+    ) -> Result<(StepOutcome, Vec<Coercion>), Failure> {
         let contract = work.output_contract.as_ref();
         let (mut envelope, said) = envelope(work, answer);
         let violations = check_output(contract, &envelope);
@@ -124,7 +124,7 @@ impl Turn<'_> {
         {
             add_missing(data, grant);
         }
-        let outcome = Outcome::of(envelope, self.labels_of(at, SourceClass::Agent));
+        let outcome = StepOutcome::from_envelope(envelope, self.labels_of(at, SourceClass::Agent));
         Ok((outcome, Vec::new()))
     }
 
@@ -144,8 +144,9 @@ impl Turn<'_> {
             self.run.variables().map(|(name, value)| (name.clone(), value.clone())).collect();
         for (at, state) in self.run.steps.iter().enumerate() {
             let last = plan.graph.dependents(at).is_empty();
-            let envelope = state.outcome.as_ref().and_then(|outcome| outcome.envelope.as_ref());
-            if let (true, StepStatus::Completed, Some(envelope)) = (last, state.status, envelope) {
+            let envelope = state.outcome().and_then(|outcome| outcome.envelope.as_ref());
+            if let (true, StepStatus::Completed, Some(envelope)) = (last, state.status(), envelope)
+            {
                 result.insert(plan.steps[at].id.clone(), envelope.output.clone());
             }
         }
@@ -167,8 +168,8 @@ impl Turn<'_> {
         }
         for (at, state) in (0u32..).zip(&self.run.steps) {
             let last = plan.graph.dependents(at as usize).is_empty();
-            let envelope = state.outcome.as_ref().and_then(|outcome| outcome.envelope.as_ref());
-            if last && state.status == StepStatus::Completed && envelope.is_some() {
+            let envelope = state.outcome().and_then(|outcome| outcome.envelope.as_ref());
+            if last && state.status() == StepStatus::Completed && envelope.is_some() {
                 let target = format!("outputs.{}", plan.steps[at as usize].id);
                 origins.note_step(at, "output", &target, None);
             }
@@ -240,7 +241,11 @@ fn add_missing(outputs: &mut Map<String, Value>, more: Map<String, Value>) {
 
 /// The result of a lens node that applies no lens: its values, and who agreed to them,
 /// are the data. One value is the output, as text; several are, as JSON.
-pub(super) fn in_envelope(kind: &str, outcome: Outcome, grant: Map<String, Value>) -> Outcome {
+pub(super) fn in_envelope(
+    kind: &str,
+    outcome: StepOutcome,
+    grant: Map<String, Value>,
+) -> StepOutcome {
     let Value::Object(mut data) = outcome.outputs else { return outcome };
     let output = match (data.len(), data.values().next()) {
         (1, Some(value)) => text(value).into_owned(),
@@ -255,5 +260,5 @@ pub(super) fn in_envelope(kind: &str, outcome: Outcome, grant: Map<String, Value
         data: Some(Value::Object(data)),
         ..Envelope::default()
     };
-    Outcome::of(envelope, outcome.labels)
+    StepOutcome::from_envelope(envelope, outcome.labels)
 }

@@ -1,11 +1,11 @@
 //! Going back: in the same run, or into a new one.
 
 use super::Turn;
-use crate::journal::event::{Event, NodeEvent, StepAt};
+use crate::journal::event::{Event, StepAt, StepEvent};
 use crate::run::command::Refusal;
 use crate::run::state::{Run, StepState};
-use crate::run::status::{RunStatus, StepStatus};
 use crate::status::{REASON_RECOVERY, REASON_RETRY, REASON_REWIND};
+use crate::status::{RunStatus, StepStatus};
 use std::collections::BTreeSet;
 
 /// Who takes a failed run up again when nobody does.
@@ -21,7 +21,7 @@ impl Turn<'_> {
         if self.run.cancel_reason.is_some() {
             return Err(Refusal::Ended(RunStatus::Cancelled));
         }
-        let touched = |state: &StepState| state.status != StepStatus::Pending;
+        let touched = |state: &StepState| state.status() != StepStatus::Pending;
         let back: Vec<u32> = (0u32..)
             .zip(&self.run.steps)
             .filter(|(step, state)| touched(state) && !keep.contains(step))
@@ -73,7 +73,7 @@ impl Turn<'_> {
             by: Some(by.to_owned()),
         });
         for step in back {
-            self.node(StepAt::whole(*step), NodeEvent::Invalidated);
+            self.node(StepAt::whole(*step), StepEvent::Invalidated);
         }
     }
 }
@@ -82,7 +82,7 @@ impl Turn<'_> {
 pub(crate) fn failed(run: &Run) -> BTreeSet<u32> {
     let bad = |state: &StepState| {
         matches!(
-            state.status,
+            state.status(),
             StepStatus::Failed | StepStatus::TimedOut | StepStatus::Cancelled | StepStatus::Blocked
         )
     };

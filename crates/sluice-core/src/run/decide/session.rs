@@ -28,11 +28,12 @@ impl Turn<'_> {
         }
         let gateway = route.gateway.as_deref()?;
         let state = run.state(at);
-        let here = state.gateway.as_deref() == Some(gateway);
+        let here = state.gateway() == Some(gateway);
         // Sent again after a crash, it is the same dispatch to the provider. Asked again
         // with what was wrong, it continues the session of the refused answer.
-        let own = if self.flies(at) { &state.continues } else { &state.session };
-        if let Some(session) = own.as_ref().filter(|_| here) {
+        let sent = || state.dispatch.as_ref()?.session.as_ref();
+        let own = if self.flies(at) { sent() } else { state.session.as_ref() };
+        if let Some(session) = own.filter(|_| here) {
             return Some(Continued { session: session.clone(), labels: Labels::default() });
         }
         if self.flies(at) {
@@ -40,10 +41,9 @@ impl Turn<'_> {
         }
         run.writers.iter().rev().find_map(|step| {
             let state = &run.steps[*step as usize];
-            let same =
-                state.agent.as_deref() == Some(agent) && state.gateway.as_deref() == Some(gateway);
+            let same = state.agent() == Some(agent) && state.gateway() == Some(gateway);
             let session = state.session.as_ref().filter(|_| same)?.clone();
-            let labels = state.outcome.as_ref().map(|outcome| outcome.labels).unwrap_or_default();
+            let labels = state.outcome().map(|outcome| outcome.labels).unwrap_or_default();
             Some(Continued { session, labels })
         })
     }

@@ -4,14 +4,14 @@ use super::Turn;
 use super::fail::Trouble;
 use crate::code::Code;
 use crate::failure::Failure;
+use crate::id::ApprovalId;
 use crate::journal::event::{
-    ApprovalResolved, ApprovalSource, Event, NodeEvent, Resolution, StepAt,
+    ApprovalResolved, ApprovalSource, Event, Resolution, StepAt, StepEvent,
 };
 use crate::plan::policy::RetryCause;
-use crate::run::id::ApprovalId;
 use crate::run::index::Timer;
 use crate::run::state::Open;
-use crate::run::status::RunStatus;
+use crate::status::RunStatus;
 
 impl Turn<'_> {
     /// Does everything that is due.
@@ -46,7 +46,7 @@ impl Turn<'_> {
         if now {
             self.start(at);
         } else {
-            self.node(at, NodeEvent::Queued { items: None });
+            self.node(at, StepEvent::Queued { items: None });
         }
     }
 
@@ -76,11 +76,11 @@ impl Turn<'_> {
         if approval.expires_at_ms > self.given.now_ms {
             let level = approval.remind_at.get(approval.reminders as usize);
             let level = level.map(|(_, level)| level.clone()).unwrap_or_default();
-            return self.node(at, NodeEvent::ApprovalReminded { approval: id, level });
+            return self.node(at, StepEvent::ApprovalReminded { approval: id, level });
         }
         let source = approval.source;
         let resolved = ApprovalResolved::new(id, Resolution::Expired);
-        self.node(at, NodeEvent::ApprovalResolved(Box::new(resolved)));
+        self.node(at, StepEvent::ApprovalResolved(Box::new(resolved)));
         self.go_on_after_people();
         match source {
             ApprovalSource::Escalation => self.abort(at),

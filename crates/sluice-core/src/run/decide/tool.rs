@@ -15,9 +15,10 @@ use super::Turn;
 use super::approve::Agreement;
 use super::govern::Ready;
 use crate::canonical;
+use crate::id::ApprovalId;
 use crate::journal::event::{
-    ApprovalResolved, ApprovalSource, Line, NodeEvent, Record, Resolution, Ruling, StepAt,
-    ToolAsked,
+    ApprovalResolved, ApprovalSource, LogLine, Record, Resolution, Ruling, StepAt, StepEvent,
+    ToolRequest,
 };
 use crate::limits::{TOOL_CALLS_MAX, TOOL_INPUT_BYTES_MAX};
 use crate::money::Money;
@@ -25,7 +26,6 @@ use crate::port::adapter::{ToolEnded, ToolUse};
 use crate::run::command::Refusal;
 use crate::run::evolve::money::Landing;
 use crate::run::evolve::tool::KEPT;
-use crate::run::id::ApprovalId;
 use crate::tools::names;
 use serde_json::{Map, Value};
 use sluice_govern::action::Action;
@@ -66,7 +66,7 @@ impl Turn<'_> {
         ended: ToolEnded,
     ) -> Result<(), Refusal> {
         self.in_flight(at, dispatch_no)?;
-        self.node(at, NodeEvent::Log { dispatch_no, line: Line::ToolEnded(ended) });
+        self.node(at, StepEvent::Log { dispatch_no, line: LogLine::ToolEnded(ended) });
         Ok(())
     }
 
@@ -80,8 +80,8 @@ impl Turn<'_> {
     ) {
         let too_long = canonical::to_string(&wanted.input).len() > TOOL_INPUT_BYTES_MAX;
         let input = if too_long { Value::Null } else { wanted.input };
-        let asked = ToolAsked { id: wanted.id, tool: wanted.tool, input, digest, ruling };
-        self.node(at, NodeEvent::Log { dispatch_no, line: Line::Tool(Box::new(asked)) });
+        let asked = ToolRequest { id: wanted.id, tool: wanted.tool, input, digest, ruling };
+        self.node(at, StepEvent::Log { dispatch_no, line: LogLine::Tool(Box::new(asked)) });
     }
 
     /// Why a call is out of the question, whatever the rules say.
@@ -97,7 +97,7 @@ impl Turn<'_> {
         if !names(&self.run.tools_of(at.step), tool) {
             return Some(format!("the step does not name tool {tool}"));
         }
-        let bounds = state.terms.as_ref().map(|terms| &terms.constraints);
+        let bounds = state.terms().map(|terms| &terms.constraints);
         let allow = bounds.and_then(|bounds| bounds.tools_allow.as_ref());
         let denied = bounds.is_some_and(|bounds| names(&bounds.tools_deny, tool));
         if denied || allow.is_some_and(|allow| !names(allow, tool)) {
@@ -110,7 +110,7 @@ impl Turn<'_> {
     fn rule(&mut self, at: StepAt, wanted: &ToolUse, digest: &str) -> Ruling {
         let (decision, record) = self.judge_tool(at, wanted);
         self.require_rows_to_wait();
-        self.node(at, NodeEvent::GovernanceDecided(record));
+        self.node(at, StepEvent::GovernanceDecided(record));
         match decision.disposition {
             Disposition::Allow => {
                 // Under the rows that are in force when it becomes durable.
@@ -204,11 +204,11 @@ impl Turn<'_> {
     pub(super) fn drop_tool_questions(
         &mut self,
         at: StepAt,
-        event: &NodeEvent,
+        event: &StepEvent,
         landings: &[Landing],
     ) {
         // What is wrong with an answer is told, and then the attempt ends.
-        if matches!(event, NodeEvent::ContractViolated { .. } | NodeEvent::ModerationFlagged { .. })
+        if matches!(event, StepEvent::ContractViolated { .. } | StepEvent::ModerationFlagged { .. })
         {
             self.drop_questions_of(at);
         }
@@ -229,7 +229,7 @@ impl Turn<'_> {
         let open: BTreeSet<ApprovalId> = held.filter(open).collect();
         for id in open {
             let resolved = ApprovalResolved::new(id, Resolution::Cancelled);
-            self.node(at, NodeEvent::ApprovalResolved(Box::new(resolved)));
+            self.node(at, StepEvent::ApprovalResolved(Box::new(resolved)));
         }
     }
 
@@ -244,7 +244,7 @@ impl Turn<'_> {
         let ready = self.in_hand(at);
         let mut dossier = self.dossier(&ready, self.role(ready.at), None, false);
         dossier.grant = None;
-        dossier.gateway = self.run.state(at).gateway.clone().unwrap_or_default();
+        dossier.gateway = self.run.state(at).gateway().unwrap_or_default().to_owned();
         let inputs = match &wanted.input {
             Value::Object(input) => input.clone(),
             other => Map::from_iter([("input".to_owned(), other.clone())]),

@@ -2,16 +2,16 @@
 
 use super::add;
 use crate::code::Code;
-use crate::journal::event::{StepAt, Whom};
+use crate::journal::event::{Assignee, StepAt};
 use crate::run::state::{Past, Run, StepState};
-use crate::run::status::StepStatus;
 use crate::run::transition::allowed;
+use crate::status::StepStatus;
 use std::sync::Arc;
 
 impl Run {
     /// The step is as it was before it was ever done, but counts from where it was.
     pub(super) fn invalidated(&mut self, at: StepAt) {
-        let was = self.state(at).status;
+        let was = self.state(at).status();
         let settled = self.state(at).is_settled();
         debug_assert!(at.item.is_none(), "instances are invalidated with their step");
         self.retire_instances(at);
@@ -20,9 +20,9 @@ impl Run {
         self.untake(&sources);
         let state = self.state_mut(at);
         // The agent chosen for the step keeps it, unless the choice was why it failed.
-        let misassigned = matches!(state.assigned, Some(Whom::Member(_)))
+        let misassigned = matches!(state.assigned, Some(Assignee::Member(_)))
             && state
-                .ending
+                .failure
                 .as_ref()
                 .is_some_and(|end| end.code == Code::LayerContradiction.as_str());
         debug_assert!(allowed(was, StepStatus::Pending), "{was} is invalidated");

@@ -2,8 +2,8 @@
 
 use crate::journal::event::{Prepared, StepAt};
 use crate::port::moderator::Phase;
+use crate::run::phase::StepPhase;
 use crate::run::state::Run;
-use crate::run::status::Waiting;
 use std::sync::Arc;
 
 impl Run {
@@ -15,11 +15,8 @@ impl Run {
         digest: &str,
         prepared: Option<&Arc<Prepared>>,
     ) {
-        self.unlist(at);
-        self.index.checking.insert(at);
+        self.enter(at, StepPhase::Moderating { digest: digest.to_owned() });
         let state = self.state_mut(at);
-        state.asked = Some(digest.to_owned());
-        state.waiting = Some(Waiting::Queued);
         if let Some(prepared) = prepared {
             state.prepared = Some(Arc::clone(prepared));
             state.reask = false;
@@ -28,13 +25,10 @@ impl Run {
 
     /// The step goes back to where it was about to go.
     pub(super) fn cleared(&mut self, at: StepAt, phase: Phase, digest: &str) {
-        if phase == Phase::Output || self.state(at).asked.is_none() {
+        if phase == Phase::Output || self.state(at).phase.moderated().is_none() {
             return;
         }
-        self.unlist(at);
-        let state = self.state_mut(at);
-        state.cleared = Some(digest.to_owned());
-        state.waiting = Some(Waiting::Queued);
-        self.list_queued(at);
+        self.state_mut(at).cleared = Some(digest.to_owned());
+        self.enter(at, StepPhase::Queued);
     }
 }

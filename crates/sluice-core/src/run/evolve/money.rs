@@ -6,7 +6,7 @@
 //! is booked.
 
 use super::add;
-use crate::journal::event::{ApprovalSource, NodeEvent, StepAt, Terms};
+use crate::journal::event::{ApprovalSource, StepAt, StepEvent, Terms};
 use crate::limits::RESERVATION_MS;
 use crate::port::adapter::Usage;
 use crate::run::index::Timer;
@@ -26,28 +26,28 @@ pub(crate) struct Landing {
 
 impl Run {
     /// The dispatches that an event, not yet folded, brings to their end.
-    pub(crate) fn landings(&self, at: StepAt, event: &NodeEvent) -> Vec<Landing> {
+    pub(crate) fn landings(&self, at: StepAt, event: &StepEvent) -> Vec<Landing> {
         let unknown = Usage::unknown();
         let usage = match event {
-            NodeEvent::Completed(completed) => &completed.usage,
-            NodeEvent::Failed(ending) | NodeEvent::TimedOut(ending) => &ending.usage,
-            NodeEvent::Cancelled { usage, .. } => usage,
-            NodeEvent::Skipped(skip) => &skip.usage,
-            NodeEvent::Retried(retried) => &retried.usage,
-            NodeEvent::ApprovalRequested(asked) if asked.source == ApprovalSource::Tool => {
+            StepEvent::Completed(completed) => &completed.usage,
+            StepEvent::Failed(ending) | StepEvent::TimedOut(ending) => &ending.usage,
+            StepEvent::Cancelled { usage, .. } => usage,
+            StepEvent::Skipped(skip) => &skip.usage,
+            StepEvent::Retried(retried) => &retried.usage,
+            StepEvent::ApprovalRequested(asked) if asked.source == ApprovalSource::Tool => {
                 return Vec::new();
             }
-            NodeEvent::ApprovalRequested(asked) => &asked.usage,
+            StepEvent::ApprovalRequested(asked) => &asked.usage,
             // A gate said no to sending it again after a crash.
-            NodeEvent::Waiting(_) | NodeEvent::Blocked { .. } => &unknown,
+            StepEvent::Waiting(_) | StepEvent::Blocked { .. } => &unknown,
             // Nothing may be sent again for now.
-            NodeEvent::Queued { .. } => &unknown,
-            NodeEvent::Invalidated => return self.all_landings(at.step),
+            StepEvent::Queued { .. } => &unknown,
+            StepEvent::Invalidated => return self.all_landings(at.step),
             _ => return Vec::new(),
         };
         // Work that goes on elsewhere is still in flight.
-        if let NodeEvent::Waiting(wait) = event
-            && wait.reason == crate::run::status::Waiting::ExternalCallback
+        if let StepEvent::Waiting(wait) = event
+            && wait.reason == crate::status::Waiting::ExternalCallback
         {
             return Vec::new();
         }
@@ -57,12 +57,12 @@ impl Run {
     /// What the dispatch of a step that is in flight has taken.
     pub(crate) fn in_flight_terms(&self, at: StepAt) -> Option<&Arc<Terms>> {
         self.index.in_flight.get(&at)?;
-        self.state(at).terms.as_ref()
+        self.state(at).terms()
     }
 
     fn landing(&self, at: StepAt, usage: &Usage) -> Option<Landing> {
         let dispatch_no = *self.index.in_flight.get(&at)?;
-        let terms = self.state(at).terms.clone()?;
+        let terms = self.state(at).terms().cloned()?;
         let usage = (!usage.unknown).then(|| usage.clone());
         Some(Landing { at, dispatch_no, terms, usage })
     }
@@ -78,7 +78,9 @@ impl Run {
     pub(super) fn land(&mut self, landing: Landing, at_ms: u64) {
         let Landing { at, dispatch_no, terms, usage } = landing;
         let state = self.state_mut(at);
-        state.terms = None;
+        if let Some(dispatch) = &mut state.dispatch {
+            dispatch.terms = None;
+        }
         state.calls.clear();
         if usage.is_none() {
             // No timer ends those that have nothing reserved, so they are dropped here.

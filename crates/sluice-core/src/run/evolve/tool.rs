@@ -1,11 +1,11 @@
 //! Calls of tools that steps asked for.
 
-use crate::journal::event::{Ruling, StepAt, ToolAsked};
+use crate::journal::event::{Ruling, StepAt, ToolRequest};
 use crate::port::adapter::ToolUse;
 use crate::run::state::{Run, StepState, ToolCall};
 
 impl Run {
-    pub(super) fn tool_asked(&mut self, at: StepAt, asked: &ToolAsked) {
+    pub(super) fn tool_asked(&mut self, at: StepAt, asked: &ToolRequest) {
         let held = matches!(asked.ruling, Ruling::Held(_));
         let call = ToolCall {
             tool: asked.tool.clone(),

@@ -7,7 +7,7 @@
 use crate::code::Code;
 use crate::journal::event::StepAt;
 use crate::run::state::Run;
-use crate::run::status::{RunStatus, StepStatus};
+use crate::status::{RunStatus, StepStatus};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -40,16 +40,16 @@ pub(super) fn snapshot(run: &Run) -> Option<FailureSnapshot<'_>> {
     let id = |step: u32| steps[step as usize].id.as_str();
     let of = |wanted: fn(StepStatus) -> bool| -> Vec<u32> {
         let all = (0u32..).zip(&run.steps);
-        all.filter(|(_, state)| wanted(state.status)).map(|(step, _)| step).collect()
+        all.filter(|(_, state)| wanted(state.status())).map(|(step, _)| step).collect()
     };
     let ids = |wanted| of(wanted).into_iter().map(id).collect();
     let failed = of(has_failed);
     let first = failed.iter().copied().min_by_key(|step| {
         let state = &run.steps[*step as usize];
-        let code = state.ending.as_ref().map(|ending| ending.code.as_str());
+        let code = state.failure.as_ref().map(|ending| ending.code.as_str());
         // What failed because something before it did is no beginning.
         let follows = code == Some(Code::UpstreamFailure.as_str());
-        (follows, state.ended_at_ms.unwrap_or(u64::MAX), run.place(StepAt::whole(*step)))
+        (follows, state.phase.ended_at_ms().unwrap_or(u64::MAX), run.place(StepAt::whole(*step)))
     });
     Some(FailureSnapshot {
         failed_node_id: first.map(id),

@@ -1,10 +1,11 @@
 //! What would end a step's wait, in a sentence.
 
 use super::timestamp;
+use crate::id::ApprovalId;
 use crate::journal::event::{ApprovalSource, Path, StepAt};
-use crate::run::id::ApprovalId;
+use crate::run::phase::StepPhase;
 use crate::run::state::{Run, StepState};
-use crate::run::status::Waiting;
+use crate::status::Waiting;
 
 /// Most steps a hint names.
 const NAMED_MAX: usize = 5;
@@ -12,7 +13,9 @@ const NAMED_MAX: usize = 5;
 /// What would unblock a step that waits for `waiting`.
 pub(super) fn hint(run: &Run, at: StepAt, waiting: Waiting) -> Option<String> {
     let state = run.state(at);
-    if let Some(gate) = state.gate.as_ref().filter(|gate| gate.active) {
+    if let Some(gate) =
+        state.gate.as_ref().filter(|_| matches!(state.phase, StepPhase::AtGate { .. }))
+    {
         return Some(match &gate.hint {
             Some(hint) => format!("{}: {hint}", gate.code),
             None => gate.code.clone(),
@@ -22,13 +25,13 @@ pub(super) fn hint(run: &Run, at: StepAt, waiting: Waiting) -> Option<String> {
         Waiting::Dependency => dependencies(run, at.step),
         Waiting::HumanInput => person(run, at, state)?,
         Waiting::RetryBackoff | Waiting::RateLimit | Waiting::Gate => {
-            format!("next attempt at {}", timestamp(state.wake_at_ms?))
+            format!("next attempt at {}", timestamp(state.phase.wakes_at_ms()?))
         }
-        Waiting::ExternalCallback => match state.deadline_ms {
+        Waiting::ExternalCallback => match state.phase.deadline_ms() {
             Some(until_ms) => format!("waits for its result until {}", timestamp(until_ms)),
             None => "waits for its result".to_owned(),
         },
-        Waiting::Queued if state.asked.is_some() => "the moderator is asked".to_owned(),
+        Waiting::Queued if state.phase.moderated().is_some() => "the moderator is asked".to_owned(),
         Waiting::Queued => place(run, at),
         // It does not wait: that is why it was skipped.
         Waiting::ConditionFalse => return None,
@@ -50,21 +53,21 @@ fn dependencies(run: &Run, step: u32) -> String {
 
 fn person(run: &Run, at: StepAt, state: &StepState) -> Option<String> {
     let command = |id: ApprovalId, word: &str| format!("`sluice approvals {word} {id}`");
-    if let Some(id) = state.approval {
+    if let Some(id) = state.phase.approval() {
         let word = match run.approvals.get(&id)?.source {
             ApprovalSource::Step | ApprovalSource::Policy | ApprovalSource::Tool => "approve",
             ApprovalSource::Escalation => "retry",
         };
         return Some(command(id, word));
     }
-    if let Some(Path::Child(child)) = state.path {
+    if let Some(Path::Child(child)) = state.path() {
         return Some(format!("{child} waits for people: `sluice approvals list`"));
     }
-    if state.waits_for_somebody() {
+    if state.phase == StepPhase::AwaitingAssignment {
         let (run, step) = (run.id, run.name(at));
         return Some(format!("`sluice runs assign {run} {step} MEMBER`"));
     }
-    let label = state.placeholder.as_ref()?;
+    let label = state.phase.placeholder()?;
     Some(format!("give `{label}` a value"))
 }
 

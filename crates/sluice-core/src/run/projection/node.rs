@@ -7,7 +7,7 @@ use crate::journal::event::StepAt;
 use crate::money::Money;
 use crate::plan::step::Work;
 use crate::run::state::{Run, StepState};
-use crate::run::status::{StepStatus, Waiting};
+use crate::status::{StepStatus, Waiting};
 use crate::violation::Reason;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -138,7 +138,7 @@ fn result(run: &Run, at: StepAt) -> NodeResult<'_> {
     let (step, state) = (run.step(at), run.state(at));
     let (status, waiting) = standing(run, at);
     let prepared = state.prepared.as_deref();
-    let outcome = state.outcome.as_deref();
+    let outcome = state.outcome().map(|outcome| &**outcome);
     let envelope = outcome.and_then(|outcome| outcome.envelope.as_ref());
     let instances = state.fan_out.iter().flat_map(|fan_out| &fan_out.instances);
     let spent = total(std::iter::once(&state.usage).chain(instances.map(|one| &one.usage)));
@@ -162,14 +162,14 @@ fn result(run: &Run, at: StepAt) -> NodeResult<'_> {
         wave: run.definition.plan.graph.layer_of(at.step as usize),
         agent: agent(run, at),
         member: run.member_of(at.step).map(|member| member.id.as_str()),
-        gateway: state.gateway.as_deref(),
+        gateway: state.gateway(),
         provider_route: ProviderRoute {
-            provider: state.agent.as_deref(),
+            provider: state.agent(),
             model: state
                 .usage
                 .model
                 .as_deref()
-                .or_else(|| state.terms.as_ref()?.model.as_deref())
+                .or_else(|| state.terms()?.model.as_deref())
                 .or_else(|| run.model_of(at.step)),
         },
         inputs: prepared.map(|prepared| &prepared.inputs),
@@ -183,11 +183,11 @@ fn result(run: &Run, at: StepAt) -> NodeResult<'_> {
         error_code: error.map(|(code, _)| code),
         error_message: error.map(|(_, message)| message),
         contract_errors: contract_errors(state),
-        placeholder: state.placeholder.as_deref(),
-        skip_reason: state.skip.as_ref().map(|skip| skip.reason.as_str()),
+        placeholder: state.phase.placeholder(),
+        skip_reason: state.phase.skip().map(|skip| skip.reason.as_str()),
         started_at: state.started_at_ms.map(Time),
-        completed_at: state.ended_at_ms.map(Time),
-        duration_ms: since_start(state.ended_at_ms),
+        completed_at: state.phase.ended_at_ms().map(Time),
+        duration_ms: since_start(state.phase.ended_at_ms()),
         first_byte_ms: since_start(state.first_byte_at_ms),
         input_tokens: spent.input_tokens,
         output_tokens: spent.output_tokens,
@@ -200,14 +200,14 @@ fn result(run: &Run, at: StepAt) -> NodeResult<'_> {
 /// follows from the graph, as long as the run goes on.
 fn standing(run: &Run, at: StepAt) -> (StepStatus, Option<Waiting>) {
     let state = run.state(at);
-    let waits = state.status == StepStatus::Pending
+    let waits = state.status() == StepStatus::Pending
         && at.item.is_none()
         && run.index.missing[at.step as usize] > 0
         && !run.status.is_terminal();
     if waits {
         return (StepStatus::AwaitingDependency, Some(Waiting::Dependency));
     }
-    (state.status, state.waiting)
+    (state.status(), state.phase.waiting())
 }
 
 /// Who did a step, or will do it.
@@ -216,11 +216,11 @@ fn agent(run: &Run, at: StepAt) -> Option<&str> {
     let ahead = state.dispatch_no == 0 && !state.is_settled();
     let by_agent = matches!(run.step(at).work, Work::Command { .. } | Work::Lens(_));
     let planned = || run.agent_of(at.step).filter(|_| ahead && by_agent);
-    state.agent.as_deref().or_else(planned)
+    state.agent().or_else(planned)
 }
 
 fn output(state: &StepState) -> Option<Cow<'_, Value>> {
-    let outcome = state.outcome.as_deref()?;
+    let outcome = state.outcome().map(|outcome| &**outcome)?;
     match &outcome.envelope {
         Some(envelope) => Some(Cow::Borrowed(&envelope.output)),
         None => outcome.stdout.as_deref().map(|text| Cow::Owned(text.into())),
@@ -231,7 +231,7 @@ fn outputs(state: &StepState) -> Option<Cow<'_, Value>> {
     if skipped_by_failure(state) {
         return Some(Cow::Owned(json!({"_skipped": true})));
     }
-    let outcome = state.outcome.as_deref()?;
+    let outcome = state.outcome().map(|outcome| &**outcome)?;
     match &outcome.envelope {
         Some(envelope) => envelope.data.as_ref().map(Cow::Borrowed),
         None => Some(Cow::Borrowed(&outcome.outputs)),
@@ -241,8 +241,8 @@ fn outputs(state: &StepState) -> Option<Cow<'_, Value>> {
 /// Why a step failed, was skipped after a failure, or is tried again.
 fn error(state: &StepState) -> Option<(&str, &str)> {
     // An attempt at work has not failed; what failed before it is history.
-    let ending = state.ending.as_deref().filter(|_| !state.status.is_dispatched());
-    let skip = state.skip.as_ref().and_then(|skip| skip.error.as_ref());
+    let ending = state.failure.as_deref().filter(|_| !state.status().is_dispatched());
+    let skip = state.phase.skip().and_then(|skip| skip.error.as_ref());
     match (skip, ending) {
         (Some((code, message)), _) => Some((code, message)),
         (None, Some(ending)) => Some((&ending.code, &ending.message)),
@@ -252,8 +252,8 @@ fn error(state: &StepState) -> Option<(&str, &str)> {
 
 fn contract_errors(state: &StepState) -> Vec<ContractError<'_>> {
     // An attempt at work has not failed; what was wrong with the last is history.
-    let ending = state.ending.as_deref().filter(|_| !state.status.is_dispatched());
-    let violations = match (&state.skip, ending) {
+    let ending = state.failure.as_deref().filter(|_| !state.status().is_dispatched());
+    let violations = match (state.phase.skip(), ending) {
         (Some(skip), _) => skip.violations.iter(),
         (None, Some(ending)) => ending.violations.iter(),
         (None, None) => [].iter(),

@@ -1,6 +1,7 @@
 //! Runs for tests: a document, and what happens to a run of it.
 
 use crate::doc::{Format, Registry, check};
+use crate::id::{ApprovalId, RunId};
 use crate::journal::event::{DeltaPart, Event, RunStarted};
 use crate::money::Money;
 use crate::port::Entropy;
@@ -9,7 +10,6 @@ use crate::port::authority::fake::FakeAuthority as Desk;
 use crate::run::command::{Command, Decision, Dispatching, Given, Resolve};
 use crate::run::decide::Turn;
 use crate::run::definition::Definition;
-use crate::run::id::{ApprovalId, RunId};
 use crate::run::start::{Carried, start};
 use crate::run::state::Run;
 use serde_json::{Map, Value};

@@ -2,7 +2,7 @@
 
 use super::world::World;
 use super::{Script, check};
-use crate::journal::event::{Event, NodeEvent};
+use crate::journal::event::{Event, StepEvent};
 use crate::limits::ANSWER_BYTES_MAX;
 use crate::port::adapter::{Answer, CallErrorCode};
 use crate::port::moderator::Verdict;
@@ -23,12 +23,12 @@ fn breaks(text: &str) -> Answer {
 /// The answers in the journal of attempts that failed.
 fn recorded(world: &World) -> Vec<(&'static str, Value)> {
     let answer = |event: &Event| {
-        let Event::Node(_, node) = event else { return None };
+        let Event::Step(_, node) = event else { return None };
         let answer = match node {
-            NodeEvent::Retried(retried) => retried.answer.as_deref(),
-            NodeEvent::Failed(ending) | NodeEvent::TimedOut(ending) => ending.answer.as_deref(),
-            NodeEvent::Skipped(skip) => skip.answer.as_deref(),
-            NodeEvent::ApprovalRequested(asked) => asked.answer.as_deref(),
+            StepEvent::Retried(retried) => retried.answer.as_deref(),
+            StepEvent::Failed(ending) | StepEvent::TimedOut(ending) => ending.answer.as_deref(),
+            StepEvent::Skipped(skip) => skip.answer.as_deref(),
+            StepEvent::ApprovalRequested(asked) => asked.answer.as_deref(),
             _ => None,
         };
         Some((event.name(), answer?.clone()))

@@ -19,7 +19,7 @@ fn an_approval_step_completes_with_who_agreed() {
         )
         .arg("what", "it")
         .show_status()
-        .show(|world| format!("{:?}", world.run.state(world.at("ask")).waiting))
+        .show(|world| format!("{:?}", world.run.state(world.at("ask")).phase.waiting()))
         .resolve("ask", Decision::Approve, Some("fine"))
         .approve("ask")
         .complete("yes", json!({})),

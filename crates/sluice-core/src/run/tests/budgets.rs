@@ -2,10 +2,10 @@
 
 use super::governed::{cents, envelope};
 use super::{Script, check};
+use crate::id::RunId;
 use crate::port::adapter::CallErrorCode::ProviderError;
 use crate::port::adapter::Quote;
-use crate::run::id::RunId;
-use crate::run::status::RunStatus;
+use crate::status::RunStatus;
 use expect_test::expect;
 use serde_json::json;
 use sluice_govern::registry::{Period, Price, Scope};

@@ -3,7 +3,7 @@
 use super::{Script, check};
 use crate::port::adapter::CallErrorCode::{Auth, Cancelled, ProviderError};
 use crate::run::command::Command;
-use crate::run::status::RunStatus;
+use crate::status::RunStatus;
 use expect_test::expect;
 use serde_json::json;
 

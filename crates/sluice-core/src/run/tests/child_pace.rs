@@ -3,7 +3,7 @@
 use super::{Script, check};
 use crate::journal::event::ChildPace::{self, Paused, Resumed};
 use crate::run::command::Command;
-use crate::run::status::RunStatus;
+use crate::status::RunStatus;
 use expect_test::expect;
 use serde_json::json;
 
@@ -30,9 +30,9 @@ impl Script {
         let step = step.to_owned();
         self.show(move |world| {
             let state = world.run.state(world.at(&step));
-            let left = state.deadline_ms.map(|until_ms| until_ms - world.now_ms);
+            let left = state.phase.deadline_ms().map(|until_ms| until_ms - world.now_ms);
             let clock = world.run.deadline_ms().map(|until_ms| until_ms - world.now_ms);
-            let waiting = state.waiting.map(|waiting| waiting.to_string());
+            let waiting = state.phase.waiting().map(|waiting| waiting.to_string());
             format!("left: step {left:?}, run {clock:?}, waiting {waiting:?}")
         })
     }

@@ -2,7 +2,7 @@
 
 use super::{Script, check};
 use crate::run::command::Command;
-use crate::run::status::RunStatus;
+use crate::status::RunStatus;
 use expect_test::expect;
 use serde_json::json;
 

@@ -20,7 +20,7 @@ fn a_false_condition_skips_and_the_skip_cascades_only_through_steps_with_nothing
     check(
         Script::flow(BRANCH)
             .arg("go", false)
-            .show(|world| format!("{:?}", world.run.state(world.at("a")).waiting))
+            .show(|world| format!("{:?}", world.run.state(world.at("a")).phase.waiting()))
             .complete("d", json!({}))
             .show_prompt("e")
             .complete("e", json!({})),

@@ -1,9 +1,10 @@
 //! A run whose payloads were all erased still stands where it stood.
 
-use super::super::state::{GateWait, Run, StepState, ToolCall};
+use super::super::phase::{StepEnd, StepPhase};
+use super::super::state::{GateWait, LastDispatch, Run, StepState, ToolCall};
 use super::world::{Seeded, World};
 use crate::journal::chain::{Chain, Link, START};
-use crate::journal::event::Ruling;
+use crate::journal::event::{Ruling, Skip};
 use crate::journal::wire;
 use crate::port::store::Frame;
 use std::collections::BTreeMap;
@@ -66,16 +67,32 @@ fn bare(call: &ToolCall) -> ToolCall {
     ToolCall { input: None, ruling, ..call.clone() }
 }
 
-/// Everything of a step that is no word of anybody's.
+/// Everything of a step that nobody wrote: what erasure must leave.
 fn stands(state: &StepState) -> StepState {
+    let phase = match state.phase.clone() {
+        StepPhase::Settled { end, at_ms } => {
+            let end = match end {
+                StepEnd::Completed(_) => StepEnd::Completed(Arc::default()),
+                StepEnd::Skipped(skip) => {
+                    StepEnd::Skipped(Box::new(Skip::new(skip.cause, String::new())))
+                }
+                StepEnd::Blocked { .. } => StepEnd::Blocked { placeholder: None },
+                other => other,
+            };
+            StepPhase::Settled { end, at_ms }
+        }
+        other => other,
+    };
+    let dispatch = state
+        .dispatch
+        .clone()
+        .map(|dispatch| Box::new(LastDispatch { session: None, ..*dispatch }));
     StepState {
+        phase,
+        dispatch,
         prepared: None,
-        outcome: None,
-        ending: None,
-        skip: None,
-        placeholder: None,
+        failure: None,
         session: None,
-        continues: None,
         fan_out: None,
         calls: state.calls.iter().map(|(id, call)| (id.clone(), bare(call))).collect(),
         // What would unblock it is a sentence.

@@ -1,7 +1,7 @@
 //! Answers that do not fit, and inputs that cannot be bound.
 
 use super::{Script, check};
-use crate::run::status::StepStatus;
+use crate::status::StepStatus;
 use expect_test::expect;
 use serde_json::json;
 
@@ -108,8 +108,8 @@ fn inputs_that_are_too_large_fail_the_step() {
     );
     let run = script.complete("a", json!({"n": "x".repeat(600_000)})).run();
     let state = &run.steps[1];
-    let ending = state.ending.as_ref().expect("it failed");
-    assert_eq!((state.status, ending.code.as_str()), (StepStatus::Failed, "context_too_large"));
+    let ending = state.failure.as_ref().expect("it failed");
+    assert_eq!((state.status(), ending.code.as_str()), (StepStatus::Failed, "context_too_large"));
     assert_eq!(state.dispatch_no, 0);
 }
 
@@ -117,7 +117,7 @@ fn inputs_that_are_too_large_fail_the_step() {
 fn an_answer_that_is_too_long_fails_the_step() {
     let text = "x".repeat(8 * 1024 * 1024 + 1);
     let run = Script::flow("steps: [{id: a, command: go}]").text("a", &text).run();
-    let ending = run.steps[0].ending.as_ref().expect("it failed");
+    let ending = run.steps[0].failure.as_ref().expect("it failed");
     assert_eq!(ending.code, "output_validation_failed");
 }
 

@@ -4,7 +4,7 @@ use super::super::command::{Command, Decision};
 use super::super::projection::project;
 use super::world::World;
 use super::{Move, Script, outputs_of};
-use crate::journal::event::{Event, NodeEvent};
+use crate::journal::event::{Event, StepEvent};
 use crate::money::Money;
 use crate::port::adapter::{Answer, CallErrorCode, Usage};
 use crate::port::authority::fake::FakeAuthority as Desk;
@@ -185,7 +185,7 @@ impl Script {
 pub(super) fn last_decision(world: &World, step: &str) -> Map<String, Value> {
     let at = world.at(step);
     let decided = world.journal.iter().rev().find_map(|(_, event)| match event {
-        Event::Node(one, NodeEvent::GovernanceDecided(decision)) if *one == at => Some(decision),
+        Event::Step(one, StepEvent::GovernanceDecided(decision)) if *one == at => Some(decision),
         _ => None,
     });
     let decided = decided.expect("the gates were asked");

@@ -143,7 +143,7 @@ fn the_gateway_is_fixed_when_a_person_is_asked_and_chosen_again_for_the_next_que
         ..Gateway::default()
     };
     let shown = |script: Script| {
-        script.show(|world| format!("goes to {:?}", world.run.state(world.at("a")).gateway))
+        script.show(|world| format!("goes to {:?}", world.run.state(world.at("a")).gateway()))
     };
     let script = Script::flow(
         "steps: [{id: a, command: go, capabilities: [gpu], approval: required, on_failure: retry_once}]",

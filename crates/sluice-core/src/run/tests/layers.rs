@@ -3,9 +3,9 @@
 
 use super::world::World;
 use super::{Script, check};
+use crate::id::RunId;
 use crate::memory::memo;
 use crate::port::authority::fake::FakeAuthority as Desk;
-use crate::run::id::RunId;
 use crate::run::label::{Labels, SourceClass};
 use crate::run::projection::project;
 use expect_test::expect;
@@ -64,7 +64,7 @@ fn shown(step: &'static str) -> impl Fn(&World) -> String {
 
 /// Every violation that was told, whole.
 fn violated(world: &World) -> String {
-    let found = world.run.all().filter_map(|(_, state)| state.ending.clone());
+    let found = world.run.all().filter_map(|(_, state)| state.failure.clone());
     let found = found.flat_map(|ending| ending.violations.to_vec());
     found.map(|one| one.message).collect::<Vec<_>>().join("\n")
 }
@@ -379,7 +379,7 @@ fn the_last_answers_of_an_agent_come_with_their_labels_and_new_ones_are_kept() {
         let mut labels = Labels::of(SourceClass::Tool, 5);
         labels.untrusted = true;
         let stdout = Some("an old answer".to_owned());
-        let outcome = crate::journal::event::Outcome { stdout, labels, ..Default::default() };
+        let outcome = crate::journal::event::StepOutcome { stdout, labels, ..Default::default() };
         memo("mock", RunId(3), "w", &outcome, super::world::START_MS)
     };
     check(

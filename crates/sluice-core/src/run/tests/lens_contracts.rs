@@ -155,7 +155,7 @@ fn an_answer_becomes_an_envelope() {
     };
     let script = node("template: go, output_contract: {kind: text, artifactKind: report}", "");
     let run = script.answers("a", answer).run();
-    let outcome = run.steps[0].outcome.as_ref().expect("done");
+    let outcome = run.steps[0].outcome().expect("done");
     let envelope = serde_json::to_string(&outcome.envelope).expect("an envelope is JSON");
     expect![[r#"{"kind":"text","artifactKind":"report","output":"fine","data":{"score":5},"media":[{"url":"u"}]} {"score":5,"output":"fine"} Some("fine")"#]].assert_eq(&format!("{envelope} {} {:?}", outcome.outputs, outcome.stdout));
 }
@@ -165,7 +165,7 @@ fn data_called_output_is_not_replaced_by_the_text() {
     let Value::Object(data) = json!({"output": {"deep": 1}}) else { unreachable!("an object") };
     let answer = Answer { text: Some("text".to_owned()), outputs: Some(data), ..Answer::default() };
     let run = node("template: go", "").answers("a", answer).run();
-    let outcome = run.steps[0].outcome.as_ref().expect("done");
+    let outcome = run.steps[0].outcome().expect("done");
     assert_eq!(outcome.outputs, json!({"output": {"deep": 1}}));
     assert_eq!(outcome.stdout.as_deref(), Some("text"));
 }
@@ -175,7 +175,7 @@ fn a_node_that_answers_with_media_alone_has_the_address_as_its_output() {
     let output = |media: Value| {
         let answer = Answer { media: Some(media), ..Answer::default() };
         let world = node("template: draw", "").answers("a", answer).world();
-        let outcome = world.run.steps[0].outcome.clone();
+        let outcome = world.run.steps[0].outcome().cloned();
         outcome.and_then(|outcome| outcome.envelope.clone()).map(|envelope| envelope.output)
     };
     let file = |url: &str| json!({"url": url, "mime": "image/png"});

@@ -4,7 +4,7 @@ use super::{Script, check};
 use crate::port::adapter::{Answer, CallErrorCode};
 use crate::port::moderator::Verdict;
 use crate::run::command::Command;
-use crate::run::status::RunStatus;
+use crate::status::RunStatus;
 use expect_test::expect;
 use serde_json::json;
 use sluice_govern::registry::Posture;

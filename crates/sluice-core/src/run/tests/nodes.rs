@@ -3,7 +3,7 @@
 use super::{Script, check};
 use crate::run::command::Decision::Approve;
 use crate::run::start::Carried;
-use crate::run::status::RunStatus;
+use crate::status::RunStatus;
 use expect_test::expect;
 use serde_json::{Map, json};
 use std::collections::{BTreeMap, BTreeSet};

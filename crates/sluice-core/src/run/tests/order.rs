@@ -5,7 +5,7 @@ use super::super::moderate::{digest, input_text};
 use super::super::state::{Pause, Run, ToolCall};
 use super::super::status::{RunStatus, StepStatus};
 use super::super::transition::allowed;
-use crate::journal::event::{ApprovalSource, Event, NodeEvent, Path, Ruling, StepAt};
+use crate::journal::event::{ApprovalSource, Event, Path, Ruling, StepAt, StepEvent};
 use crate::port::moderator::Phase;
 
 fn is_tools(run: &Run, approval: ApprovalId) -> bool {
@@ -30,23 +30,23 @@ impl Order {
         let reopens = matches!(event, Event::RunStatusChanged { .. });
         // What something cost may come to light later.
         let money =
-            matches!(event, Event::BudgetAlert(_) | Event::Node(_, NodeEvent::Reconciled { .. }));
+            matches!(event, Event::BudgetAlert(_) | Event::Step(_, StepEvent::Reconciled { .. }));
         assert!(!run.status.is_terminal() || reopens || money, "{} after the end", event.name());
         if let Event::RunStatusChanged { status, .. } = event {
             assert!(!status.is_terminal(), "run.status.changed to {status}");
         }
         self.follows(event);
-        let Event::Node(at, node) = event else { return };
-        if let NodeEvent::Reconciled { dispatch_no, .. } = node {
+        let Event::Step(at, node) = event else { return };
+        if let StepEvent::Reconciled { dispatch_no, .. } = node {
             assert!(run.open.contains_key(&(*at, *dispatch_no)), "only open sums are closed");
             return;
         }
         let state = run.state(*at);
-        self.status = Some(state.status);
+        self.status = Some(state.status());
         match node {
-            NodeEvent::Started(dispatch) => {
+            StepEvent::Started(dispatch) => {
                 assert_ne!(run.status, RunStatus::Cancelling, "nothing starts while cancelling");
-                let again = state.status.is_dispatched();
+                let again = state.status().is_dispatched();
                 assert!(again || run.pause != Some(Pause::Operator), "nothing starts in a pause");
                 assert_eq!(dispatch.dispatch_no, state.dispatch_no + 1);
                 let attempt = state.attempt + u32::from(!again);
@@ -58,31 +58,35 @@ impl Order {
                 let digest = prepared.map(|prepared| digest(&input_text(prepared)));
                 assert!(!checked || state.cleared == digest, "nothing starts unchecked");
             }
-            NodeEvent::Delta(delta) => {
+            StepEvent::Delta(delta) => {
                 assert_eq!(delta.index, state.deltas);
                 assert_eq!(delta.attempt, state.attempt);
             }
-            NodeEvent::Provenance(row) => {
-                let ready = matches!(state.status, StepStatus::Queued | StepStatus::Retrying);
+            StepEvent::Provenance(row) => {
+                let ready = matches!(state.status(), StepStatus::Queued | StepStatus::Retrying);
                 // Also what a child gave back as it was given it.
                 let not_here = row.source_run.is_some() || row.source_node == run.name(*at);
-                let from_child = not_here && state.status.is_dispatched();
-                let carried = row.source_run.is_some() && state.status == StepStatus::Pending;
+                let from_child = not_here && state.status().is_dispatched();
+                let carried = row.source_run.is_some() && state.status() == StepStatus::Pending;
                 assert!(
                     ready || from_child || carried,
                     "provenance of a step that is {}",
-                    state.status
+                    state.status()
                 );
             }
-            NodeEvent::ApprovalResolved(resolved) if is_tools(run, resolved.approval) => {
-                assert!(state.status.is_dispatched(), "a call is of an attempt in flight");
+            StepEvent::ApprovalResolved(resolved) if is_tools(run, resolved.approval) => {
+                assert!(state.status().is_dispatched(), "a call is of an attempt in flight");
             }
-            NodeEvent::ApprovalResolved(resolved) => {
-                assert_eq!(state.approval, Some(resolved.approval), "an open question is closed");
+            StepEvent::ApprovalResolved(resolved) => {
+                assert_eq!(
+                    run.open_approval(*at),
+                    Some(resolved.approval),
+                    "an open question is closed"
+                );
             }
-            NodeEvent::Log { dispatch_no, .. } => assert_eq!(*dispatch_no, state.dispatch_no),
-            NodeEvent::Invalidated => {
-                assert_eq!(state.approval, None, "no question about nothing");
+            StepEvent::Log { dispatch_no, .. } => assert_eq!(*dispatch_no, state.dispatch_no),
+            StepEvent::Invalidated => {
+                assert_eq!(run.open_approval(*at), None, "no question about nothing");
             }
             _ => assert!(!state.is_settled(), "{} after the end of a step", node.name()),
         }
@@ -95,7 +99,7 @@ impl Order {
                 self.pending = Some((at, was));
                 return;
             }
-            let Event::Node(then_at, then) = event else { panic!("{was}, then {}", event.name()) };
+            let Event::Step(then_at, then) = event else { panic!("{was}, then {}", event.name()) };
             let expected: &[&str] = match was {
                 "node.retried" => &["node.waiting"],
                 "moderation.flagged" => &["node.failed", "node.skipped"],
@@ -103,11 +107,11 @@ impl Order {
             };
             assert!(*then_at == at && expected.contains(&then.name()), "{was}, {}", then.name());
         }
-        if let Event::Node(
+        if let Event::Step(
             at,
-            NodeEvent::Retried(_)
-            | NodeEvent::ContractViolated { .. }
-            | NodeEvent::ModerationFlagged { .. },
+            StepEvent::Retried(_)
+            | StepEvent::ContractViolated { .. }
+            | StepEvent::ModerationFlagged { .. },
         ) = event
         {
             self.pending = Some((*at, event.name()));
@@ -120,12 +124,12 @@ impl Order {
         assert_eq!(run.version, self.count, "events are numbered without gaps");
         assert_eq!(run.pause.is_some(), run.status == RunStatus::Paused);
         assert_eq!(run.end.is_some(), run.status.is_terminal());
-        let reconciled = matches!(event, Event::Node(_, NodeEvent::Reconciled { .. }));
-        if let Event::Node(at, node) = event
+        let reconciled = matches!(event, Event::Step(_, StepEvent::Reconciled { .. }));
+        if let Event::Step(at, node) = event
             && !reconciled
         {
-            let (from, to) = (self.status.expect("a status was noted"), run.state(*at).status);
-            let stays = from == to && !matches!(node, NodeEvent::Started(_));
+            let (from, to) = (self.status.expect("a status was noted"), run.state(*at).status());
+            let stays = from == to && !matches!(node, StepEvent::Started(_));
             assert!(stays || allowed(from, to), "{}: {from} to {to}", node.name());
         }
         assert!(run.index.in_flight.len() <= run.definition.plan.max_parallel as usize);
@@ -134,10 +138,10 @@ impl Order {
             let bound = run.step(at).for_each.as_ref().and_then(|each| each.max_parallel);
             let flying = state.fan_out.as_ref().map_or(0, |fan_out| fan_out.in_flight);
             assert!(flying <= bound.unwrap_or(u32::MAX), "no more instances than allowed");
-            match state.status {
-                StepStatus::Retrying => assert!(state.wake_at_ms.is_some()),
+            match state.status() {
+                StepStatus::Retrying => assert!(state.phase.wakes_at_ms().is_some()),
                 StepStatus::Queued if run.index.gated.contains(&at) => {}
-                _ => assert_eq!(state.wake_at_ms, None),
+                _ => assert_eq!(state.phase.wakes_at_ms(), None),
             }
             let open = run.approvals.iter().filter(|(_, one)| one.at == at);
             let open = open.filter(|(_, one)| one.resolution.is_none());
@@ -145,7 +149,7 @@ impl Order {
                 open.partition(|(_, one)| one.source == ApprovalSource::Tool);
             let flies = run.index.in_flight.contains_key(&at);
             assert!(tools.is_empty() || flies, "calls are of attempts in flight");
-            assert_eq!(open.first().map(|(id, _)| **id), state.approval);
+            assert_eq!(open.first().map(|(id, _)| **id), run.open_approval(at));
             assert!(open.len() < 2, "one question at a time");
         }
     }
@@ -154,8 +158,8 @@ impl Order {
     fn waits(&self, run: &Run, at: StepAt) {
         use StepStatus as S;
         let state = run.state(at);
-        let waits = state.waiting.is_some();
-        match state.status {
+        let waits = state.phase.waiting().is_some();
+        match state.status() {
             S::Queued | S::AwaitingApproval | S::Retrying => assert!(waits),
             // A callback is waited for, a false condition is told.
             S::Running | S::Streaming | S::Skipped | S::Blocked => {}
@@ -173,7 +177,7 @@ impl Order {
             assert!(!open || run.state(one.at).calls.values().any(held), "a call waits for it");
         }
         let mut flying = run.index.in_flight.keys();
-        assert!(flying.all(|at| run.state(*at).terms.is_some()), "what flies has its terms");
+        assert!(flying.all(|at| run.state(*at).terms().is_some()), "what flies has its terms");
         if run.status.is_terminal() {
             assert!(run.due().next().is_none(), "nothing is due of a run that has ended");
             let open = run.open.values().filter(|open| open.is_reserved());

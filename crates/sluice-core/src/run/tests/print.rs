@@ -1,7 +1,7 @@
 //! Events as short lines.
 
 use super::world::World;
-use crate::journal::event::{Event, Line, NodeEvent, Path, Ruling, StepAt};
+use crate::journal::event::{Event, LogLine, Path, Ruling, StepAt, StepEvent};
 use serde_json::Value;
 
 impl World {
@@ -9,7 +9,7 @@ impl World {
     pub(super) fn line(&mut self, number: usize) -> String {
         let event = self.journal[number - 1].1.clone();
         let told = match &event {
-            Event::Node(at, node) => self.node_line(*at, node),
+            Event::Step(at, node) => self.node_line(*at, node),
             Event::RunStatusChanged { status, reason, by } => {
                 let by = by.as_ref().map_or(String::new(), |by| format!(" by {by}"));
                 format!("{status} ({reason}){by}")
@@ -18,19 +18,19 @@ impl World {
             Event::RunFailed { code, message } => format!("{code}: {message}"),
             Event::RunCancelled { reason } => reason.clone(),
             Event::RunTimedOut { timeout_ms } => crate::duration::format(*timeout_ms),
-            Event::BudgetAlert(figures) => Value::Object(figures.clone()).to_string(),
+            Event::BudgetAlert(figures) => Value::Object(figures.0.clone()).to_string(),
             Event::RunStarted(_) | Event::RunRecovered => String::new(),
         };
         let line = format!("{} {} {told}", self.shown, event.name());
         self.shorten(line.trim_end())
     }
 
-    fn node_line(&self, at: StepAt, node: &NodeEvent) -> String {
+    fn node_line(&self, at: StepAt, node: &StepEvent) -> String {
         let told = match node {
-            NodeEvent::Queued { items } => {
+            StepEvent::Queued { items } => {
                 items.as_ref().map_or(String::new(), |items| format!("items={}", items.len()))
             }
-            NodeEvent::Waiting(wait) => {
+            StepEvent::Waiting(wait) => {
                 let cause = wait.cause.as_ref().map_or(String::new(), |cause| format!(" {cause}"));
                 let code = wait.code.as_ref().map_or(String::new(), |code| format!(" {code}"));
                 format!(
@@ -38,7 +38,7 @@ impl World {
                     wait.reason, wait.attempt, wait.delay_ms
                 )
             }
-            NodeEvent::Started(dispatch) => {
+            StepEvent::Started(dispatch) => {
                 let path = match dispatch.path {
                     Path::Edge => String::new(),
                     Path::Bridge => " bridge".to_owned(),
@@ -48,12 +48,12 @@ impl World {
                 };
                 format!("attempt={} dispatch={}{path}", dispatch.attempt, dispatch.dispatch_no)
             }
-            NodeEvent::Delta(delta) => format!("index={} {:?}", delta.index, delta.part),
-            NodeEvent::Log { line: Line::Text(text), .. } => text.clone(),
-            NodeEvent::Log { line: Line::Process(process), .. } => {
+            StepEvent::Delta(delta) => format!("index={} {:?}", delta.index, delta.part),
+            StepEvent::Log { line: LogLine::Text(text), .. } => text.clone(),
+            StepEvent::Log { line: LogLine::Process(process), .. } => {
                 format!("process {}", process.group)
             }
-            NodeEvent::Log { line: Line::Tool(asked), .. } => {
+            StepEvent::Log { line: LogLine::Tool(asked), .. } => {
                 let why = match &asked.ruling {
                     Ruling::Denied(why) => format!(": {why}"),
                     Ruling::Allowed(Some(_)) => " by consent".to_owned(),
@@ -61,23 +61,25 @@ impl World {
                 };
                 format!("tool {} {}{why}", asked.tool, asked.ruling.as_str())
             }
-            NodeEvent::Log { line: Line::ToolEnded(ended), .. } => {
+            StepEvent::Log { line: LogLine::ToolEnded(ended), .. } => {
                 format!("tool {} {}", ended.tool, if ended.failed { "failed" } else { "answered" })
             }
-            NodeEvent::Log { line: Line::Asked { prepared, .. }, .. } => {
+            StepEvent::Log { line: LogLine::ModerationAsked { prepared, .. }, .. } => {
                 let new = if prepared.is_some() { " (prepared)" } else { "" };
                 format!("the moderator is asked{new}")
             }
-            NodeEvent::Log { line: Line::Cleared { phase, .. }, .. } => format!("{phase} cleared"),
-            NodeEvent::Log { line: Line::Child { pace, .. }, .. } => format!("child {pace}"),
-            NodeEvent::Retried(retried) => {
+            StepEvent::Log { line: LogLine::ModerationCleared { phase, .. }, .. } => {
+                format!("{phase} cleared")
+            }
+            StepEvent::Log { line: LogLine::Child { pace, .. }, .. } => format!("child {pace}"),
+            StepEvent::Retried(retried) => {
                 let reask = if retried.reask { " reask" } else { "" };
                 format!(
                     "attempt={} {} delay={}{reask}",
                     retried.attempt, retried.cause, retried.delay_ms
                 )
             }
-            NodeEvent::Completed(completed) => {
+            StepEvent::Completed(completed) => {
                 let carried = completed.carried.map_or("", |_| " carried");
                 let coerced = if completed.coercions.is_empty() { "" } else { " coerced" };
                 let mut outputs = completed.outcome.outputs.clone();
@@ -87,11 +89,11 @@ impl World {
                 }
                 format!("{outputs}{coerced}{carried}")
             }
-            NodeEvent::Failed(ending) | NodeEvent::TimedOut(ending) => {
+            StepEvent::Failed(ending) | StepEvent::TimedOut(ending) => {
                 format!("{}: {}", ending.code, ending.message)
             }
-            NodeEvent::Cancelled { code, reason, .. } => format!("{code}: {reason}"),
-            NodeEvent::Skipped(skip) => {
+            StepEvent::Cancelled { code, reason, .. } => format!("{code}: {reason}"),
+            StepEvent::Skipped(skip) => {
                 let error = skip.error.as_ref();
                 let error = error.map_or(String::new(), |(code, _)| format!(" [{code}]"));
                 let carried = skip.carried.map_or("", |_| " carried");
@@ -102,26 +104,26 @@ impl World {
         format!("{} {told}", self.run.name(at)).trim_end().to_owned()
     }
 
-    fn gate_line(&self, node: &NodeEvent) -> String {
+    fn gate_line(&self, node: &StepEvent) -> String {
         match node {
-            NodeEvent::Blocked { code, message, waits, .. } => {
+            StepEvent::Blocked { code, message, waits, .. } => {
                 let waits = if *waits { " (waits)" } else { "" };
                 format!("{code}: {message}{waits}")
             }
-            NodeEvent::Assigned(assigned) => format!("{:?}", assigned.whom),
-            NodeEvent::Provenance(row) => {
+            StepEvent::Assigned(assigned) => format!("{:?}", assigned.assignee),
+            StepEvent::Provenance(row) => {
                 let run = row.source_run.map_or(String::new(), |run| format!("{run} "));
                 let how = row.transform.as_ref().map_or(String::new(), |how| format!(" ({how})"));
                 let from = format!("{} {}", row.source_node, row.source_output_path);
                 format!("{} <- {run}{}{how}", row.target_input_path, from.trim_start())
             }
-            NodeEvent::ContractViolated { phase, errors } => {
+            StepEvent::ContractViolated { phase, errors } => {
                 let errors: Vec<String> =
                     errors.iter().map(|one| format!("{} {}", one.field, one.reason)).collect();
                 format!("{phase} {}", errors.join(", "))
             }
-            NodeEvent::ModerationFlagged { phase, decision } => format!("{phase} {decision}"),
-            NodeEvent::ApprovalRequested(asked) => {
+            StepEvent::ModerationFlagged { phase, decision } => format!("{phase} {decision}"),
+            StepEvent::ApprovalRequested(asked) => {
                 let changes = asked.action.iter().flat_map(|asked| &asked.changes);
                 let changes: Vec<String> = changes
                     .map(|one| format!(" {}: {} -> {}", one.path, one.before, one.after))
@@ -129,16 +131,16 @@ impl World {
                 let source = asked.source.as_str();
                 format!("{} {source} {:?}{}", asked.approval, asked.summary, changes.concat())
             }
-            NodeEvent::GovernanceDecided(decision) => {
+            StepEvent::GovernanceDecided(decision) => {
                 let decision = decision.value();
                 let by = &decision.get("blockedBy").map_or(Value::Null, |by| by["gate"].clone());
                 format!("{} {}", decision["disposition"], by)
             }
-            NodeEvent::Reconciled { dispatch_no, usage } => {
+            StepEvent::Reconciled { dispatch_no, usage } => {
                 format!("dispatch={dispatch_no} cost={}", usage.cost)
             }
-            NodeEvent::ApprovalReminded { approval, level } => format!("{approval} {level}"),
-            NodeEvent::ApprovalResolved(resolved) => {
+            StepEvent::ApprovalReminded { approval, level } => format!("{approval} {level}"),
+            StepEvent::ApprovalResolved(resolved) => {
                 let by = resolved.by.as_ref().map_or(String::new(), |by| format!(" by {by}"));
                 format!("{} {}{by}", resolved.approval, resolved.resolution.as_str())
             }
@@ -147,6 +149,6 @@ impl World {
     }
 }
 
-fn is_grant(node: &NodeEvent) -> bool {
-    matches!(node, NodeEvent::Completed(done) if done.outcome.outputs.get("approved").is_some())
+fn is_grant(node: &StepEvent) -> bool {
+    matches!(node, StepEvent::Completed(done) if done.outcome.outputs.get("approved").is_some())
 }

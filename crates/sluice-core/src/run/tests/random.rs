@@ -263,7 +263,7 @@ fn verdict(kind: u8) -> Verdict {
 /// Something becomes of a dispatch in flight, unless the moderator minds.
 fn landing(world: &World, at: StepAt, kind: u8) -> Command {
     let state = world.run.state(at);
-    if let Some(Path::Child(child)) = state.path {
+    if let Some(Path::Child(child)) = state.path() {
         let status = [RunStatus::Completed, RunStatus::Failed, RunStatus::Cancelled];
         let status = status[usize::from(kind % 3)];
         let error = Some(("auth".to_owned(), "it broke".to_owned()));
@@ -373,7 +373,8 @@ fn conclude(world: &mut World) {
         if world.run.pause == Some(Pause::Operator) {
             world.turn(vec![Command::Unpause { by: "ada".to_owned() }]);
         } else if let Some(at) = flying {
-            let kind = if matches!(world.run.state(at).path, Some(Path::Child(_))) { 0 } else { 5 };
+            let kind =
+                if matches!(world.run.state(at).path(), Some(Path::Child(_))) { 0 } else { 5 };
             let command = land(world, at, kind);
             world.turn(vec![command]);
         } else if let Some(at) = world.run.index.checking.first().copied() {
@@ -461,7 +462,10 @@ proptest! {
         let kept: Vec<u32> = kept.copied().collect();
         assert!(world.run.writers.starts_with(&kept));
         for step in kept {
-            assert_eq!(world.run.steps[step as usize].outcome, source.run.steps[step as usize].outcome);
+            assert_eq!(
+                world.run.steps[step as usize].outcome(),
+                source.run.steps[step as usize].outcome()
+            );
         }
         conclude(&mut world);
     }

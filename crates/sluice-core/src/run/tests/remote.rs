@@ -97,7 +97,7 @@ fn a_native_agent_is_never_sent_to_a_gateway_with_a_url() {
             .under(|desk| {
                 desk.fabric.gateways.insert("near".to_owned(), Gateway::default());
             })
-            .show(|world| format!("goes to {:?}", world.run.state(world.at("a")).gateway)),
+            .show(|world| format!("goes to {:?}", world.run.state(world.at("a")).gateway())),
         expect![[r#"
             1 run.started
             2 node.queued a
@@ -116,7 +116,7 @@ fn a_step_whose_gateway_is_offline_goes_to_another_one() {
         desk.health.insert("local".to_owned(), Health::Offline);
     };
     let goes = |script: Script| {
-        script.show(|world| format!("goes to {:?}", world.run.state(world.at("a")).gateway))
+        script.show(|world| format!("goes to {:?}", world.run.state(world.at("a")).gateway()))
     };
     check(
         goes(Script::flow("steps: [{id: a, command: go}]").under(two)),

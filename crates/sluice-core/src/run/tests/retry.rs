@@ -1,7 +1,7 @@
 //! Other attempts.
 
 use super::{Script, check};
-use crate::journal::event::{Event, NodeEvent};
+use crate::journal::event::{Event, StepEvent};
 use crate::port::adapter::CallErrorCode::{Auth, ProviderError, RateLimit, Timeout};
 use expect_test::expect;
 use serde_json::json;
@@ -72,7 +72,7 @@ fn a_retry_map_doubles_its_delay_up_to_a_bound_with_chance_in_it() {
         script = script.fail("a", ProviderError).advance("2s");
     }
     let delays = script.events().into_iter().filter_map(|event| match event {
-        Event::Node(_, NodeEvent::Retried(retried)) => Some(retried.delay_ms),
+        Event::Step(_, StepEvent::Retried(retried)) => Some(retried.delay_ms),
         _ => None,
     });
     let delays: Vec<u64> = delays.collect();

@@ -225,7 +225,7 @@ fn parts_and_log_lines_are_of_the_dispatch_in_flight() {
     check(
         Script::flow("steps: [{id: a, command: go, on_failure: retry_once}]")
             .stream("a", "one")
-            .show(|world| world.run.state(world.at("a")).status.to_string())
+            .show(|world| world.run.state(world.at("a")).status().to_string())
             .process("a")
             .log("a", "a line")
             .fail("a", CallErrorCode::ProviderError)

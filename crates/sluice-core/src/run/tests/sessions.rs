@@ -3,7 +3,7 @@
 use super::governed::rules;
 use super::world::World;
 use super::{Script, check};
-use crate::journal::event::{Event, NodeEvent};
+use crate::journal::event::{Event, StepEvent};
 use crate::port::adapter::{Answer, CallErrorCode};
 use crate::port::authority::fake::FakeAuthority as Desk;
 use expect_test::expect;
@@ -29,7 +29,7 @@ fn left(text: &str, session: &str) -> Answer {
 /// The session that each dispatch carries, as sent and as journalled.
 fn sessions(world: &World) -> String {
     let session = |event: &Event| match event {
-        Event::Node(at, NodeEvent::Started(dispatch)) => {
+        Event::Step(at, StepEvent::Started(dispatch)) => {
             let session = dispatch.session.as_deref().unwrap_or("-");
             Some(format!("{}: {session}", world.run.name(*at)))
         }
@@ -37,7 +37,10 @@ fn sessions(world: &World) -> String {
     };
     let all: Vec<String> = world.journal.iter().filter_map(|(_, event)| session(event)).collect();
     for at in world.run.index.in_flight.keys() {
-        assert_eq!(world.run.request(*at).session, world.run.state(*at).continues);
+        assert_eq!(
+            world.run.request(*at).session,
+            world.run.state(*at).dispatch.as_ref().unwrap().session
+        );
     }
     all.join(", ")
 }

@@ -97,7 +97,7 @@ fn work_that_goes_on_elsewhere_is_waited_for() {
         Script::flow("steps: [{id: a, command: go, idempotent: false}]")
             .accepted("a")
             .accepted("a")
-            .show(|world| format!("{:?}", world.run.state(world.at("a")).waiting))
+            .show(|world| format!("{:?}", world.run.state(world.at("a")).phase.waiting()))
             .show_due()
             .take_over()
             .show_due()

@@ -10,7 +10,7 @@ fn each_attempt_has_its_time_and_the_last_ends_in_timed_out() {
     check(
         Script::flow("steps: [{id: a, command: go, timeout: 5s, retry: {attempts: 2}}]")
             .advance("5s")
-            .show(|world| world.run.state(world.at("a")).status.to_string())
+            .show(|world| world.run.state(world.at("a")).status().to_string())
             .advance("10s")
             .complete_dispatch("a", 2),
         expect![[r#"

@@ -84,7 +84,7 @@ fn a_person_is_asked_about_a_call_while_the_step_goes_on() {
             .resolve("a", Decision::Reject, Some("once is enough"))
             .answers("a", Answer { text: Some("ok".into()), ..Answer::default() })
             .show(|world| {
-                let outcome = world.run.state(world.at("a")).outcome.clone();
+                let outcome = world.run.state(world.at("a")).outcome().cloned();
                 format!("untrusted: {}", outcome.is_some_and(|outcome| outcome.labels.untrusted))
             }),
         expect![[r#"
@@ -231,7 +231,7 @@ fn an_answer_that_is_asked_for_again_stays_as_doubtful_as_it_was() {
         .uses("a", "2", "mail.send", json!({"to": "eve"}))
         .complete("a", json!({"n": 1}))
         .show(|world| {
-            let outcome = world.run.state(world.at("a")).outcome.clone();
+            let outcome = world.run.state(world.at("a")).outcome().cloned();
             format!("untrusted: {}", outcome.is_some_and(|outcome| outcome.labels.untrusted))
         }),
         expect![[r#"

@@ -10,7 +10,7 @@ use super::super::state::Run;
 use super::super::status::RunStatus;
 use super::order;
 use super::outputs_of;
-use crate::journal::event::{Event, NodeEvent, Path, RunStarted, StepAt};
+use crate::journal::event::{Event, Path, RunStarted, StepAt, StepEvent};
 use crate::plan::Plan;
 use crate::port::Entropy;
 use crate::port::authority::fake::FakeAuthority as Desk;
@@ -234,7 +234,7 @@ impl World {
     }
 
     pub(super) fn child_of(&self, step: &str) -> RunId {
-        match self.run.state(self.at(step)).path {
+        match self.run.state(self.at(step)).path() {
             Some(Path::Child(child)) => child,
             other => panic!("{step} has no child: {other:?}"),
         }
@@ -249,7 +249,7 @@ impl World {
     ) -> Command {
         let at = self.at(step);
         let asked = self.journal.iter().rev().find_map(|(_, event)| match event {
-            Event::Node(one, NodeEvent::ApprovalRequested(asked)) if *one == at => {
+            Event::Step(one, StepEvent::ApprovalRequested(asked)) if *one == at => {
                 Some(asked.approval)
             }
             _ => None,
@@ -322,7 +322,7 @@ fn taken_beside(desk: &Desk, run: Option<&Run>) -> BTreeMap<String, i64> {
         }
     }
     let flying = run.iter().flat_map(|run| {
-        run.index.in_flight.keys().map(|at| run.state(*at).terms.as_ref().expect("terms"))
+        run.index.in_flight.keys().map(|at| run.state(*at).terms().expect("terms"))
     });
     for terms in flying.clone() {
         if let Some(agent) = &terms.slot {
@@ -341,7 +341,7 @@ fn taken_beside(desk: &Desk, run: Option<&Run>) -> BTreeMap<String, i64> {
 }
 
 fn is_allow(event: &Event) -> bool {
-    let Event::Node(_, NodeEvent::GovernanceDecided(decision)) = event else { return false };
+    let Event::Step(_, StepEvent::GovernanceDecided(decision)) = event else { return false };
     decision.value()["disposition"] == "allow"
 }
 

@@ -4,7 +4,7 @@ use super::asks;
 use crate::operator::{answer, governed, open_approval, policy, put, remove};
 use crate::world::{RunningEngine, ended, start, until};
 use serde_json::{Map, json};
-use sluice_core::journal::event::{Change, Origin};
+use sluice_core::journal::event::{ChangedValue, Origin};
 use sluice_core::run::command::{Command, Decision, Refusal, Resolve};
 use sluice_core::run::id::RunId;
 use sluice_core::run::start::Carried;
@@ -27,7 +27,7 @@ steps:
 /// The differences that the open approval request of a run shows, by path.
 fn shown(run: &Run) -> Vec<String> {
     let asked = run.approvals[&open_approval(run)].action.clone().expect("it is about an action");
-    asked.changes.iter().map(|change: &Change| change.path.clone()).collect()
+    asked.changes.iter().map(|change: &ChangedValue| change.path.clone()).collect()
 }
 
 async fn approve(life: &RunningEngine, run: &Run) {

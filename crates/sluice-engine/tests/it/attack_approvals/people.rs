@@ -169,7 +169,7 @@ async fn one_person_is_no_quorum() {
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert!(world.calls("a").is_empty());
     let run = life.load(id).await.unwrap();
-    assert_eq!(step(&run, "a").status, StepStatus::AwaitingApproval);
+    assert_eq!(step(&run, "a").status(), StepStatus::AwaitingApproval);
     answer(&life, id, approval, Decision::Approve, "eve", &[]).await.unwrap();
     assert_eq!(ended(&life, id).await.status, RunStatus::Completed);
 }

@@ -67,9 +67,9 @@ async fn a_run_that_begins_with_an_approval_keeps_the_posture_set_just_before() 
     let id = engine.start(start(ASKS)).await.unwrap().run;
     assert_eq!(posture(&engine, id).await, Posture::ApprovalRequired);
     let run =
-        until(&engine, id, |run| step(run, "ask").status == StepStatus::AwaitingApproval).await;
+        until(&engine, id, |run| step(run, "ask").status() == StepStatus::AwaitingApproval).await;
     answer(&engine, id, open_approval(&run), Decision::Approve, "ada", &[]).await.unwrap();
-    until(&engine, id, |run| step(run, "a").status == StepStatus::AwaitingApproval).await;
+    until(&engine, id, |run| step(run, "a").status() == StepStatus::AwaitingApproval).await;
     assert_eq!(meter.calls(), 0, "its step was done without a person");
 }
 
@@ -170,10 +170,10 @@ async fn a_child_starts_under_the_current_rows() {
     let change = puts(&[gateway, (Kind::Deployment, "live", deployment)]);
     gate.change_before(begins_child, change);
     let id = engine.start(request).await.unwrap().run;
-    let asks = |run: &Run| step(run, "ask").status == StepStatus::AwaitingApproval;
+    let asks = |run: &Run| step(run, "ask").status() == StepStatus::AwaitingApproval;
     happens("the change", || gate.is_sprung()).await;
     let run = engine.load(id).await.unwrap();
-    let Some(Path::Child(child)) = step(&run, "sub").path else { panic!("{run:?}") };
+    let Some(Path::Child(child)) = step(&run, "sub").path() else { panic!("{run:?}") };
     let child = until(&engine, child, asks).await;
     assert_eq!(child.started.gateway, "far");
 }

@@ -47,7 +47,7 @@ async fn a_retry_is_decided_again() {
     let (world, life) = governed("a: {error: no, delay_ms: 20}", &[]).await;
     let flow = "name: flow\nsteps: [{id: a, command: go, retry: {attempts: 3, backoff_ms: 300}}]";
     let id = life.start(start(flow)).await.unwrap().run;
-    until(&life, id, |run| step(run, "a").status == StepStatus::Retrying).await;
+    until(&life, id, |run| step(run, "a").status() == StepStatus::Retrying).await;
     forbid(&life).await;
     refused(&life, id).await;
     assert_eq!(world.calls("a").len(), 1);
@@ -94,7 +94,7 @@ async fn a_restart_and_a_branch_are_decided_again() {
     refused(&life, renewed(&life, &source, "restart", restart).await).await;
     // The state in which only the first step was done.
     let mut then = source.clone();
-    while step(&then, "b").status != StepStatus::Pending {
+    while step(&then, "b").status() != StepStatus::Pending {
         then = life.load_at(id, then.version - 1).await.unwrap();
     }
     let changed = BTreeMap::from([(0, Map::from_iter([("x".to_owned(), json!(2))]))]);

@@ -99,7 +99,7 @@ async fn broken_rules_stop_everything_until_they_are_fixed() {
     let meter = meter();
     let engine = metered(Arc::clone(&store), &meter, config()).await;
     let id = engine.start(start(ASKS)).await.unwrap().run;
-    let asks = |run: &Run| step(run, "ask").status == StepStatus::AwaitingApproval;
+    let asks = |run: &Run| step(run, "ask").status() == StepStatus::AwaitingApproval;
     let approval = open_approval(&until(&engine, id, asks).await);
     policy(&*store, "broken.cedar", "forbid (").await;
     // The rules for a new run are unknown, so it does not start.
@@ -109,7 +109,7 @@ async fn broken_rules_stop_everything_until_they_are_fixed() {
     a_while().await;
     let run = engine.load(id).await.unwrap();
     assert!(!run.status.is_terminal());
-    assert_eq!((meter.calls(), step(&run, "a").status), (0, StepStatus::Queued));
+    assert_eq!((meter.calls(), step(&run, "a").status()), (0, StepStatus::Queued));
     remove(&*store, Kind::Policy, "broken.cedar").await;
     assert_eq!(ended(&engine, id).await.status, RunStatus::Completed);
     let id = engine.start(start(ONE)).await.unwrap().run;

@@ -2,7 +2,7 @@
 
 use crate::tally::Tally;
 use sluice_core::journal::event::{
-    ApprovalResolved, ApprovalSource, Dispatch, Event, NodeEvent, Path, Resolution, StepAt,
+    ApprovalResolved, ApprovalSource, Dispatch, Event, Path, Resolution, StepAt, StepEvent,
 };
 use sluice_core::run::id::ApprovalId;
 use sluice_core::run::state::Run;
@@ -34,14 +34,14 @@ impl Grants {
         asks: bool,
         tally: &mut Tally,
     ) -> Result<(), String> {
-        let Event::Node(at, node) = event else { return Ok(()) };
+        let Event::Step(at, node) = event else { return Ok(()) };
         match node {
-            NodeEvent::ApprovalResolved(resolved) => self.resolved(run, *at, resolved, tally),
-            NodeEvent::Invalidated => {
+            StepEvent::ApprovalResolved(resolved) => self.resolved(run, *at, resolved, tally),
+            StepEvent::Invalidated => {
                 self.given.retain(|one, _| one.step != at.step);
                 Ok(())
             }
-            NodeEvent::Started(dispatch) if dispatch.path == Path::Edge => {
+            StepEvent::Started(dispatch) if dispatch.path == Path::Edge => {
                 self.started(run, *at, dispatch, before, asks, tally)
             }
             _ => Ok(()),
@@ -88,7 +88,7 @@ impl Grants {
             tally.reach("policy approved");
         }
         let digest = match &resolved.tightened {
-            Some((_, digest)) => Some(digest.clone()),
+            Some(tightened) => Some(tightened.digest.clone()),
             None => asked.action.as_ref().map(|asked| asked.digest.clone()),
         };
         let covers = run.step(at).approval.as_ref().is_some_and(|asked| asked.covers_retries);
@@ -136,7 +136,7 @@ impl Grants {
 
 /// The approval that a decision rests on.
 fn granted(before: &Event) -> Option<String> {
-    let Event::Node(_, NodeEvent::GovernanceDecided(record)) = before else { return None };
+    let Event::Step(_, StepEvent::GovernanceDecided(record)) = before else { return None };
     let known =
         Known { at_ms: 0, run: "", workflow: "", step: "", registered: false, definition: "" };
     let record = record.whole(&known);

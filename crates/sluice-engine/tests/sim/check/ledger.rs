@@ -9,7 +9,7 @@ use crate::registry::{ASK, BROKEN};
 use crate::tally::Tally;
 use serde_json::{Map, Value};
 use sluice_core::cost::is_spend;
-use sluice_core::journal::event::{Account, Event, NodeEvent, Path, StepAt, Terms};
+use sluice_core::journal::event::{Account, Event, Path, StepAt, StepEvent, Terms};
 use sluice_core::money::Money;
 use sluice_core::port::adapter::{Request, Usage};
 use sluice_core::port::ledger::Rows;
@@ -85,8 +85,8 @@ impl Ledger {
         tally: &mut Tally,
     ) -> Result<(), String> {
         match event {
-            Event::Node(at, node) => self.node(run, *at, node, before, tally),
-            Event::BudgetAlert(figures) => self.alert(figures, tally),
+            Event::Step(at, node) => self.node(run, *at, node, before, tally),
+            Event::BudgetAlert(figures) => self.alert(&figures.0, tally),
             _ => Ok(()),
         }
     }
@@ -95,24 +95,24 @@ impl Ledger {
         &mut self,
         run: &Run,
         at: StepAt,
-        event: &NodeEvent,
+        event: &StepEvent,
         before: Option<&Event>,
         tally: &mut Tally,
     ) -> Result<(), String> {
         let unknown = Usage::unknown();
         let usage = match event {
-            NodeEvent::Started(dispatch) if dispatch.path != Path::FanOut => {
+            StepEvent::Started(dispatch) if dispatch.path != Path::FanOut => {
                 self.decided(at, dispatch.digest.as_deref(), before)?;
                 let admitted = Admitted::of(run, at, dispatch);
                 return self.started(admitted, tally);
             }
-            NodeEvent::Completed(completed) => &completed.usage,
-            NodeEvent::Failed(ending) | NodeEvent::TimedOut(ending) => &ending.usage,
-            NodeEvent::Cancelled { usage, .. } => usage,
-            NodeEvent::Skipped(skip) => &skip.usage,
-            NodeEvent::Retried(retried) => &retried.usage,
-            NodeEvent::ApprovalRequested(asked) => &asked.usage,
-            NodeEvent::Waiting(wait) => {
+            StepEvent::Completed(completed) => &completed.usage,
+            StepEvent::Failed(ending) | StepEvent::TimedOut(ending) => &ending.usage,
+            StepEvent::Cancelled { usage, .. } => usage,
+            StepEvent::Skipped(skip) => &skip.usage,
+            StepEvent::Retried(retried) => &retried.usage,
+            StepEvent::ApprovalRequested(asked) => &asked.usage,
+            StepEvent::Waiting(wait) => {
                 if let Some(code) = &wait.code {
                     tally.reach(format!("wait {code}"));
                 }
@@ -121,14 +121,14 @@ impl Ledger {
                     _ => return Ok(()),
                 }
             }
-            NodeEvent::GovernanceDecided(record) => {
+            StepEvent::GovernanceDecided(record) => {
                 if let Some(code) = record.value()["blockedBy"]["code"].as_str() {
                     tally.reach(format!("blocked {code}"));
                 }
                 return Ok(());
             }
-            NodeEvent::Blocked { .. } | NodeEvent::Queued { .. } => &unknown,
-            NodeEvent::Invalidated => {
+            StepEvent::Blocked { .. } | StepEvent::Queued { .. } => &unknown,
+            StepEvent::Invalidated => {
                 let flying: Vec<StepAt> = (self.out.keys())
                     .filter(|(one, place)| *one == run.id && place.step == at.step)
                     .map(|(_, place)| *place)
@@ -138,7 +138,7 @@ impl Ledger {
                 }
                 return Ok(());
             }
-            NodeEvent::Reconciled { dispatch_no, usage } => {
+            StepEvent::Reconciled { dispatch_no, usage } => {
                 tally.reach("reconciled");
                 let open = self.open.remove(&(run.id, at, *dispatch_no));
                 let terms = open.ok_or("a reservation is settled once")?;
@@ -157,7 +157,7 @@ impl Ledger {
         digest: Option<&str>,
         before: Option<&Event>,
     ) -> Result<(), String> {
-        let Some(Event::Node(place, NodeEvent::GovernanceDecided(record))) = before else {
+        let Some(Event::Step(place, StepEvent::GovernanceDecided(record))) = before else {
             return Err("a dispatch follows a decision: there is none".into());
         };
         let record = record.value();

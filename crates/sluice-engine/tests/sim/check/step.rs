@@ -1,7 +1,7 @@
 //! Invariants of each step.
 
 use crate::adapter::text_of;
-use sluice_core::journal::event::{Dispatch, NodeEvent, Path, Resolution, StepAt};
+use sluice_core::journal::event::{Dispatch, Path, Resolution, StepAt, StepEvent};
 use sluice_core::plan::step::Work;
 use sluice_core::run::state::Run;
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,10 +30,10 @@ impl Steps {
         &mut self,
         run: &Run,
         at: StepAt,
-        event: &NodeEvent,
+        event: &StepEvent,
     ) -> Result<(), String> {
         let Some(state) = run.get(at) else {
-            if matches!(event, NodeEvent::Reconciled { .. }) {
+            if matches!(event, StepEvent::Reconciled { .. }) {
                 // The cost became known after the step was removed.
                 return Ok(());
             }
@@ -41,8 +41,8 @@ impl Steps {
         };
         let generation = run.steps[at.step as usize].generation;
         match event {
-            NodeEvent::Started(dispatch) => self.started(run, at, dispatch)?,
-            NodeEvent::Completed(completed) => {
+            StepEvent::Started(dispatch) => self.started(run, at, dispatch)?,
+            StepEvent::Completed(completed) => {
                 if !self.completed.insert((at, generation)) {
                     return Err("a step completes once".into());
                 }
@@ -56,19 +56,19 @@ impl Steps {
                     ));
                 }
             }
-            NodeEvent::Delta(delta) => {
+            StepEvent::Delta(delta) => {
                 let next = self.deltas.entry(at).or_default();
                 if delta.index != *next {
                     return Err(format!("parts are numbered: {} is not {next}", delta.index));
                 }
                 *next += 1;
             }
-            NodeEvent::ApprovalResolved(resolved)
+            StepEvent::ApprovalResolved(resolved)
                 if matches!(resolved.resolution, Resolution::Approved | Resolution::Retry) =>
             {
                 *self.grants.entry(at).or_default() += 1;
             }
-            NodeEvent::Invalidated => {
+            StepEvent::Invalidated => {
                 self.grants.retain(|one, _| one.step != at.step);
                 self.attempts.retain(|one, _| one.step != at.step);
             }
@@ -79,8 +79,8 @@ impl Steps {
 
     fn started(&mut self, run: &Run, at: StepAt, dispatch: &Dispatch) -> Result<(), String> {
         let state = run.state(at);
-        if state.status.is_settled() {
-            return Err(format!("a step that is {} does not start again", state.status));
+        if state.status().is_settled() {
+            return Err(format!("a step that is {} does not start again", state.status()));
         }
         let generation = run.steps[at.step as usize].generation;
         if self.completed.contains(&(at, generation)) {
@@ -114,13 +114,13 @@ impl Steps {
     }
 
     /// Checks the run after an event was folded.
-    pub(super) fn after(&self, run: &Run, at: StepAt, event: &NodeEvent) -> Result<(), String> {
+    pub(super) fn after(&self, run: &Run, at: StepAt, event: &StepEvent) -> Result<(), String> {
         let state = run.state(at);
         let dispatched = self.dispatched(at);
         if at.item.is_none() && state.dispatch_no < dispatched {
             return Err(format!("`{}` lost its dispatch number", run.name(at)));
         }
-        if matches!(event, NodeEvent::Queued { .. }) && state.status.is_settled() {
+        if matches!(event, StepEvent::Queued { .. }) && state.status().is_settled() {
             return Err("a queued step is not settled".into());
         }
         Ok(())

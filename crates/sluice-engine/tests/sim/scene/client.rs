@@ -132,7 +132,7 @@ impl Scene {
         let Some(track) = journal.tracks.get(&run) else { return BTreeSet::new() };
         let then = track.at(chance.below(track.run.version + 1));
         let done = |status| matches!(status, StepStatus::Completed | StepStatus::Skipped);
-        let steps = (0u32..).zip(&then.steps).filter(|(_, state)| done(state.status));
+        let steps = (0u32..).zip(&then.steps).filter(|(_, state)| done(state.status()));
         steps.map(|(step, _)| step).collect()
     }
 

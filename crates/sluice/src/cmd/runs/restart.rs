@@ -66,7 +66,8 @@ fn agree(source: &Run, renewal: &Renewal<'_>, yes: bool, out: &mut Out) -> anyho
     let rows = renewal.repeated(source).into_iter().map(|position| {
         let state = &source.steps[position as usize];
         let step = &source.definition.plan.steps[position as usize];
-        [step.id.clone(), state.agent.clone().unwrap_or_default(), state.status.to_string()]
+        let agent = state.agent().unwrap_or_default().to_owned();
+        [step.id.clone(), agent, state.status().to_string()]
     });
     confirmed(&source.id.to_string(), rows.collect(), yes, out)
 }

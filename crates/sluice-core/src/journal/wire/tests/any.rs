@@ -3,6 +3,7 @@
 use super::{AT_MS, VERSION_1, encode, plan};
 use crate::choice::Choice;
 use crate::contract::envelope::Envelope;
+use crate::hash::Hash;
 use crate::id::{ApprovalId, RunId};
 use crate::journal::event::*;
 use crate::layers::Layer;
@@ -12,7 +13,6 @@ use crate::outputs::coerce::Coercion;
 use crate::outputs::schema::FieldType;
 use crate::port::adapter::{Process, ToolEnded, Usage};
 use crate::port::moderator::Phase;
-use crate::port::store::Hash;
 use crate::violation::{Reason, Violation};
 use proptest::collection::{btree_map, vec};
 use proptest::option;
@@ -27,7 +27,7 @@ pub(super) fn event() -> BoxedStrategy<Event> {
     prop_oneof![
         1 => run_event(),
         2 => (step_at(), prop_oneof![work(), end(), gate()])
-            .prop_map(|(at, event)| Event::Node(at, event)),
+            .prop_map(|(at, event)| Event::Step(at, event)),
     ]
     .boxed()
 }
@@ -195,9 +195,11 @@ fn prepared() -> BoxedStrategy<Option<Arc<Prepared>>> {
 }
 
 fn violations() -> BoxedStrategy<Arc<Vec<Violation>>> {
-    let reasons = [Reason::MissingRequired, Reason::BelowMin, Reason::SchemaViolation];
-    let one = (text(), select(reasons.to_vec()), text())
-        .prop_map(|(field, reason, message)| Violation { field, reason, message });
+    let one = (text(), word::<Reason>(), text()).prop_map(|(field, reason, message)| Violation {
+        field,
+        reason,
+        message,
+    });
     vec(one, 0..3).prop_map(Arc::new).boxed()
 }
 
@@ -208,11 +210,16 @@ fn error() -> BoxedStrategy<Option<(String, String)>> {
 fn run_started() -> BoxedStrategy<RunStarted> {
     let origin =
         (text(), run(), any::<u64>()).prop_map(|(kind, run, event)| Origin { kind, run, event });
-    let sources = select(DocumentSource::ALL.to_vec());
+    let sources = word::<DocumentSource>();
     let definition = ((text(), sources), option::of(any::<u64>()), text(), option::of(hash()));
     let given = (btree_map(text(), hash(), 0..3), map(), btree_map(text(), text(), 0..3));
     let about = (maybe(), text(), (text(), vec(text(), 0..3)), (text(), text(), maybe()));
-    let above = (option::of((run(), text())), option::of(run()), any::<u32>(), option::of(origin));
+    let above = (
+        option::of((run(), text()).prop_map(|(run, step)| ParentStep { run, step })),
+        option::of(run()),
+        any::<u32>(),
+        option::of(origin),
+    );
     let postures = vec![Posture::BoundedAutonomous, Posture::ApprovalRequired, Posture::Advisory];
     let governed = (
         (maybe(), select(postures), option::of(any::<u8>())),
@@ -277,7 +284,7 @@ fn run_event() -> BoxedStrategy<Event> {
         text().prop_map(|reason| Event::RunCancelled { reason }),
         any::<u64>().prop_map(|timeout_ms| Event::RunTimedOut { timeout_ms }),
         Just(Event::RunRecovered),
-        map().prop_map(Event::BudgetAlert),
+        map().prop_map(|figures| Event::BudgetAlert(BudgetFigures(figures))),
     ]
     .boxed()
 }
@@ -313,7 +320,7 @@ fn dispatch() -> BoxedStrategy<Dispatch> {
         .boxed()
 }
 
-fn work() -> BoxedStrategy<NodeEvent> {
+fn work() -> BoxedStrategy<StepEvent> {
     let wait = (word(), any::<(u32, u64, u64)>(), maybe(), maybe(), maybe()).prop_map(
         |(reason, (attempt, delay_ms, until_ms), cause, code, hint)| Wait {
             reason,
@@ -337,27 +344,28 @@ fn work() -> BoxedStrategy<NodeEvent> {
             part,
         });
     let line = prop_oneof![
-        text().prop_map(Line::Text),
+        text().prop_map(LogLine::Text),
         (any::<u32>(), text())
-            .prop_map(|(group, started)| Line::Process(Process { group, started })),
+            .prop_map(|(group, started)| LogLine::Process(Process { group, started })),
         (text(), text(), text(), value(), ruling()).prop_map(
             |(id, tool, digest, input, ruling)| {
-                Line::Tool(Box::new(ToolAsked { id, tool, input, digest, ruling }))
+                LogLine::Tool(Box::new(ToolRequest { id, tool, input, digest, ruling }))
             }
         ),
         (text(), text(), any::<(bool, u64, u64)>()).prop_map(
             |(id, tool, (failed, bytes, duration_ms))| {
-                Line::ToolEnded(ToolEnded { id, tool, failed, bytes, duration_ms })
+                LogLine::ToolEnded(ToolEnded { id, tool, failed, bytes, duration_ms })
             }
         ),
-        (text(), prepared()).prop_map(|(digest, prepared)| Line::Asked { digest, prepared }),
+        (text(), prepared())
+            .prop_map(|(digest, prepared)| LogLine::ModerationAsked { digest, prepared }),
         (any::<bool>(), text()).prop_map(|(out, digest)| {
             let phase = if out { Phase::Output } else { Phase::Input };
-            Line::Cleared { phase, digest }
+            LogLine::ModerationCleared { phase, digest }
         }),
         (run(), any::<(bool, u64)>()).prop_map(|(child, (paused, at_ms))| {
             let pace = if paused { ChildPace::Paused } else { ChildPace::Resumed };
-            Line::Child { child, pace, at_ms }
+            LogLine::Child { child, pace, at_ms }
         }),
     ];
     let said = (answer(), maybe());
@@ -375,12 +383,12 @@ fn work() -> BoxedStrategy<NodeEvent> {
     );
     prop_oneof![
         option::of(vec(value(), 0..3))
-            .prop_map(|items| NodeEvent::Queued { items: items.map(Arc::new) }),
-        wait.prop_map(|wait| NodeEvent::Waiting(Box::new(wait))),
-        dispatch().prop_map(|dispatch| NodeEvent::Started(Box::new(dispatch))),
-        delta.prop_map(|delta| NodeEvent::Delta(Box::new(delta))),
-        (any::<u32>(), line).prop_map(|(dispatch_no, line)| NodeEvent::Log { dispatch_no, line }),
-        retried.prop_map(|retried| NodeEvent::Retried(Box::new(retried))),
+            .prop_map(|items| StepEvent::Queued { items: items.map(Arc::new) }),
+        wait.prop_map(|wait| StepEvent::Waiting(Box::new(wait))),
+        dispatch().prop_map(|dispatch| StepEvent::Started(Box::new(dispatch))),
+        delta.prop_map(|delta| StepEvent::Delta(Box::new(delta))),
+        (any::<u32>(), line).prop_map(|(dispatch_no, line)| StepEvent::Log { dispatch_no, line }),
+        retried.prop_map(|retried| StepEvent::Retried(Box::new(retried))),
     ]
     .boxed()
 }
@@ -395,7 +403,7 @@ fn answer() -> BoxedStrategy<Option<Arc<Value>>> {
     .boxed()
 }
 
-fn outcome() -> BoxedStrategy<Outcome> {
+fn outcome() -> BoxedStrategy<StepOutcome> {
     let part = || option::of(value());
     let envelope = (maybe(), maybe(), value(), part(), part(), part()).prop_map(
         |(kind, artifact_kind, output, data, media, metadata)| Envelope {
@@ -409,8 +417,8 @@ fn outcome() -> BoxedStrategy<Outcome> {
     );
     (value(), maybe(), option::of(envelope), labels())
         .prop_map(|(outputs, stdout, envelope, labels)| match envelope {
-            Some(envelope) => Outcome::of(envelope, labels),
-            None => Outcome { outputs, stdout, envelope: None, labels },
+            Some(envelope) => StepOutcome::from_envelope(envelope, labels),
+            None => StepOutcome { outputs, stdout, envelope: None, labels },
         })
         .boxed()
 }
@@ -440,7 +448,7 @@ fn completed() -> BoxedStrategy<Completed> {
         .boxed()
 }
 
-fn end() -> BoxedStrategy<NodeEvent> {
+fn end() -> BoxedStrategy<StepEvent> {
     let ending = || {
         (text(), text(), violations(), any::<u32>(), usage(), answer()).prop_map(
             |(code, message, violations, attempts, usage, answer)| {
@@ -448,16 +456,9 @@ fn end() -> BoxedStrategy<NodeEvent> {
             },
         )
     };
-    let causes = vec![
-        SkipCause::Condition,
-        SkipCause::Dependencies,
-        SkipCause::ParentFailure,
-        SkipCause::Failure,
-        SkipCause::Decision,
-    ];
     let cost = (usage(), answer());
-    let skip = (select(causes), text(), error(), violations(), cost, option::of(run())).prop_map(
-        |(cause, reason, error, violations, (usage, answer), carried)| Skip {
+    let skip = (word::<SkipCause>(), text(), error(), violations(), cost, option::of(run()))
+        .prop_map(|(cause, reason, error, violations, (usage, answer), carried)| Skip {
             cause,
             reason,
             error,
@@ -465,27 +466,26 @@ fn end() -> BoxedStrategy<NodeEvent> {
             usage,
             answer,
             carried,
-        },
-    );
+        });
     prop_oneof![
-        completed().prop_map(|completed| NodeEvent::Completed(Box::new(completed))),
-        ending().prop_map(NodeEvent::Failed),
-        ending().prop_map(NodeEvent::TimedOut),
-        (text(), text(), usage()).prop_map(|(code, reason, usage)| NodeEvent::Cancelled {
+        completed().prop_map(|completed| StepEvent::Completed(Box::new(completed))),
+        ending().prop_map(StepEvent::Failed),
+        ending().prop_map(StepEvent::TimedOut),
+        (text(), text(), usage()).prop_map(|(code, reason, usage)| StepEvent::Cancelled {
             code,
             reason,
             usage
         }),
-        skip.prop_map(NodeEvent::Skipped),
+        skip.prop_map(StepEvent::Skipped),
         (text(), text(), maybe(), any::<bool>()).prop_map(|(code, message, placeholder, waits)| {
-            NodeEvent::Blocked { code, message, placeholder, waits }
+            StepEvent::Blocked { code, message, placeholder, waits }
         }),
-        Just(NodeEvent::Invalidated),
+        Just(StepEvent::Invalidated),
     ]
     .boxed()
 }
 
-fn gate() -> BoxedStrategy<NodeEvent> {
+fn gate() -> BoxedStrategy<StepEvent> {
     let provenance = (option::of(run()), text(), text(), text(), maybe()).prop_map(
         |(source_run, source_node, source_output_path, target_input_path, transform)| Provenance {
             source_run,
@@ -496,43 +496,47 @@ fn gate() -> BoxedStrategy<NodeEvent> {
         },
     );
     prop_oneof![
-        provenance.prop_map(|provenance| NodeEvent::Provenance(Box::new(provenance))),
-        (text(), value())
-            .prop_map(|(phase, decision)| NodeEvent::ModerationFlagged { phase, decision }),
-        (text(), violations())
-            .prop_map(|(phase, errors)| NodeEvent::ContractViolated { phase, errors }),
+        provenance.prop_map(|provenance| StepEvent::Provenance(Box::new(provenance))),
+        (word(), value())
+            .prop_map(|(phase, decision)| StepEvent::ModerationFlagged { phase, decision }),
+        (word(), violations())
+            .prop_map(|(phase, errors)| StepEvent::ContractViolated { phase, errors }),
         map().prop_map(|mut decided| {
             // The envelope has these already.
             decided.shift_remove("runId");
             decided.shift_remove("nodeId");
             let text = Value::Object(decided).to_string();
-            NodeEvent::GovernanceDecided(Record::new(text))
+            StepEvent::GovernanceDecided(Record::new(text))
         }),
-        approval_requested().prop_map(|request| NodeEvent::ApprovalRequested(Box::new(request))),
-        (any::<u128>(), text()).prop_map(|(id, level)| NodeEvent::ApprovalReminded {
+        approval_requested().prop_map(|request| StepEvent::ApprovalRequested(Box::new(request))),
+        (any::<u128>(), text()).prop_map(|(id, level)| StepEvent::ApprovalReminded {
             approval: ApprovalId(id),
             level
         }),
-        approval_resolved().prop_map(|resolved| NodeEvent::ApprovalResolved(Box::new(resolved))),
+        approval_resolved().prop_map(|resolved| StepEvent::ApprovalResolved(Box::new(resolved))),
         (any::<u32>(), usage())
-            .prop_map(|(dispatch_no, usage)| NodeEvent::Reconciled { dispatch_no, usage }),
+            .prop_map(|(dispatch_no, usage)| StepEvent::Reconciled { dispatch_no, usage }),
     ]
     .boxed()
 }
 
 fn approval_requested() -> BoxedStrategy<ApprovalRequested> {
-    let sources = [ApprovalSource::Step, ApprovalSource::Policy, ApprovalSource::Escalation];
     let asked = (text(), vec(text(), 0..3), any::<u64>());
     let who =
         (vec(vec(text(), 0..3), 0..3), 1u32..9, any::<bool>(), vec(any::<(u64, String)>(), 0..3));
-    let change =
-        (text(), value(), value()).prop_map(|(path, before, after)| Change { path, before, after });
+    let change = (text(), value(), value()).prop_map(|(path, before, after)| ChangedValue {
+        path,
+        before,
+        after,
+    });
     let action = (value(), text(), vec(text(), 0..3), vec(change, 0..3)).prop_map(
-        |(action, digest, reasons, changes)| Arc::new(Asked { action, digest, reasons, changes }),
+        |(action, digest, reasons, changes)| {
+            Arc::new(ApprovalSubject { action, digest, reasons, changes })
+        },
     );
     let bound = (who, option::of(action));
     let cost = (usage(), answer());
-    (any::<u128>(), select(sources.to_vec()), asked, error(), prepared(), cost, bound)
+    (any::<u128>(), word::<ApprovalSource>(), asked, error(), prepared(), cost, bound)
         .prop_map(|(id, source, asked, error, prepared, (usage, answer), (who, action))| {
             let (summary, approvers, expires_at_ms) = asked;
             let (groups, quorum, not_initiator, reminders) = who;
@@ -557,18 +561,14 @@ fn approval_requested() -> BoxedStrategy<ApprovalRequested> {
 }
 
 fn approval_resolved() -> BoxedStrategy<ApprovalResolved> {
-    let resolutions = vec![
-        Resolution::Pending,
-        Resolution::Approved,
-        Resolution::Rejected,
-        Resolution::Expired,
-        Resolution::Cancelled,
-        Resolution::Retry,
-        Resolution::Skip,
-        Resolution::Abort,
-    ];
-    let how = (vec(text(), 0..3), option::of((constraints(), text())));
-    (any::<u128>(), select(resolutions), maybe(), maybe(), how)
+    let how = (
+        vec(text(), 0..3),
+        option::of(
+            (constraints(), text())
+                .prop_map(|(constraints, digest)| Tightened { constraints, digest }),
+        ),
+    );
+    (any::<u128>(), word::<Resolution>(), maybe(), maybe(), how)
         .prop_map(|(id, resolution, by, comment, (roles, tightened))| ApprovalResolved {
             approval: ApprovalId(id),
             resolution,

@@ -7,7 +7,7 @@ use crate::limits::BLOB_BYTES_MIN;
 
 fn part(index: u64, part: DeltaPart) -> Event {
     let delta = Delta { index, attempt: 1, dispatch_no: 0, part };
-    Event::Node(StepAt::whole(0), NodeEvent::Delta(Box::new(delta)))
+    Event::Step(StepAt::whole(0), StepEvent::Delta(Box::new(delta)))
 }
 
 fn text(index: u64, text: &str) -> Event {

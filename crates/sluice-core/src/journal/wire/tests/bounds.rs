@@ -1,14 +1,15 @@
 //! Fields that are too long for a frame.
 
 use super::*;
-use crate::journal::event::{Completed, Outcome};
+use crate::journal::event::{BudgetFigures, Completed, StepOutcome};
 use crate::limits::BLOB_BYTES_MIN;
 use crate::port::adapter::Usage;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 fn done(outputs: Value, stdout: &str) -> Event {
-    let outcome = Outcome { outputs, stdout: Some(stdout.to_owned()), ..Outcome::default() };
+    let outcome =
+        StepOutcome { outputs, stdout: Some(stdout.to_owned()), ..StepOutcome::default() };
     let completed = Completed {
         outcome: Arc::new(outcome),
         attempts: 1,
@@ -20,7 +21,7 @@ fn done(outputs: Value, stdout: &str) -> Event {
         artefacts: Vec::new(),
         carried: None,
     };
-    Event::Node(StepAt::whole(0), NodeEvent::Completed(Box::new(completed)))
+    Event::Step(StepAt::whole(0), StepEvent::Completed(Box::new(completed)))
 }
 
 #[test]
@@ -45,7 +46,9 @@ fn several_fields_of_several_events_are_moved_out() {
         Event::RunRecovered,
         done(json!({"a": long}), &long),
         Event::RunCompleted { outputs: Arc::new(json!({"a": long})) },
-        Event::BudgetAlert(json!({"a\"b": long, "small": 1}).as_object().unwrap().clone()),
+        Event::BudgetAlert(BudgetFigures(
+            json!({"a\"b": long, "small": 1}).as_object().unwrap().clone(),
+        )),
     ];
     let frame = check(&events);
     assert!(frame.len() < 1024);

@@ -58,18 +58,18 @@ fn what_is_left_of_every_event() {
         "node.started" {"nodeId":"second[3]","attempt":1,"dispatchNo":2,"wave":0,"agent":"a","gateway":"mock","executionPath":"child","childRunId":"run_00000000000000000000000000000010","deadline":99,"actionDigest":"d1","slot":"a","reserved":7,"accounts":[["run/x",9]],"constraints":{"tools_deny":["mail"]},"termsModel":"m","maxOutputTokens":12,"prompt":"","labels":{"classes":["caller","human"],"untrusted":true,"private":true,"since":9}}}
         "node.log" {"nodeId":"second[3]","dispatchNo":2,"processGroup":7,"processStarted":"123"}}
         "node.retried" {"nodeId":"second[3]","attempt":1,"cause":"timeout","delayMs":5,"reask":true,"model":"m","inputTokens":1,"outputTokens":2,"thinkingTokens":3,"cost":0.0021,"costUnknown":true}}
-        "node.completed" {"nodeId":"second[3]","labels":{"classes":["caller","human"],"untrusted":true,"private":true,"since":9},"attempts":2,"durationMs":12,"carriedFrom":"run_00000000000000000000000000000010","model":"m","inputTokens":1,"outputTokens":2,"thinkingTokens":3,"cost":0.0021,"costUnknown":true}}
+        "node.completed" {"nodeId":"second[3]","labels":{"classes":["caller","human"],"untrusted":true,"private":true,"since":9},"attempts":2,"durationMs":12,"model":"m","inputTokens":1,"outputTokens":2,"thinkingTokens":3,"cost":0.0021,"costUnknown":true,"carriedFrom":"run_00000000000000000000000000000010"}}
         "node.failed" {"nodeId":"second[3]","errorCode":"provider_error","errorMessage":"","attempts":2,"model":"m","inputTokens":1,"outputTokens":2,"thinkingTokens":3,"cost":0.0021,"costUnknown":true}}
         "node.timed_out" {"nodeId":"second[3]","errorCode":"provider_error","errorMessage":"","attempts":2,"model":"m","inputTokens":1,"outputTokens":2,"thinkingTokens":3,"cost":0.0021,"costUnknown":true}}
         "node.cancelled" {"nodeId":"second[3]","code":"run_halted"}}
-        "node.skipped" {"nodeId":"second[3]","cause":"condition_false","waitingReason":"condition_false","carriedFrom":"run_00000000000000000000000000000010","errorCode":"timeout","errorMessage":"","model":"m","inputTokens":1,"outputTokens":2,"thinkingTokens":3,"cost":0.0021,"costUnknown":true}}
+        "node.skipped" {"nodeId":"second[3]","cause":"condition_false","waitingReason":"condition_false","errorCode":"timeout","errorMessage":"","model":"m","inputTokens":1,"outputTokens":2,"thinkingTokens":3,"cost":0.0021,"costUnknown":true,"carriedFrom":"run_00000000000000000000000000000010"}}
         "node.blocked" {"nodeId":"second[3]","errorCode":"missing_value","errorMessage":"","waits":true}}
         "node.invalidated" {"nodeId":"second[3]"}}
         "node.provenance" {"nodeId":"second[3]","sourceRunId":"run_00000000000000000000000000000010","sourceNodeId":"second","sourceOutputPath":"","targetInputPath":""}}
         "moderation.flagged" {"nodeId":"second[3]","phase":"input"}}
         "contract.violated" {"nodeId":"second[3]","phase":"output"}}
         "governance.decided" {"nodeId":"second[3]","disposition":"allow"}}
-        "approval.requested" {"nodeId":"second[3]","approvalId":"apr_00000000000000000000000000000020","source":"escalation","expiresAt":99,"quorum":2,"notInitiator":true,"reminders":[[5,"normal"]],"actionDigest":"d1","errorCode":"timeout","errorMessage":"","prompt":"","labels":{"classes":["caller","human"],"untrusted":true,"private":true,"since":9},"model":"m","inputTokens":1,"outputTokens":2,"thinkingTokens":3,"cost":0.0021,"costUnknown":true}}
+        "approval.requested" {"nodeId":"second[3]","approvalId":"apr_00000000000000000000000000000020","source":"escalation","expiresAt":99,"errorCode":"timeout","errorMessage":"","prompt":"","labels":{"classes":["caller","human"],"untrusted":true,"private":true,"since":9},"model":"m","inputTokens":1,"outputTokens":2,"thinkingTokens":3,"cost":0.0021,"costUnknown":true,"quorum":2,"notInitiator":true,"reminders":[[5,"normal"]],"actionDigest":"d1"}}
         "approval.reminded" {"nodeId":"second[3]","approvalId":"apr_00000000000000000000000000000020","level":"warning"}}
         "approval.resolved" {"nodeId":"second[3]","approvalId":"apr_00000000000000000000000000000020","resolution":"approved","constraints":{"tools_deny":["mail"]},"actionDigest":"d2"}}]}{"v":2,"at":1790000000123,"events":[
         "node.stream.delta" {"nodeId":"second[3]","deltaIndex":3,"attempt":1,"kind":"media","url":"","mime":""}}]}
@@ -118,8 +118,8 @@ fn what_was_moved_out_goes_unless_another_event_needs_it() {
 #[test]
 fn the_items_of_a_fan_out_are_still_counted() {
     let items: Vec<_> = (0..30_000).map(serde_json::Value::from).collect();
-    let queued = NodeEvent::Queued { items: Some(std::sync::Arc::new(items)) };
-    let frame = erased(&[Event::Node(StepAt::whole(0), queued)]);
+    let queued = StepEvent::Queued { items: Some(std::sync::Arc::new(items)) };
+    let frame = erased(&[Event::Step(StepAt::whole(0), queued)]);
     assert_eq!(frame.matches("null").count(), 30_000);
 }
 

@@ -1,6 +1,7 @@
 //! One event of every kind: with everything it can hold, and with nothing.
 
 use crate::contract::envelope::Envelope;
+use crate::hash::Hash;
 use crate::id::{ApprovalId, RunId};
 use crate::journal::event::*;
 use crate::layers::Layer;
@@ -10,7 +11,6 @@ use crate::outputs::coerce::Coercion;
 use crate::outputs::schema::FieldType;
 use crate::port::adapter::{Process, Usage};
 use crate::port::moderator::Phase;
-use crate::port::store::Hash;
 use crate::status::{RunStatus, Waiting};
 use crate::violation::{Reason, Violation};
 use serde_json::{Map, Value, json};
@@ -34,8 +34,8 @@ fn map(value: &Value) -> Map<String, Value> {
     value.as_object().unwrap().clone()
 }
 
-fn at_first(event: NodeEvent) -> Event {
-    Event::Node(StepAt::whole(0), event)
+fn at_first(event: StepEvent) -> Event {
+    Event::Step(StepAt::whole(0), event)
 }
 
 fn usage() -> Usage {
@@ -104,7 +104,7 @@ fn run_started() -> RunStarted {
         trace_id: text("t"),
         root_span_id: text("s"),
         parent_span_id: some("p"),
-        parent: Some((RUN, text("step[1]"))),
+        parent: Some(ParentStep { run: RUN, step: text("step[1]") }),
         root: Some(RUN),
         depth: 1,
         origin: Some(Origin { kind: text("branch"), run: RUN, event: 7 }),
@@ -150,7 +150,7 @@ fn completed() -> Completed {
         media: Some(json!([])),
         metadata: Some(json!({"a": 1})),
     };
-    let outcome = Outcome::of(envelope, labels());
+    let outcome = StepOutcome::from_envelope(envelope, labels());
     let coercion = Coercion { field: text("b"), from: "string", to: FieldType::Integer };
     Completed {
         outcome: Arc::new(outcome),
@@ -180,11 +180,11 @@ fn approval_requested() -> ApprovalRequested {
         quorum: 2,
         not_initiator: true,
         reminders: vec![(5, text("normal"))],
-        action: Some(Arc::new(Asked {
+        action: Some(Arc::new(ApprovalSubject {
             action: json!({"command": "go"}),
             digest: text("d1"),
             reasons: vec![text("policy p")],
-            changes: vec![Change {
+            changes: vec![ChangedValue {
                 path: text("/command"),
                 before: json!("stay"),
                 after: json!("go"),
@@ -239,49 +239,52 @@ pub(in crate::journal) fn full() -> Vec<Event> {
         session: None,
     };
     let media = DeltaPart::Media { url: text("u"), mime: text("image/png") };
-    let process = Line::Process(Process { group: 7, started: text("123") });
+    let process = LogLine::Process(Process { group: 7, started: text("123") });
     let resolved = ApprovalResolved {
         approval: APPROVAL,
         resolution: Resolution::Approved,
         by: some("ada"),
         comment: some("fine"),
         roles: vec![text("legal")],
-        tightened: Some((constraints(), text("d2"))),
+        tightened: Some(Tightened { constraints: constraints(), digest: text("d2") }),
     };
     let steps = [
-        NodeEvent::Queued { items: Some(Arc::new(vec![json!(1), Value::Null])) },
-        NodeEvent::Assigned(Box::new(Assigned { whom: Whom::Member(text("m")), by: some("me") })),
-        NodeEvent::Waiting(Box::new(full_wait())),
-        NodeEvent::Started(Box::new(dispatch())),
-        NodeEvent::Delta(Box::new(Delta { index: 3, attempt: 1, dispatch_no: 0, part: media })),
-        NodeEvent::Log { dispatch_no: 2, line: process },
-        NodeEvent::Retried(Box::new(retried)),
-        NodeEvent::Completed(Box::new(completed())),
-        NodeEvent::Failed(ending()),
-        NodeEvent::TimedOut(ending()),
-        NodeEvent::Cancelled {
+        StepEvent::Queued { items: Some(Arc::new(vec![json!(1), Value::Null])) },
+        StepEvent::Assigned(Box::new(Assigned {
+            assignee: Assignee::Member(text("m")),
+            by: some("me"),
+        })),
+        StepEvent::Waiting(Box::new(full_wait())),
+        StepEvent::Started(Box::new(dispatch())),
+        StepEvent::Delta(Box::new(Delta { index: 3, attempt: 1, dispatch_no: 0, part: media })),
+        StepEvent::Log { dispatch_no: 2, line: process },
+        StepEvent::Retried(Box::new(retried)),
+        StepEvent::Completed(Box::new(completed())),
+        StepEvent::Failed(ending()),
+        StepEvent::TimedOut(ending()),
+        StepEvent::Cancelled {
             code: text("run_halted"),
             reason: text("the run stopped"),
             usage: Usage::default(),
         },
-        NodeEvent::Skipped(skip),
-        NodeEvent::Blocked {
+        StepEvent::Skipped(skip),
+        StepEvent::Blocked {
             code: text("missing_value"),
             message: text("has no value"),
             placeholder: some("label"),
             waits: true,
         },
-        NodeEvent::Invalidated,
-        NodeEvent::Provenance(Box::new(provenance)),
-        NodeEvent::ModerationFlagged { phase: text("input"), decision: json!({"flagged": true}) },
-        NodeEvent::ContractViolated { phase: text("output"), errors: violations() },
-        NodeEvent::GovernanceDecided(Record::new(r#"{"disposition":"allow","gates":[]}"#)),
-        NodeEvent::ApprovalRequested(Box::new(approval_requested())),
-        NodeEvent::ApprovalReminded { approval: APPROVAL, level: text("warning") },
-        NodeEvent::ApprovalResolved(Box::new(resolved)),
+        StepEvent::Invalidated,
+        StepEvent::Provenance(Box::new(provenance)),
+        StepEvent::ModerationFlagged { phase: Phase::Input, decision: json!({"flagged": true}) },
+        StepEvent::ContractViolated { phase: ContractSide::Output, errors: violations() },
+        StepEvent::GovernanceDecided(Record::new(r#"{"disposition":"allow","gates":[]}"#)),
+        StepEvent::ApprovalRequested(Box::new(approval_requested())),
+        StepEvent::ApprovalReminded { approval: APPROVAL, level: text("warning") },
+        StepEvent::ApprovalResolved(Box::new(resolved)),
     ];
     let instance = StepAt::instance(1, 3);
-    events.extend(steps.into_iter().map(|event| Event::Node(instance, event)));
+    events.extend(steps.into_iter().map(|event| Event::Step(instance, event)));
     events
 }
 
@@ -298,7 +301,7 @@ fn full_of_runs() -> Vec<Event> {
         Event::RunCancelled { reason: text("enough") },
         Event::RunTimedOut { timeout_ms: 1000 },
         Event::RunRecovered,
-        Event::BudgetAlert(map(&json!({"budget": "b", "spent": 0.5}))),
+        Event::BudgetAlert(BudgetFigures(map(&json!({"budget": "b", "spent": 0.5})))),
     ]
 }
 
@@ -312,13 +315,13 @@ pub(in crate::journal) fn bare() -> Vec<Event> {
         Event::RunCancelled { reason: text("") },
         Event::RunTimedOut { timeout_ms: 0 },
         Event::RunRecovered,
-        Event::BudgetAlert(Map::new()),
+        Event::BudgetAlert(BudgetFigures(Map::new())),
     ];
     events.extend(bare_work().into_iter().chain(bare_ends()).map(at_first));
     events
 }
 
-fn bare_work() -> Vec<NodeEvent> {
+fn bare_work() -> Vec<StepEvent> {
     let wait = Wait {
         reason: Waiting::Gate,
         attempt: 0,
@@ -353,24 +356,24 @@ fn bare_work() -> Vec<NodeEvent> {
         session: None,
     };
     vec![
-        NodeEvent::Queued { items: None },
-        NodeEvent::Assigned(Box::new(Assigned { whom: Whom::Agent(text("a")), by: None })),
-        NodeEvent::Queued { items: Some(Arc::default()) },
-        NodeEvent::Waiting(Box::new(wait)),
-        NodeEvent::Started(Box::new(dispatch)),
-        NodeEvent::Started(Box::new(given)),
-        NodeEvent::Delta(Box::new(Delta {
+        StepEvent::Queued { items: None },
+        StepEvent::Assigned(Box::new(Assigned { assignee: Assignee::Agent(text("a")), by: None })),
+        StepEvent::Queued { items: Some(Arc::default()) },
+        StepEvent::Waiting(Box::new(wait)),
+        StepEvent::Started(Box::new(dispatch)),
+        StepEvent::Started(Box::new(given)),
+        StepEvent::Delta(Box::new(Delta {
             index: 0,
             attempt: 1,
             dispatch_no: 0,
             part: DeltaPart::Text(text("")),
         })),
-        NodeEvent::Log { dispatch_no: 1, line: Line::Text(text("")) },
-        NodeEvent::Log {
+        StepEvent::Log { dispatch_no: 1, line: LogLine::Text(text("")) },
+        StepEvent::Log {
             dispatch_no: 1,
-            line: Line::Process(Process { group: 0, started: text("") }),
+            line: LogLine::Process(Process { group: 0, started: text("") }),
         },
-        NodeEvent::Retried(Box::new(retried)),
+        StepEvent::Retried(Box::new(retried)),
     ]
 }
 
@@ -380,14 +383,14 @@ pub(super) fn moderated() -> Vec<Event> {
     let digest = || text("5e1f");
     let prepared = dispatch().prepared;
     let lines = [
-        Line::Asked { digest: digest(), prepared },
-        Line::Asked { digest: digest(), prepared: None },
-        Line::Cleared { phase: Phase::Input, digest: digest() },
-        Line::Cleared { phase: Phase::Output, digest: digest() },
-        Line::Child { child: RUN, pace: ChildPace::Paused, at_ms: 7 },
-        Line::Child { child: RUN, pace: ChildPace::Resumed, at_ms: 8 },
+        LogLine::ModerationAsked { digest: digest(), prepared },
+        LogLine::ModerationAsked { digest: digest(), prepared: None },
+        LogLine::ModerationCleared { phase: Phase::Input, digest: digest() },
+        LogLine::ModerationCleared { phase: Phase::Output, digest: digest() },
+        LogLine::Child { child: RUN, pace: ChildPace::Paused, at_ms: 7 },
+        LogLine::Child { child: RUN, pace: ChildPace::Resumed, at_ms: 8 },
     ];
-    let log = |line| Event::Node(StepAt::whole(0), NodeEvent::Log { dispatch_no: 0, line });
+    let log = |line| Event::Step(StepAt::whole(0), StepEvent::Log { dispatch_no: 0, line });
     lines.into_iter().map(log).collect()
 }
 
@@ -411,16 +414,16 @@ pub(super) fn refused() -> Vec<Event> {
     };
     let request = ApprovalRequested { answer, ..approval_requested() };
     let events = [
-        NodeEvent::Retried(Box::new(retried)),
-        NodeEvent::Failed(ending.clone()),
-        NodeEvent::TimedOut(ending),
-        NodeEvent::Skipped(skip),
-        NodeEvent::ApprovalRequested(Box::new(request)),
+        StepEvent::Retried(Box::new(retried)),
+        StepEvent::Failed(ending.clone()),
+        StepEvent::TimedOut(ending),
+        StepEvent::Skipped(skip),
+        StepEvent::ApprovalRequested(Box::new(request)),
     ];
-    events.into_iter().map(|event| Event::Node(StepAt::whole(0), event)).collect()
+    events.into_iter().map(|event| Event::Step(StepAt::whole(0), event)).collect()
 }
 
-fn bare_ends() -> Vec<NodeEvent> {
+fn bare_ends() -> Vec<StepEvent> {
     let completed = Completed {
         outcome: Arc::default(),
         attempts: 1,
@@ -467,19 +470,19 @@ fn bare_ends() -> Vec<NodeEvent> {
     let resolved = ApprovalResolved::new(APPROVAL, resolution);
     let skip = Skip::new(SkipCause::Decision, "");
     vec![
-        NodeEvent::Completed(Box::new(completed)),
-        NodeEvent::Failed(Box::new(ending.clone())),
-        NodeEvent::TimedOut(Box::new(ending)),
-        NodeEvent::Cancelled { code: text(""), reason: text(""), usage: Usage::default() },
-        NodeEvent::Skipped(skip),
-        NodeEvent::Blocked { code: text(""), message: text(""), placeholder: None, waits: false },
-        NodeEvent::Invalidated,
-        NodeEvent::Provenance(Box::new(provenance)),
-        NodeEvent::ModerationFlagged { phase: text(""), decision: Value::Null },
-        NodeEvent::ContractViolated { phase: text(""), errors: Arc::default() },
-        NodeEvent::GovernanceDecided(Record::new("{}")),
-        NodeEvent::ApprovalRequested(Box::new(request)),
-        NodeEvent::ApprovalReminded { approval: APPROVAL, level: text("") },
-        NodeEvent::ApprovalResolved(Box::new(resolved)),
+        StepEvent::Completed(Box::new(completed)),
+        StepEvent::Failed(Box::new(ending.clone())),
+        StepEvent::TimedOut(Box::new(ending)),
+        StepEvent::Cancelled { code: text(""), reason: text(""), usage: Usage::default() },
+        StepEvent::Skipped(skip),
+        StepEvent::Blocked { code: text(""), message: text(""), placeholder: None, waits: false },
+        StepEvent::Invalidated,
+        StepEvent::Provenance(Box::new(provenance)),
+        StepEvent::ModerationFlagged { phase: Phase::Output, decision: Value::Null },
+        StepEvent::ContractViolated { phase: ContractSide::Instructions, errors: Arc::default() },
+        StepEvent::GovernanceDecided(Record::new("{}")),
+        StepEvent::ApprovalRequested(Box::new(request)),
+        StepEvent::ApprovalReminded { approval: APPROVAL, level: text("") },
+        StepEvent::ApprovalResolved(Box::new(resolved)),
     ]
 }

@@ -1,15 +1,14 @@
 //! Questions to people, asked and closed.
 
 use super::add;
+use crate::id::ApprovalId;
 use crate::journal::event::{
     ApprovalRequested, ApprovalResolved, ApprovalSource, Ending, Resolution, StepAt,
 };
 use crate::port::adapter::Usage;
-use crate::port::authority::default_reminders;
-use crate::run::id::ApprovalId;
 use crate::run::index::Timer;
-use crate::run::state::{Approval, Grant, Run};
-use crate::run::status::{StepStatus, Waiting};
+use crate::run::phase::StepPhase;
+use crate::run::state::{Approval, Grant, Run, default_reminders};
 use std::sync::Arc;
 
 impl Run {
@@ -45,12 +44,8 @@ impl Run {
         if asked.source == ApprovalSource::Tool {
             return;
         }
-        self.unlist(at);
-        self.index.awaiting.insert(at);
+        self.enter(at, StepPhase::AwaitingApproval { approval: asked.approval });
         let state = self.state_mut(at);
-        state.change(StepStatus::AwaitingApproval);
-        state.waiting = Some(Waiting::HumanInput);
-        state.approval = Some(asked.approval);
         state.gate = None;
         state.escalated |= asked.source == ApprovalSource::Escalation;
         add(&mut state.usage, &asked.usage);
@@ -59,7 +54,7 @@ impl Run {
             state.reask = false;
         }
         if let Some((code, message)) = &asked.error {
-            state.ending = Some(Arc::new(Ending {
+            state.failure = Some(Arc::new(Ending {
                 code: code.clone(),
                 message: message.clone(),
                 violations: Arc::default(),
@@ -98,7 +93,6 @@ impl Run {
         }
         let covers = self.approval_of(at.step).is_some_and(|asked| asked.covers_retries);
         let state = self.state_mut(at);
-        state.approval = None;
         match resolved.resolution {
             Resolution::Approved | Resolution::Retry => {
                 // To try again after a failure is no grant of what needs one.
@@ -109,13 +103,9 @@ impl Run {
                     (_, Grant::None | Grant::Attempt) => Grant::None,
                 };
                 if resolved.resolution == Resolution::Approved {
-                    self.state_mut(at).granted = Some(resolved.approval);
+                    state.granted = Some(resolved.approval);
                 }
-                self.unlist(at);
-                let state = self.state_mut(at);
-                state.change(StepStatus::Queued);
-                state.waiting = Some(Waiting::Queued);
-                self.list_queued(at);
+                self.enter(at, StepPhase::Queued);
             }
             // What follows settles the step.
             Resolution::Pending

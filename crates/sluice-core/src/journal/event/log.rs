@@ -1,0 +1,243 @@
+//! Payload of a line of the log of a step: text, and records of what happened inside an attempt.
+
+use super::Prepared;
+use crate::choice::choices;
+use crate::id::{ApprovalId, RunId};
+use crate::journal::declare::form::{Form, Maybe, Text, Word};
+use crate::journal::declare::{Keep, ObjectSchema, PayloadPart, Read, VisitKept};
+use crate::journal::wire::fields::Fields;
+use crate::journal::wire::malformed;
+use crate::journal::wire::object::{self, PayloadWriter};
+use crate::port::adapter::{Process, ToolEnded};
+use crate::port::moderator::Phase;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// A line of the log of a step.
+#[derive(Debug, Clone, PartialEq)]
+pub enum LogLine {
+    /// Text.
+    Text(String),
+    /// A process was started.
+    Process(Process),
+    /// The model requested a tool call, and the gates decided.
+    Tool(Box<ToolRequest>),
+    /// A tool that was allowed has answered.
+    ToolEnded(ToolEnded),
+    /// The engine asks the moderator about the inputs.
+    ModerationAsked {
+        /// SHA-256 of the text that is moderated.
+        digest: String,
+        /// What was prepared; none if the journal has it already.
+        prepared: Option<Arc<Prepared>>,
+    },
+    /// The moderator did not flag the text.
+    ModerationCleared {
+        /// Side of the step.
+        phase: Phase,
+        /// SHA-256 of the text that was moderated.
+        digest: String,
+    },
+    /// The child run of the step has begun to wait only for people, or continues.
+    Child {
+        /// The child run.
+        child: RunId,
+        /// Whether it waits or continues.
+        pace: ChildPace,
+        /// When, by the journal of the child run.
+        at_ms: u64,
+    },
+}
+
+choices! {
+    /// Whether a child run waits only for people.
+    pub enum ChildPace, "a pace of a child run" {
+        /// The child run waits only for people.
+        Paused = "paused",
+        /// The child run continues.
+        Resumed = "resumed",
+    }
+}
+
+/// A tool call that a model requested, and what the gates decided.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolRequest {
+    /// Id of the call, unique within its dispatch.
+    pub id: String,
+    /// Name of the tool.
+    pub tool: String,
+    /// Arguments.
+    pub input: Value,
+    /// SHA-256 of tool and arguments.
+    pub digest: String,
+    /// What the gates decided.
+    pub ruling: Ruling,
+}
+
+/// Whether a tool may be called.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Ruling {
+    /// The tool may be called this once, by this approval if one was needed.
+    Allowed(Option<ApprovalId>),
+    /// The tool may not be called, for this reason.
+    Denied(String),
+    /// The call waits for this approval.
+    Held(ApprovalId),
+}
+
+impl Ruling {
+    /// The word on every wire.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Ruling::Allowed(_) => "allowed",
+            Ruling::Denied(_) => "denied",
+            Ruling::Held(_) => "held",
+        }
+    }
+}
+
+impl PayloadPart for LogLine {
+    /// `text` is for people; the other fields are read back.
+    fn write(&self, payload: &mut PayloadWriter<'_>) {
+        match self {
+            LogLine::Text(text) => payload.field("text", text),
+            LogLine::Process(process) => {
+                payload.field("processGroup", &process.group);
+                payload.unless_default("processStarted", &process.started);
+            }
+            LogLine::Tool(request) => write_tool(payload, request),
+            LogLine::ToolEnded(ended) => {
+                let how = if ended.failed { "failed" } else { "answered" };
+                payload.field("text", &format!("tool {} {how}", ended.tool));
+                payload.field("tool", &ended.tool);
+                payload.field("callId", &ended.id);
+                payload.field("ended", how);
+                payload.unless_default("bytes", &ended.bytes);
+                payload.unless_default("durationMs", &ended.duration_ms);
+            }
+            LogLine::ModerationAsked { digest, prepared } => {
+                payload.field("moderation", "asked");
+                payload.field("digest", digest);
+                prepared.write(payload);
+            }
+            LogLine::ModerationCleared { phase, digest } => {
+                payload.field("moderation", "cleared");
+                payload.field("phase", phase);
+                payload.field("digest", digest);
+            }
+            LogLine::Child { child, pace, at_ms } => {
+                let does = match pace {
+                    ChildPace::Paused => "waits for people",
+                    ChildPace::Resumed => "goes on",
+                };
+                payload.field("text", &format!("{child} {does}"));
+                payload.field("childRunId", &object::Text(child));
+                payload.field("child", pace);
+                payload.field("childAt", at_ms);
+            }
+        }
+    }
+
+    fn read(fields: &Fields<'_>) -> Read<LogLine> {
+        match fields.option::<String>("moderation")?.as_deref() {
+            None => {}
+            Some("asked") => {
+                let (digest, prepared) = (fields.need("digest")?, PayloadPart::read(fields)?);
+                return Ok(LogLine::ModerationAsked { digest, prepared });
+            }
+            Some(_) => {
+                let (phase, digest) = (Word::read(fields, "phase")?, fields.need("digest")?);
+                return Ok(LogLine::ModerationCleared { phase, digest });
+            }
+        }
+        if fields.raw("tool").is_some() {
+            return read_tool(fields);
+        }
+        if fields.raw("child").is_some() {
+            let child = Text::read(fields, "childRunId")?;
+            let (pace, at_ms) = (Word::read(fields, "child")?, fields.need("childAt")?);
+            return Ok(LogLine::Child { child, pace, at_ms });
+        }
+        Ok(match fields.option("processGroup")? {
+            None => LogLine::Text(fields.need("text")?),
+            Some(group) => {
+                LogLine::Process(Process { group, started: fields.or_default("processStarted")? })
+            }
+        })
+    }
+
+    fn kept(visit: VisitKept<'_>) {
+        for (name, keep, _) in FIELDS {
+            visit(name, *keep);
+        }
+        Prepared::kept(visit);
+    }
+
+    fn schema(object: &mut ObjectSchema) {
+        for (name, _, kind) in FIELDS {
+            object.add(name, json!({"type": kind}), false);
+        }
+        object.add("input", json!({}), false);
+        object.optional(Prepared::schema);
+    }
+}
+
+/// The fields of every kind of line: name, what erasure leaves, type. `input` is not listed:
+/// erasure removes it.
+const FIELDS: &[(&str, Keep, &str)] = &[
+    ("text", Keep::Blank, "string"),
+    ("processGroup", Keep::Whole, "integer"),
+    ("processStarted", Keep::Word, "string"),
+    ("moderation", Keep::Word, "string"),
+    ("phase", Keep::Word, "string"),
+    ("digest", Keep::Word, "string"),
+    ("tool", Keep::Whole, "string"),
+    ("callId", Keep::Whole, "string"),
+    ("ruling", Keep::Word, "string"),
+    ("reason", Keep::Blank, "string"),
+    ("approvalId", Keep::Whole, "string"),
+    ("ended", Keep::Word, "string"),
+    ("childRunId", Keep::Whole, "string"),
+    ("child", Keep::Word, "string"),
+    ("childAt", Keep::Whole, "integer"),
+    ("bytes", Keep::Whole, "integer"),
+    ("durationMs", Keep::Whole, "integer"),
+];
+
+fn write_tool(payload: &mut PayloadWriter<'_>, request: &ToolRequest) {
+    let word = request.ruling.as_str();
+    payload.field("text", &format!("tool {} {word}", request.tool));
+    payload.field("tool", &request.tool);
+    payload.field("callId", &request.id);
+    payload.field("input", &request.input);
+    payload.field("digest", &request.digest);
+    payload.field("ruling", word);
+    match &request.ruling {
+        Ruling::Allowed(approval) => Maybe::<Text>::write(payload, "approvalId", approval),
+        Ruling::Denied(reason) => payload.field("reason", reason),
+        Ruling::Held(approval) => Text::write(payload, "approvalId", approval),
+    }
+}
+
+fn read_tool(fields: &Fields<'_>) -> Read<LogLine> {
+    let (tool, id) = (fields.need("tool")?, fields.need("callId")?);
+    if let Some(how) = fields.option::<String>("ended")? {
+        return Ok(LogLine::ToolEnded(ToolEnded {
+            id,
+            tool,
+            failed: how == "failed",
+            bytes: fields.or_default("bytes")?,
+            duration_ms: fields.or_default("durationMs")?,
+        }));
+    }
+    let approval = Maybe::<Text>::read(fields, "approvalId")?;
+    let ruling = match (fields.need::<String>("ruling")?.as_str(), approval) {
+        ("allowed", approval) => Ruling::Allowed(approval),
+        ("denied", _) => Ruling::Denied(fields.need("reason")?),
+        ("held", Some(approval)) => Ruling::Held(approval),
+        _ => return Err(malformed("ruling: unknown word")),
+    };
+    let (input, digest) = (fields.or_default("input")?, fields.need("digest")?);
+    Ok(LogLine::Tool(Box::new(ToolRequest { id, tool, input, digest, ruling })))
+}
