@@ -85,7 +85,12 @@ impl RequestParser {
                     continue;
                 }
                 RequestPart::Head | RequestPart::Trailer => {
-                    if !self.line_byte(*byte) {
+                    let text = self.line_text(&bytes[at..]);
+                    if text > 0 {
+                        at += text;
+                        continue;
+                    }
+                    if !self.line_end_byte(*byte) {
                         return Some(at);
                     }
                 }
@@ -133,36 +138,43 @@ impl RequestParser {
         self.after_cr = false;
     }
 
-    /// Parses a byte of a head or a trailer; false if it is rejected.
-    fn line_byte(&mut self, byte: u8) -> bool {
+    /// Keeps the text of a line up to its end; returns how many bytes it has.
+    fn line_text(&mut self, bytes: &[u8]) -> usize {
+        if self.after_cr {
+            return 0;
+        }
+        let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
+        let text = bytes.iter().position(is_end).unwrap_or(bytes.len());
+        let kept = text.min(LINE_BYTES_MAX - self.line.len());
+        self.whole &= kept == text;
+        self.line.extend_from_slice(&bytes[..kept]);
+        text
+    }
+
+    /// Parses a byte at the end of a line; false if it is rejected.
+    fn line_end_byte(&mut self, byte: u8) -> bool {
         if byte == b'\n' {
             return self.after_cr && self.line_ends();
         }
         if self.after_cr {
             // The library rejects a carriage return within a line.
             self.part = RequestPart::Any;
-            return true;
         }
-        self.after_cr = byte == b'\r';
-        if !self.after_cr {
-            self.whole &= self.line.len() < LINE_BYTES_MAX;
-            if self.line.len() < LINE_BYTES_MAX {
-                self.line.push(byte);
-            }
-        }
+        self.after_cr = true;
         true
     }
 
     fn line_ends(&mut self) -> bool {
-        let line = std::mem::take(&mut self.line);
+        let mut line = std::mem::take(&mut self.line);
         let whole = std::mem::replace(&mut self.whole, true);
         self.after_cr = false;
+        let mut accepted = true;
         match (self.part, line.is_empty()) {
             (RequestPart::Trailer, true) => self.next_request(RequestPart::Head),
             (RequestPart::Trailer, false) => {}
             // Empty lines before a request are skipped.
             (_, true) if !self.begun => {}
-            (_, true) => return self.head_ends(),
+            (_, true) => accepted = self.head_ends(),
             (_, false) if !self.begun => {
                 self.begun = true;
                 if line == b"PRI * HTTP/2.0" {
@@ -171,7 +183,9 @@ impl RequestParser {
             }
             (_, false) => self.header(&line, whole),
         }
-        true
+        line.clear();
+        self.line = line;
+        accepted
     }
 
     fn header(&mut self, line: &[u8], whole: bool) {
