@@ -61,13 +61,13 @@ impl Inner {
                     sender.try_send(mail).expect("a new mailbox has room");
                 }
                 let engine = Arc::clone(self);
-                let loading = self.run_to_end(async move {
+                let loading = self.run_to_end(Box::pin(async move {
                     let loaded = engine.claim_and_load(run, dispatching, sender, mailbox).await;
                     loaded.map_err(|(error, mailbox)| {
                         engine.abort_load(run, mailbox, &error);
                         error
                     })
-                });
+                }));
                 return loading.await.unwrap_or(Err(TakeError::Stopping));
             }
             let Some(unsent) = mail else { return Ok(()) };

@@ -22,7 +22,7 @@ use futures_util::FutureExt as _;
 use sluice_core::journal::envelope::{Seen, envelopes, push};
 use sluice_core::port::moderator::Moderator;
 use sluice_core::port::store::{Hash, Letter, NodeId, Store, StoreError};
-use sluice_core::port::{Clock, Entropy};
+use sluice_core::port::{Clock, Entropy, Later};
 use sluice_core::run::command::{Command, Dispatching};
 use sluice_core::run::id::RunId;
 use sluice_core::run::letter;
@@ -200,7 +200,8 @@ impl Engine {
     /// Starts a run; returns once the start is durable.
     pub async fn start(&self, request: Start) -> Result<StartedRun, StartError> {
         let inner = Arc::clone(&self.inner);
-        let started = self.inner.run_to_end(async move { inner.start(request).await }).await;
+        let work = Box::pin(async move { inner.start(request).await });
+        let started = self.inner.run_to_end(work).await;
         started.unwrap_or(Err(StartError::Stopping))
     }
 
@@ -415,7 +416,8 @@ impl Inner {
         let run = folded.run.id;
         let loaded = LoadedRun::new(Arc::clone(self), folded, context);
         let engine = Arc::clone(self);
-        self.spawn(async move {
+        // On the heap at once, so that spawning it does not copy its kilobytes.
+        self.spawn(Box::pin(async move {
             let lived = AssertUnwindSafe(loaded.run_loop(first)).catch_unwind().await;
             if lived.is_err() {
                 // Otherwise its mailbox stays registered, and senders wait for a task
@@ -423,7 +425,7 @@ impl Inner {
                 engine.loaded_runs().remove(&run);
                 engine.quarantine(run, "a turn panicked");
             }
-        });
+        }));
     }
 
     /// Removes a run from memory and forwards what is left in its mailbox.
@@ -478,11 +480,9 @@ impl Inner {
     }
 
     /// Runs `work` to its end even if the caller stops waiting. Returns `None` if the
-    /// engine died first.
-    pub(crate) async fn run_to_end<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = T> + Send + 'static,
-    ) -> Option<T> {
+    /// engine died first. The work is on the heap, because it takes kilobytes and every
+    /// caller up to the HTTP request would copy them.
+    pub(crate) async fn run_to_end<T: Send + 'static>(&self, work: Later<'static, T>) -> Option<T> {
         let (sender, done) = oneshot::channel();
         self.spawn(async move {
             // The caller may have stopped waiting.
