@@ -71,6 +71,10 @@ pub(crate) enum ChildStarts {
 
 /// A snapshot is due only after this many events.
 const SNAPSHOT_EVENTS_MIN: u64 = 256;
+/// A snapshot is due when the events after the last one take more than its size divided by
+/// this. Loading a run then reads at most half as much again as its snapshot, and writing
+/// snapshots takes at most twice the bytes of the journal.
+const SNAPSHOT_TO_TAIL: usize = 2;
 /// After this many refusals a turn dispatches nothing and leaves that to the next turn.
 const REFUSALS_MAX: u32 = 8;
 /// First and longest delay between attempts at a failing store.
@@ -255,7 +259,7 @@ impl LoadedRun {
 
     fn snapshot(&mut self) -> Option<Vec<u8>> {
         let due = self.tail_events > SNAPSHOT_EVENTS_MIN
-            && self.tail_bytes > self.snapshot_bytes / 4
+            && self.tail_bytes > self.snapshot_bytes / SNAPSHOT_TO_TAIL
             && !self.run.status.is_terminal();
         if !due {
             return None;
