@@ -6,8 +6,17 @@
 import { notifySignedOut, type Problem, readProblem, type Schemas } from "./client";
 import { type Frame, Frames } from "./sse";
 
+type Payloads = Required<Schemas["EventPayloads"]>;
+/** The type of a journal event. */
+export type EventType = keyof Payloads;
+/** The name of a payload field of any event. */
+export type PayloadField = { [T in EventType]: keyof Payloads[T] }[EventType];
+
 /** A journal event. The fields of its payload depend on its type. */
-export type Event = Omit<Schemas["Event"], "payload"> & { payload: Record<string, unknown> };
+export type Event = Omit<Schemas["Event"], "payload" | "type"> & {
+  type: EventType;
+  payload: { [F in PayloadField]?: unknown };
+};
 
 /** State of a stream. `gone`: the server does not respond; the client retries. */
 export type ConnectionState = "connecting" | "live" | "gone" | "over" | "refused";

@@ -1,5 +1,5 @@
 // The attempts of a step: start, gateway, outcome and cost.
-import type { Event } from "../api/follow";
+import type { Event, EventType, PayloadField } from "../api/follow";
 import { clock, duration, money } from "../parts/format";
 import { Badge } from "../parts/status";
 import { isEmpty, Value, visible } from "../parts/value";
@@ -21,7 +21,7 @@ export interface Attempt {
   cost: number | null;
 }
 
-const ENDS: Readonly<Record<string, string>> = {
+const ENDS: Readonly<Partial<Record<EventType, string>>> = {
   "node.retried": "failed",
   "node.completed": "completed",
   "node.failed": "failed",
@@ -31,7 +31,7 @@ const ENDS: Readonly<Record<string, string>> = {
   "approval.requested": "failed",
 };
 
-const figure = (event: Event, name: string): number | null => {
+const figure = (event: Event, name: PayloadField): number | null => {
   const value = event.payload[name];
   return typeof value === "number" ? value : null;
 };

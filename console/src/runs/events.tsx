@@ -46,7 +46,7 @@ export function Events({ run, feed, chosen, onChoose }: Props) {
     try {
       const query = { cursor: after, limit: Math.min(PAGE, first - 1) };
       const { data } = await request("get", "/api/v1/runs/{run}/journal", { path: { run }, query });
-      feed.prepend(data);
+      feed.prepend(data as Event[]);
     } catch (error) {
       setRefused(error);
     }

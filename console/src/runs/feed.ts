@@ -1,5 +1,5 @@
 // Events of a run as they arrive: the newest events, status updates, and streamed text.
-import type { Event } from "../api/follow";
+import type { Event, EventType, PayloadField } from "../api/follow";
 import type { Node, RunState } from "./state-diff";
 
 /** Most events in memory; the journal has the earlier ones. */
@@ -11,7 +11,7 @@ const DRAW_MS = 100;
 /** Shortest time between two loads of the state; longer when responses are slow. */
 const RELOAD_INTERVAL_MS = 700;
 
-const STATUS: Readonly<Record<string, string>> = {
+const STATUS: Readonly<Partial<Record<EventType, string>>> = {
   "node.queued": "queued",
   "node.started": "running",
   "node.stream.delta": "streaming",
@@ -79,7 +79,7 @@ export interface StreamedText {
 }
 
 /** A string field of an event's payload. */
-export function textField(event: Event, name: string): string | null {
+export function textField(event: Event, name: PayloadField): string | null {
   const value = event.payload[name];
   return typeof value === "string" ? value : null;
 }
