@@ -1,19 +1,22 @@
 //! Checks that need much processor time: documents, policies, evidence.
 //!
-//! They run on threads of their own, so that the threads that answer other requests stay
-//! free. A client may use a quarter of these threads, an organisation three quarters;
-//! further checks are queued.
+//! They run on threads of their own with a low priority, so that the threads that answer
+//! other requests stay free and have a processor at once. A client may use a quarter of
+//! these threads, an organisation three quarters; further checks are queued.
 
 use crate::capacity::Holder;
+use rustix::process::setpriority_process;
 use std::collections::HashMap;
-use std::panic::resume_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 
 /// Minimum number of concurrent checks, on the smallest machine.
 const AT_ONCE: usize = 4;
+/// Priority of the threads of checks, from -20 (highest) to 19.
+const NICE: i32 = 15;
 
 /// The checks that run and wait.
 #[derive(Debug)]
@@ -46,16 +49,24 @@ impl Checks {
         let runtime = Handle::current();
         let gone = CancellationToken::new();
         let _leaves = gone.clone().drop_guard();
+        let (sender, done) = oneshot::channel();
         // The permits are released when the check has ended, even if the client has disconnected.
-        let done = tokio::task::spawn_blocking(move || {
+        let work = move || {
             let _turn = turn;
-            runtime.block_on(gone.run_until_cancelled_owned(check))
-        });
-        match done.await.map_err(tokio::task::JoinError::try_into_panic) {
-            Ok(Some(done)) => done,
-            Err(Ok(panic)) => resume_unwind(panic),
+            // Where the system refuses it, the check competes with the other threads.
+            let _ = setpriority_process(None, NICE);
+            let check = gone.run_until_cancelled_owned(check);
+            let ended = catch_unwind(AssertUnwindSafe(|| runtime.block_on(check)));
+            // The client may have disconnected.
+            let _ = sender.send(ended);
+        };
+        let thread = std::thread::Builder::new().name("check".to_owned()).spawn(work);
+        match (thread, done.await) {
+            (Ok(_), Ok(Ok(Some(done)))) => done,
+            (Ok(_), Ok(Err(panic))) => resume_unwind(panic),
+            (Err(error), _) => panic!("the system has no thread for a check: {error}"),
             // The process is stopping.
-            Ok(None) | Err(Err(_)) => std::future::pending().await,
+            (Ok(_), Ok(Ok(None)) | Err(_)) => std::future::pending().await,
         }
     }
 
