@@ -115,19 +115,19 @@ impl Run {
         let list = match state.phase {
             StepPhase::Pending if at.item.is_none() => {
                 let rank = self.definition.rank(at.step);
-                List::Pending(rank)
+                IndexList::Pending(rank)
             }
-            StepPhase::Queued => List::Queued(self.place(at), self.must_ask(at)),
-            StepPhase::Moderating { .. } => List::Moderating,
-            StepPhase::AtGate { .. } => List::AtGate,
-            StepPhase::AwaitingApproval { .. } => List::AwaitingApproval,
-            StepPhase::AwaitingAssignment => List::AwaitingAssignment,
+            StepPhase::Queued => IndexList::Queued(self.place(at), self.must_ask(at)),
+            StepPhase::Moderating { .. } => IndexList::Moderating,
+            StepPhase::AtGate { .. } => IndexList::AtGate,
+            StepPhase::AwaitingApproval { .. } => IndexList::AwaitingApproval,
+            StepPhase::AwaitingAssignment => IndexList::AwaitingAssignment,
             StepPhase::InFlight { .. } if state.path() != Some(Path::FanOut) => {
-                List::InFlight(state.dispatch_no)
+                IndexList::InFlight(state.dispatch_no)
             }
-            StepPhase::Retrying { .. } => List::Retrying,
+            StepPhase::Retrying { .. } => IndexList::Retrying,
             StepPhase::Pending | StepPhase::InFlight { .. } | StepPhase::Settled { .. } => {
-                List::Nowhere
+                IndexList::Nowhere
             }
         };
         let wakes = state.phase.wakes_at_ms().map(|at_ms| (at_ms, Timer::Retry(at)));
@@ -139,13 +139,13 @@ impl Run {
 /// Where a step stands in the index.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Listing {
-    list: List,
+    list: IndexList,
     timer: Option<(u64, Timer)>,
 }
 
 /// The list of the index that a step is in.
 #[derive(Debug, Clone, Copy)]
-enum List {
+enum IndexList {
     /// A pending step is ready once its dependencies are settled; its rank.
     Pending(u32),
     /// Its place, and whether a person must be asked first.
@@ -162,46 +162,46 @@ enum List {
 
 impl Listing {
     pub(crate) const fn is_in_flight(&self) -> bool {
-        matches!(self.list, List::InFlight(_))
+        matches!(self.list, IndexList::InFlight(_))
     }
 }
 
 impl Index {
     pub(crate) fn insert(&mut self, at: StepAt, listing: Listing) {
         match listing.list {
-            List::Pending(rank) => {
+            IndexList::Pending(rank) => {
                 if self.missing[at.step as usize] == 0 {
                     self.ready.insert(rank);
                 }
             }
-            List::Queued(place, true) => drop(self.asks.insert(place)),
-            List::Queued(place, false) => drop(self.queue.insert(place)),
-            List::Moderating => drop(self.checking.insert(at)),
-            List::AtGate => drop(self.gated.insert(at)),
-            List::AwaitingApproval => drop(self.awaiting.insert(at)),
-            List::AwaitingAssignment => drop(self.blocked.insert(at)),
-            List::Retrying => drop(self.retrying.insert(at)),
-            List::InFlight(dispatch_no) => drop(self.in_flight.insert(at, dispatch_no)),
-            List::Nowhere => {}
+            IndexList::Queued(place, true) => drop(self.asks.insert(place)),
+            IndexList::Queued(place, false) => drop(self.queue.insert(place)),
+            IndexList::Moderating => drop(self.checking.insert(at)),
+            IndexList::AtGate => drop(self.gated.insert(at)),
+            IndexList::AwaitingApproval => drop(self.awaiting.insert(at)),
+            IndexList::AwaitingAssignment => drop(self.blocked.insert(at)),
+            IndexList::Retrying => drop(self.retrying.insert(at)),
+            IndexList::InFlight(dispatch_no) => drop(self.in_flight.insert(at, dispatch_no)),
+            IndexList::Nowhere => {}
         }
         self.timers.extend(listing.timer);
     }
 
     pub(crate) fn remove(&mut self, at: StepAt, listing: Listing) {
         match listing.list {
-            List::Pending(rank) => drop(self.ready.remove(&rank)),
+            IndexList::Pending(rank) => drop(self.ready.remove(&rank)),
             // The grant may have changed while the step was queued.
-            List::Queued(place, _) => {
+            IndexList::Queued(place, _) => {
                 self.asks.remove(&place);
                 self.queue.remove(&place);
             }
-            List::Moderating => drop(self.checking.remove(&at)),
-            List::AtGate => drop(self.gated.remove(&at)),
-            List::AwaitingApproval => drop(self.awaiting.remove(&at)),
-            List::AwaitingAssignment => drop(self.blocked.remove(&at)),
-            List::Retrying => drop(self.retrying.remove(&at)),
-            List::InFlight(_) => drop(self.in_flight.remove(&at)),
-            List::Nowhere => {}
+            IndexList::Moderating => drop(self.checking.remove(&at)),
+            IndexList::AtGate => drop(self.gated.remove(&at)),
+            IndexList::AwaitingApproval => drop(self.awaiting.remove(&at)),
+            IndexList::AwaitingAssignment => drop(self.blocked.remove(&at)),
+            IndexList::Retrying => drop(self.retrying.remove(&at)),
+            IndexList::InFlight(_) => drop(self.in_flight.remove(&at)),
+            IndexList::Nowhere => {}
         }
         if let Some(timer) = &listing.timer {
             self.timers.remove(timer);
