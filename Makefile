@@ -2,23 +2,27 @@
 # everything else they need.
 
 CARGO ?= cargo
+# Clippy checks the crates of this workspace while they are compiled for the tests, so that
+# nothing is compiled a second time only to be checked. A warning is an error.
+LINTED = RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS='-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__' $(CARGO)
 FUZZ_SECONDS ?= 6
 SEED ?= 1
 RUNS ?= 1000
 SCHEMATHESIS_SECONDS ?= 150
 BINARY = $(or $(CARGO_TARGET_DIR),target)/debug/sluice
 
-.PHONY: help cc python postgres node binary openapi mcp-client aimock console start test check schemathesis browser console-test screenshots lint fmt deny bench cluster chaos sim kill changes attack fuzz mutants clean
+.PHONY: help cc python postgres node binary openapi mcp-client aimock console start test check schemathesis browser console-test screenshots lint fmt bench cluster chaos sim kill changes attack fuzz mutants clean
 
 help:
 	@echo 'make start    build Sluice and serve a demo; prints the address, the token file and commands to try'
 	@echo 'make test     run everything that must pass: lint, check, schemathesis, console-test, fuzz'
 	@echo 'make check    run the Rust tests, and event streams in a real browser'
+	@echo 'make check CRATE=sluice-core  lint and test one crate: the loop while you edit it'
 	@echo 'make schemathesis  check a live server against its OpenAPI description'
 	@echo 'make browser  test event streams in a real browser while the server is killed'
 	@echo 'make console-test  test the console: lint, types, unit tests, end-to-end tests'
 	@echo 'make screenshots  write screenshots of every page of the console'
-	@echo 'make lint     check formatting, lints, and licences of dependencies'
+	@echo 'make lint     check formatting and lints'
 	@echo 'make fmt      format the Rust source'
 	@echo 'make openapi  write docs/openapi.json after a change of the API'
 	@echo 'make bench    measure the hot paths'
@@ -93,29 +97,35 @@ console/dist/index.html: console/node_modules/.installed console/src/api/schema.
 DEMO = .sluice-demo
 
 start: cc console
-	$(CARGO) build --release --locked -p sluice
-	target/release/sluice apply -f examples/demo/config.yaml --data $(DEMO)
+	$(CARGO) build --profile demo --locked -p sluice
+	target/demo/sluice apply -f examples/demo/config.yaml --data $(DEMO)
 	@echo
 	@echo 'The server runs until Ctrl-C. The console is at http://127.0.0.1:7400; sign in with the token'
 	@echo 'in $(DEMO)/admin.token. In another terminal, try:'
 	@echo
-	@echo '  export SLUICE_URL=http://127.0.0.1:7400 SLUICE_TOKEN=file:$(DEMO)/admin.token PATH=$$PWD/target/release:$$PATH'
+	@echo '  export SLUICE_URL=http://127.0.0.1:7400 SLUICE_TOKEN=file:$(DEMO)/admin.token PATH=$$PWD/target/demo:$$PATH'
 	@echo '  sluice workflows list'
 	@echo '  sluice workflows start vendor-review --arg vendor="Northwind Paper"'
 	@echo '  sluice runs list'
 	@echo '  sluice approvals list        # then: sluice approvals approve apr_…'
 	@echo
-	target/release/sluice serve --data $(DEMO) --mock examples/demo/answers.yaml
+	target/demo/sluice serve --data $(DEMO) --mock examples/demo/answers.yaml
 
 test: lint check schemathesis console-test fuzz
 
+ifdef CRATE
+check: cc
+	$(CARGO) fmt -p $(CRATE) --check
+	$(LINTED) test --locked -p $(CRATE) $(ARGS)
+else
 check: cc python postgres mcp-client aimock browser
-	$(CARGO) test --workspace --locked
+	$(LINTED) test --workspace --locked
+endif
 
 # Builds the binary together with the tests. A separate build would select other features of
 # the dependencies and compile all of them twice.
 binary: cc
-	$(CARGO) test --workspace --locked --no-run
+	$(LINTED) test --workspace --locked --no-run
 
 # Checks a live server against its OpenAPI description, for a limited time.
 schemathesis: binary python
@@ -133,20 +143,13 @@ console-test: binary console
 screenshots: binary console
 	tools/screenshots.sh $(BINARY)
 
-lint: cc deny
+lint: cc
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(MAKE) binary
 
 fmt:
 	$(CARGO) fmt --all
 	cd fuzz && $(CARGO) fmt
-
-# The advisory database needs a network, which not every machine has, so only the offline
-# checks run.
-deny:
-	@command -v cargo-deny >/dev/null || $(CARGO) install --locked --version 0.20.2 cargo-deny
-	$(CARGO) fetch --locked
-	$(CARGO) deny --offline --log-level error check bans licenses sources
 
 bench:
 	$(CARGO) build --release --locked -p bench

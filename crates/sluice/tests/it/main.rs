@@ -15,6 +15,7 @@ mod conformance;
 mod cost;
 mod data_directory;
 mod database;
+mod dependencies;
 mod elide;
 mod error_pages;
 mod eval;
