@@ -6,7 +6,7 @@ use spdx::{Expression, ParseMode};
 use std::process::Command;
 
 /// Licences that a dependency may have.
-const LICENCES: [&str; 10] = [
+const LICENCES: [&str; 11] = [
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
     "BSD-3-Clause",
@@ -14,6 +14,7 @@ const LICENCES: [&str; 10] = [
     "CDLA-Permissive-2.0",
     "ISC",
     "MIT",
+    "MIT-0",
     "Unicode-3.0",
     "Unlicense",
     "Zlib",
