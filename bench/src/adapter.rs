@@ -13,7 +13,7 @@ use anyhow::Context as _;
 use clap::Args;
 use provider::Provider;
 use serde_json::{Value, json};
-use sluice_bridge::directory::{Connection, Kit};
+use sluice_bridge::directory::{AdapterContext, Connection};
 use sluice_bridge::outbound::Outbound;
 use sluice_bridge::outbound::allow::AllowList;
 use sluice_bridge::secret::keyring::Keyring;
@@ -95,7 +95,7 @@ pub(super) fn request() -> Request {
 /// An adapter for a provider in this process.
 pub(super) fn adapter(provider: &str, at: SocketAddr) -> anyhow::Result<Arc<dyn Adapter>> {
     let allow = AllowList::parse([at.to_string().as_str()])?;
-    let kit = Kit {
+    let kit = AdapterContext {
         wire: Arc::new(Outbound::new(allow)),
         tool_servers: BTreeMap::new(),
         secrets: Keyring::default(),

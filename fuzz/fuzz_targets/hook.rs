@@ -7,7 +7,7 @@ use fuzz::server::{self, HOOK, Server, ServerResponse};
 use fuzz::{CANARY, HOOK_SECRET, split_line};
 use libfuzzer_sys::fuzz_target;
 use sluice_bridge::secret::Secret;
-use sluice_server::hooks;
+use sluice_server::inbound_webhooks;
 use sluice_server::signature::sign;
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -45,7 +45,7 @@ fuzz_target!(|bytes: &[u8]| {
             ("all".to_owned(), "$".to_owned()),
             ("one".to_owned(), signature.to_owned()),
         ]);
-        let args = hooks::args(&value, &paths);
+        let args = inbound_webhooks::args(&value, &paths);
         assert_eq!(args.get("all"), Some(&value));
     }
 });

@@ -42,7 +42,7 @@ fn named(server: &Server, line: &str) -> Option<(String, String)> {
     let path = path.replace("RUN", &server.waiting).replace("APPROVAL", &server.approval);
     let uri: axum::http::Uri = path.parse().ok()?;
     let fits = |route: &Route| {
-        route.method.as_str() == method && api::gate::matches(route, &uri).is_some()
+        route.method.as_str() == method && api::admission::matches(route, &uri).is_some()
     };
     routes().iter().any(fits).then(|| (method.to_owned(), path))
 }

@@ -26,10 +26,10 @@ use sluice_server::api::router::Router;
 use sluice_server::app::{App, Settings};
 use sluice_server::auth::identities::{hash, row};
 use sluice_server::auth::secret;
-use sluice_server::house::House;
 use sluice_server::mcp;
-use sluice_server::refused::Done;
-use sluice_server::service::registry::{self, Asked, Mode};
+use sluice_server::organisation::Organisation;
+use sluice_server::refused::ServiceResult;
+use sluice_server::service::registry::{self, Mode, RowChange};
 use sluice_server::service::{RowOrigin, Service};
 use sluice_store::memory::MemoryStore;
 use std::cell::RefCell;
@@ -74,7 +74,7 @@ impl ServerResponse {
 /// The server with its fixtures.
 pub struct Server {
     router: Router,
-    house: Arc<House>,
+    organisation: Arc<Organisation>,
     /// A token with all permissions.
     pub admin: String,
     /// The token of the gateway.
@@ -113,14 +113,14 @@ impl Server {
             ..Settings::default()
         };
         let app = App::new(settings, Arc::new(SystemClock), Arc::new(|| Box::new(SystemEntropy)));
-        let (service, house) = organisation(&app).await;
-        let admin = grant(&service, &house).await;
+        let (service, organisation) = organisation(&app).await;
+        let admin = grant(&service, &organisation).await;
         let mut routes = api::routes();
         routes.push(mcp::http::route());
         let router = Router::new(app, routes);
         let mut server = Server {
             router,
-            house,
+            organisation,
             admin,
             gateway_token: String::new(),
             waiting: String::new(),
@@ -131,7 +131,7 @@ impl Server {
     }
 
     async fn stop(self) {
-        self.house.service().engine.shutdown().await;
+        self.organisation.service().engine.shutdown().await;
     }
 
     /// Creates everything that paths refer to.
@@ -256,7 +256,7 @@ fn secrets() -> Keyring {
     Keyring::new("default", [hook], Vec::new())
 }
 
-async fn organisation(app: &App) -> (Service, Arc<House>) {
+async fn organisation(app: &App) -> (Service, Arc<Organisation>) {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Arc::new(SystemClock)));
     let script = Script::parse("'*': {text: said}\n").expect("the script is right");
     let mock = Arc::new(MockAdapter::new(script));
@@ -277,13 +277,14 @@ async fn organisation(app: &App) -> (Service, Arc<House>) {
     let engine = Arc::new(Engine::open(ground, config).await.expect("an empty store opens"));
     let origin = RowOrigin::Server;
     let service = Service { store, engine, workspaces: None, origin, secrets: secrets() };
-    let house = House::open("default", service.clone()).await.expect("an empty store is read");
-    let house = app.add(house.with_dispatch_key(dispatch_key()));
-    (service, house)
+    let organisation =
+        Organisation::open("default", service.clone()).await.expect("an empty store is read");
+    let organisation = app.add(organisation.with_dispatch_key(dispatch_key()));
+    (service, organisation)
 }
 
 /// Creates a token with all permissions.
-async fn grant(service: &Service, house: &House) -> String {
+async fn grant(service: &Service, organisation: &Organisation) -> String {
     let mut entropy = SystemEntropy;
     let (secret, id) = (secret::make(&mut entropy), secret::id(&mut entropy));
     let token = Token {
@@ -298,10 +299,11 @@ async fn grant(service: &Service, house: &House) -> String {
         expires_at_ms: None,
     };
     let token = row(&id, &token);
-    let wish =
-        |_: &[Row]| -> Done<Asked> { Ok(Asked { put: vec![token.clone()], remove: vec![] }) };
+    let wish = |_: &[Row]| -> ServiceResult<RowChange> {
+        Ok(RowChange { put: vec![token.clone()], remove: vec![] })
+    };
     registry::change(service, "fuzz", Mode::Write, &wish).await.expect("a token can be stored");
-    house.refresh_now().await;
+    organisation.refresh_now().await;
     secret
 }
 

@@ -4,10 +4,10 @@ use super::provider::{Provider, read};
 use crate::fixture::brief;
 use anyhow::Context as _;
 use serde_json::{Value, json};
+use sluice_bridge::bridge_server::{BridgeServer, Settings};
 use sluice_bridge::outbound::Outbound;
 use sluice_bridge::outbound::allow::AllowList;
 use sluice_bridge::secret::Secret;
-use sluice_bridge::station::{Settings, Station};
 use sluice_engine::world::SystemClock;
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
@@ -38,7 +38,7 @@ pub(super) async fn be(named: &[String]) -> anyhow::Result<Value> {
     settings.running_max = 10_000;
     let adapters = BTreeMap::from([("openai".to_owned(), adapter)]);
     let outbound = Arc::new(Outbound::new(allow));
-    let station = Station::open(settings, adapters, outbound, Arc::new(SystemClock)).await?;
+    let station = BridgeServer::open(settings, adapters, outbound, Arc::new(SystemClock)).await?;
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
     {

@@ -114,9 +114,6 @@ pub enum BridgeOpenError {
 #[derive(Debug, Clone)]
 pub struct BridgeServer(Arc<Inner>);
 
-/// Former name of [`BridgeServer`], until the other crates use the new one.
-pub type Station = BridgeServer;
-
 struct Inner {
     settings: Settings,
     adapters: Adapters,

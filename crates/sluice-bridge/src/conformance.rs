@@ -28,9 +28,6 @@ pub enum CaseVerdict {
     Skipped(String),
 }
 
-/// Former name of [`CaseVerdict`], until the other crates use the new one.
-pub type Verdict = CaseVerdict;
-
 /// A case with its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Case {

@@ -25,9 +25,6 @@ pub struct TimeLimitedStream<S> {
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
-/// Former name of [`TimeLimitedStream`], until the other crates use the new one.
-pub type Patient<S> = TimeLimitedStream<S>;
-
 impl<S> TimeLimitedStream<S> {
     /// `head` limits the first bytes, `patience` each blocked write.
     pub fn new(stream: S, head: Duration, patience: Duration) -> TimeLimitedStream<S> {

@@ -39,9 +39,6 @@ pub struct ConnectionLimits {
     pub grace: Duration,
 }
 
-/// Former name of [`ConnectionLimits`], until the other crates use the new one.
-pub type Bounds = ConnectionLimits;
-
 /// The token that a connection has sent, and its organisation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct TokenOwner {

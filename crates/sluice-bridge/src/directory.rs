@@ -54,9 +54,6 @@ pub struct AdapterContext {
     pub callbacks: Option<Callbacks>,
 }
 
-/// Former name of [`AdapterContext`], until the other crates use the new one.
-pub type Kit = AdapterContext;
-
 impl AdapterContext {
     /// Creates the adapter of a provider; `None` if the provider is unknown.
     pub fn adapter(&self, gateway: &str, connection: &Connection) -> Option<Arc<dyn Adapter>> {

@@ -29,9 +29,6 @@ pub struct StrictFraming<S> {
     refused: Option<usize>,
 }
 
-/// Former name of [`StrictFraming`], until the other crates use the new one.
-pub type Strict<S> = StrictFraming<S>;
-
 impl<S> StrictFraming<S> {
     /// Wraps a stream at its beginning.
     pub fn new(stream: S) -> StrictFraming<S> {

@@ -36,6 +36,3 @@ pub mod wire;
 
 #[cfg(test)]
 mod fake_call;
-
-// Former module names, until the other crates use the new ones.
-pub use {bridge_server as station, connection_limits as patient, redacting_adapter as scrubbed};

@@ -27,9 +27,6 @@ pub struct RedactingAdapter {
     known: &'static KnownSecrets,
 }
 
-/// Former name of [`RedactingAdapter`], until the other crates use the new one.
-pub type Scrubbed = RedactingAdapter;
-
 impl RedactingAdapter {
     /// Redacts the known secrets in everything that `inner` returns.
     pub fn new(inner: Arc<dyn Adapter>, known: &'static KnownSecrets) -> RedactingAdapter {

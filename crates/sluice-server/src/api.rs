@@ -2,6 +2,7 @@
 
 pub mod admission;
 pub mod cookie;
+pub mod in_process;
 pub mod openapi;
 pub mod problem;
 pub mod reply;
@@ -30,9 +31,6 @@ mod sets;
 mod tokens;
 mod triggers;
 mod workflows;
-
-// The name under which fuzz targets still use the module.
-pub use admission as gate;
 
 use route::Route;
 

@@ -9,7 +9,7 @@ use crate::limits;
 use crate::metrics::Metrics;
 use crate::organisation::Organisation;
 use crate::rates::Rates;
-use sluice_bridge::connections::{Bounds, Connections};
+use sluice_bridge::connections::{ConnectionLimits, Connections};
 use sluice_bridge::limits::{CALLBACK_BYTES_MAX, CONNECTION_GRACE_MS};
 use sluice_core::port::{Clock, Entropy};
 use std::collections::BTreeMap;
@@ -164,7 +164,7 @@ impl Capacity {
 fn connections(settings: &Settings) -> Connections {
     let of = |percent: usize| (settings.connections.saturating_mul(percent) / 100).max(1);
     let Shares { token, organisation, .. } = settings.shares;
-    Connections::new(Bounds {
+    Connections::new(ConnectionLimits {
         all: settings.connections.max(1),
         organisation: of(organisation),
         token: of(token),

@@ -25,6 +25,15 @@ pub struct Caller {
     pub roles: Vec<String>,
     /// Whether it is a session of the console, identified by cookie.
     pub session: bool,
+    /// Set for a command of the operator on a data directory.
+    pub operator: Option<OperatorCommand>,
+}
+
+/// What a command on a data directory may do beyond what a token may.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OperatorCommand {
+    /// Why changes of the registry skip the policies in force; recorded in the audit.
+    pub break_glass: Option<String>,
 }
 
 impl Caller {
@@ -42,6 +51,18 @@ impl Caller {
             permissions: Permissions::all(),
             roles,
             session: false,
+            operator: None,
         }
+    }
+
+    /// The operator of a data directory, at the command line: the registry is shown
+    /// with its secret references, and tokens need no parent.
+    pub fn operator(name: &str, roles: Vec<String>, command: OperatorCommand) -> Caller {
+        Caller { operator: Some(command), ..Caller::owner(name, roles) }
+    }
+
+    /// Whether the caller needs no token: it has the data directory.
+    pub fn is_local(&self) -> bool {
+        self.token.is_empty()
     }
 }

@@ -23,11 +23,3 @@ pub mod service;
 pub mod signature;
 pub mod webhooks;
 pub mod workspaces;
-
-// Names under which other crates still use these modules.
-pub use capacity as places;
-pub use inbound_webhooks as hooks;
-pub mod house {
-    //! The old name of [`crate::organisation`].
-    pub use crate::organisation::Organisation as House;
-}

@@ -113,9 +113,6 @@ pub enum Failure {
 
 /// The result of an operation of the service.
 pub type ServiceResult<T> = Result<T, Failure>;
-// The name under which crate `sluice` still uses it.
-pub use ServiceResult as Done;
-
 impl Refused {
     /// A refusal with a code, a message and a remedy.
     pub fn new(

@@ -15,9 +15,9 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
+use sluice_bridge::connection_limits::TimeLimitedStream;
 use sluice_bridge::connections::{Admitted, Connection, Connections, is_exhausted};
-use sluice_bridge::framing::Strict;
-use sluice_bridge::patient::Patient;
+use sluice_bridge::framing::StrictFraming;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -124,7 +124,7 @@ async fn connection(app: App, router: Router, stream: TcpStream, admitted: Admit
     let head = Duration::from_millis(settings.head_ms);
     // Longer than a stream waits, so that a slow reader receives the error first.
     let patience = Duration::from_millis(settings.slow_reader_ms.saturating_mul(2));
-    let stream = Patient::new(Strict::new(stream), head, patience);
+    let stream = TimeLimitedStream::new(StrictFraming::new(stream), head, patience);
     let builder = builder(settings);
     let served = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(served);

@@ -18,11 +18,6 @@ mod task;
 #[cfg(test)]
 mod tests;
 
-/// The old name of [`retry`].
-pub mod pace {
-    pub use super::retry::RetrySchedule as Pace;
-}
-
 use crate::app::EntropySource;
 use crate::limits::{WEBHOOKS_LOOK_MS, WEBHOOKS_MAX};
 use crate::organisation::Organisation;

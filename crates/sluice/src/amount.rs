@@ -18,7 +18,7 @@ pub(crate) fn time(ms: u64) -> String {
     }
 }
 
-/// What something took beside time, as far as there is anything to say.
+/// Attempts, tokens and cost, without those that are zero.
 pub(crate) fn spent(attempts: u64, tokens: u64, cost: Money) -> Vec<String> {
     let mut spent = Vec::new();
     if attempts > 1 {

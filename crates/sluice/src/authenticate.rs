@@ -1,8 +1,8 @@
-//! Gives a store the key that everything in it is authenticated with.
+//! Gives a store the key that authenticates its contents.
 //!
-//! The key is derived from `seal.key`. A file next to it notes which stores have
-//! MACs: a store that lacks them afterwards was changed by another hand, and is
-//! refused. One from before MACs is held against its hashes and adopted once.
+//! The key is derived from `seal.key`. A file next to it lists the stores with MACs: such a
+//! store without MACs was replaced by another process, and is refused. A store from before MACs
+//! is verified against its hashes and adopted once.
 
 use crate::key::{self, SECRET, Secret, unusable};
 use sluice_core::evidence::key::{PublicKey, Signer};
@@ -15,11 +15,9 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-/// Which stores of a directory have MACs: a line for each, with the public half of
-/// the key.
+/// Lists the stores of a directory that have MACs, each with the public half of its key.
 const STORES: &str = "seal.stores";
 
-/// What kind of store it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Backend {
     Sqlite,
@@ -35,7 +33,6 @@ impl Backend {
     }
 }
 
-/// A store that is about to get its key.
 pub(crate) struct Authentication<'a> {
     pub(crate) store: &'a dyn Keyed,
     pub(crate) backend: Backend,
@@ -44,8 +41,8 @@ pub(crate) struct Authentication<'a> {
 }
 
 impl Authentication<'_> {
-    /// Uses the key where the store has its MACs. One from before MACs is read without:
-    /// it is adopted by the next process that writes to it.
+    /// Uses the key if the store has MACs. A store from before MACs is read without; the next
+    /// process that writes to it adopts it.
     pub(crate) fn for_reading(&self) -> Result<(), Refused> {
         let key = MacKey::derive(self.secret);
         match self.store.marked(&key) {
@@ -57,7 +54,7 @@ impl Authentication<'_> {
         Ok(())
     }
 
-    /// The same, and adopts a store from before MACs.
+    /// Uses the key, and adopts a store from before MACs.
     pub(crate) async fn for_writing(&self) -> anyhow::Result<()> {
         let key = MacKey::derive(self.secret);
         match self.store.marked(&key) {
@@ -71,37 +68,37 @@ impl Authentication<'_> {
                 self.store.adopt(key, found).await?;
             }
         }
-        self.note()?;
+        self.register()?;
         Ok(())
     }
 
-    /// Adopts the store whatever MACs it has. Answers what stays in doubt.
+    /// Adopts the store whatever MACs it has. Returns what cannot be authenticated.
     pub(crate) async fn anew(&self) -> anyhow::Result<Doubts> {
         let doubts = doubts::find(self.store, key::public(self.dir)).await?;
         self.store.adopt(MacKey::derive(self.secret), doubts.clone()).await?;
-        self.note()?;
+        self.register()?;
         Ok(doubts)
     }
 
-    /// A store that was carried over with its MACs. Without them it is adopted when it
-    /// is first served.
+    /// Registers a store that was migrated with its MACs. Without them it is adopted when it is
+    /// first served.
     pub(crate) fn for_carried(&self) -> Result<(), Refused> {
         match self.store.marked(&MacKey::derive(self.secret)) {
-            Mark::Own => self.note(),
+            Mark::Own => self.register(),
             Mark::Foreign => Err(self.foreign()),
             Mark::Empty | Mark::Missing => Ok(()),
         }
     }
 
     fn refuse_stripped(&self) -> Result<(), Refused> {
-        if self.noted().is_none() {
+        if self.registered_key().is_none() {
             return Ok(());
         }
         let message = format!(
             "the store of `{}` had MACs and has none now: another hand has changed it",
             self.dir.display()
         );
-        let remedy = "put a backup in its place, and find out who can write to it";
+        let remedy = "restore a backup, and find out which processes can write to it";
         Err(Refused::new(STORE_NOT_AUTHENTIC, message, remedy))
     }
 
@@ -114,18 +111,18 @@ impl Authentication<'_> {
         Refused::new(SEAL_UNUSABLE, message, REMEDY)
     }
 
-    /// The key that the store had MACs of when it was last opened from here.
-    fn noted(&self) -> Option<PublicKey> {
+    /// The key of the store's MACs when this directory last opened it.
+    fn registered_key(&self) -> Option<PublicKey> {
         let text = fs::read_to_string(self.dir.join(STORES)).unwrap_or_default();
         let lines = text.lines().filter_map(|line| line.split_once(' '));
         let keys = lines.filter(|(backend, _)| *backend == self.backend.as_str());
         keys.filter_map(|(_, key)| PublicKey::parse(key)).next_back()
     }
 
-    /// Notes that the store has MACs.
-    fn note(&self) -> Result<(), Refused> {
+    /// Records that the store has MACs.
+    fn register(&self) -> Result<(), Refused> {
         let public = Signer::new(self.secret).public();
-        if self.noted() == Some(public) {
+        if self.registered_key() == Some(public) {
             return Ok(());
         }
         let path = self.dir.join(STORES);
@@ -140,11 +137,10 @@ impl Authentication<'_> {
     }
 }
 
-/// What to do where the key is another one, or missing.
+/// The remedy for a wrong or missing key.
 const REMEDY: &str = "put the `seal.key` of this store back from where it is kept; if it is lost, \
                       `sluice audit adopt` authenticates the store with a new one";
 
-/// A store that is authenticated, in a directory without the key.
 pub(crate) fn missing_key(dir: &Path) -> Refused {
     let path = dir.join(SECRET);
     let message = format!(

@@ -1,4 +1,4 @@
-//! The command line's words. What they do is in `cmd`.
+//! The commands and flags of the command line. What they do is in `cmd`.
 
 pub(crate) mod approvals;
 pub(crate) mod audit;
@@ -16,7 +16,7 @@ pub(crate) mod serve;
 pub(crate) mod tools;
 
 use crate::config::setting::SETTINGS;
-use crate::config::{self, Given, Sources};
+use crate::config::{self, FlagValues, Sources};
 use approvals::Approvals;
 use audit::Audit;
 use bridge::Bridge;
@@ -26,7 +26,7 @@ use clap::{ArgMatches, Args, CommandFactory, FromArgMatches as _, Parser, Subcom
 use cost::Cost;
 use mcp::Mcp;
 use registry::{Agents, Apply, Budgets, Gateways, Policies, Workflows};
-use rows::Rows;
+use rows::RowCommand;
 use run::{Resume, Run};
 use runs::Runs;
 use schedules::{Lenses, Schedules};
@@ -34,6 +34,83 @@ use serve::{Organisations, Serve, Tokens};
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use tools::Tools;
+
+/// The heading of flags that every command has.
+const GLOBAL: &str = "Global options";
+/// The heading of flags that select a store.
+const STORAGE: &str = "Storage options";
+
+/// The commands in the order in which help lists them.
+const GROUPS: [(&str, &[&str]); 6] = [
+    (
+        "Author workflows",
+        &[
+            "validate",
+            "plan",
+            "schema",
+            "eval",
+            "workflows",
+            "lenses",
+            "teams",
+            "instructions",
+            "notes",
+            "memories",
+        ],
+    ),
+    ("Run", &["run", "resume", "runs", "schedules", "hooks"]),
+    ("Decide", &["approvals"]),
+    (
+        "Govern",
+        &[
+            "apply",
+            "agents",
+            "gateways",
+            "roles",
+            "deployments",
+            "policies",
+            "budgets",
+            "prices",
+            "cost",
+            "audit",
+        ],
+    ),
+    (
+        "Operate",
+        &[
+            "serve",
+            "tokens",
+            "organisations",
+            "doctor",
+            "backup",
+            "migrate",
+            "config",
+            "completions",
+        ],
+    ),
+    ("Extend", &["bridge", "mcp", "tools", "webhooks"]),
+];
+
+/// Lists commands by group in the help of the program, which clap cannot do.
+fn grouped(command: clap::Command) -> clap::Command {
+    let heading = *command.get_styles().get_header();
+    let literal = *command.get_styles().get_literal();
+    let names = GROUPS.iter().flat_map(|(_, names)| *names);
+    let width = names.map(|name| name.len()).max().unwrap_or(0);
+    let mut list = String::new();
+    for (group, names) in GROUPS {
+        list.push_str(&format!("{heading}{group}:{heading:#}\n"));
+        for name in names {
+            let about = command.find_subcommand(name).and_then(clap::Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            list.push_str(&format!("  {literal}{name:width$}{literal:#}  {about}\n"));
+        }
+        list.push('\n');
+    }
+    command.help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{list}\
+         {heading}Options:{heading:#}\n{{options}}{{after-help}}"
+    ))
+}
 
 /// A governed, durable workflow engine for AI agents.
 #[derive(Debug, Parser)]
@@ -43,33 +120,32 @@ use tools::Tools;
     sluice validate examples/vendor-review.lobsterx.yaml"
 )]
 pub(crate) struct Cli {
-    /// Read settings from this file; by default `sluice.toml` here, then in the data directory
-    #[arg(long, value_name = "FILE", global = true)]
+    /// Read settings from this file [default: `sluice.toml` in this directory, then in the data directory]
+    #[arg(long, value_name = "FILE", global = true, help_heading = GLOBAL)]
     config: Option<PathBuf>,
-    /// Talk to this server instead of a data directory; by default what SLUICE_URL says
-    #[arg(long, value_name = "URL", global = true)]
+    /// Call this server instead of opening a data directory [env: SLUICE_URL]
+    #[arg(long, value_name = "URL", global = true, help_heading = GLOBAL)]
     url: Option<String>,
     #[command(subcommand)]
     command: Command,
 }
 
-/// Every word there is, with examples.
-pub(crate) fn words() -> clap::Command {
-    rows::with_examples(Cli::command())
+/// All commands, with examples, in groups.
+pub(crate) fn command() -> clap::Command {
+    grouped(rows::with_examples(Cli::command()))
 }
 
-/// What the user asks for.
+/// The parsed arguments of this process.
 pub(crate) struct Invocation {
     pub(crate) command: Command,
-    /// Where the settings come from.
     pub(crate) sources: Sources,
-    /// Who reads the output, and what went wrong.
-    pub(crate) reader: Reader,
+    /// How output and errors are printed.
+    pub(crate) output: OutputFormat,
 }
 
-/// Reads the arguments of this process.
+/// Parses the arguments of this process.
 pub(crate) fn invocation() -> Result<Invocation, clap::Error> {
-    let matches = words().try_get_matches()?;
+    let matches = command().try_get_matches()?;
     let cli = Cli::from_arg_matches(&matches)?;
     let variables = config::variables();
     let named = variables.iter().find(|(name, _)| name == "SLUICE_CONFIG");
@@ -80,25 +156,25 @@ pub(crate) fn invocation() -> Result<Invocation, clap::Error> {
         let message = "standard input can be read only once, but `-` is named twice";
         return Err(Cli::command().error(ErrorKind::ArgumentConflict, message));
     }
-    let reader = if writes_json(&matches) { Reader::Program } else { Reader::Person };
-    Ok(Invocation { command, sources: Sources { file, flags: flags(&matches), variables }, reader })
+    let output = if writes_json(&matches) { OutputFormat::Json } else { OutputFormat::Text };
+    Ok(Invocation { command, sources: Sources { file, flags: flags(&matches), variables }, output })
 }
 
-/// Whether arguments that make no sense ask for JSON.
-pub(crate) fn reader_of_usage() -> Reader {
+/// The output format of arguments that cannot be parsed.
+pub(crate) fn output_of_usage() -> OutputFormat {
     let mut options = std::env::args_os().skip(1).take_while(|word| word != "--");
-    if options.any(|word| word == "--json") { Reader::Program } else { Reader::Person }
+    if options.any(|word| word == "--json") { OutputFormat::Json } else { OutputFormat::Text }
 }
 
-/// Whether `--json` was given, at any level.
+/// Whether `--json` was given, at any level of subcommands.
 fn writes_json(matches: &ArgMatches) -> bool {
     let given = matches!(matches.try_get_one::<bool>("json"), Ok(Some(true)));
     given || matches.subcommand().is_some_and(|(_, below)| writes_json(below))
 }
 
-/// The flags that are settings, as far as they were given.
-fn flags(matches: &ArgMatches) -> Given {
-    let mut flags = Given::new();
+/// The flags that are settings and were given.
+fn flags(matches: &ArgMatches) -> FlagValues {
+    let mut flags = FlagValues::new();
     let mut level = Some(matches);
     while let Some(matches) = level {
         for flag in SETTINGS.iter().filter_map(|setting| setting.flag) {
@@ -124,7 +200,7 @@ pub(crate) enum Command {
         sluice validate --registry examples/registry.yaml examples/*.lobsterx.yaml"
     )]
     Validate(Validate),
-    /// Show what a document becomes: its steps, wave by wave
+    /// Show the plan of a document: its steps, wave by wave
     #[command(after_help = "Exit code: 0, or 2 when the document is refused.\n\nExample:\n  \
         sluice plan examples/fan-out-join.lobsterx.yaml --format mermaid")]
     Plan(Plan),
@@ -144,7 +220,7 @@ pub(crate) enum Command {
         sluice eval 'review.outputs.score >= 5' --with -"
     )]
     Eval(Eval),
-    /// Run a workflow here
+    /// Run a workflow in this process
     #[command(
         after_help = "Exit code: 0 completed, 1 failed, 2 refused, 3 cancelled, 4 waiting for an \
         approval, 5 timed out.\n\nExample:\n  \
@@ -152,124 +228,123 @@ pub(crate) enum Command {
         --mock examples/mocks/vendor-review.yaml"
     )]
     Run(Box<Run>),
-    /// Serve the API, and do the work of all runs here
-    #[command(after_help = "The first start makes a token of an admin and writes it to \
+    /// Serve the API and the console, and execute all runs
+    #[command(after_help = "The first start creates an admin token and writes it to \
         `admin.token` in the data directory.\n\nExample:\n  \
         sluice serve --data /var/lib/sluice --listen 127.0.0.1:8484")]
     Serve(Box<Serve>),
-    /// Do the work of steps for a server elsewhere, as one of its gateways
-    #[command(after_help = "What is under way is remembered in the spool; results are \
-        delivered until the server has them.\n\nExample:\n  \
+    /// Execute steps for a remote server, as one of its gateways
+    #[command(after_help = "Dispatches and results are kept in the spool; each result is \
+        delivered until the server acknowledges it.\n\nExample:\n  \
         sluice bridge bridge.yaml --listen 127.0.0.1:7410")]
     Bridge(Bridge),
-    /// Let an agent use Sluice through tools, over standard input and output
+    /// Serve Sluice's tools to an agent over MCP, on standard input and output
     #[command(after_help = "Works on a data directory, or with SLUICE_URL and SLUICE_TOKEN \
         through a server.\n\nExample:\n  sluice mcp --data /var/lib/sluice")]
     Mcp(Mcp),
-    /// Who may ask for what over the network
+    /// Manage the tokens that callers of a server authenticate with
     #[command(subcommand, after_help = "Example:\n  sluice tokens list")]
     Tokens(Tokens),
-    /// Organisations, each with a store of its own
+    /// Manage organisations, each with its own store
     #[command(subcommand, after_help = "Example:\n  sluice organisations list")]
     Organisations(Organisations),
-    /// Take an unfinished run up here
+    /// Continue an unfinished run in this process
     #[command(after_help = "Exit code: as of `sluice run`.\n\nExample:\n  \
         sluice resume run_0198c7d2")]
     Resume(Resume),
-    /// Look at runs, and change their course
+    /// Inspect, control and export runs
     #[command(subcommand, after_help = "Example:\n  sluice runs list")]
     Runs(Runs),
-    /// Answer questions that runs ask
+    /// Approve or reject what runs wait for
     #[command(subcommand, after_help = "Example:\n  sluice approvals list")]
     Approvals(Approvals),
-    /// See what happened, and prove it
+    /// Read, verify and export the audit log
     #[command(subcommand, after_help = "Example:\n  sluice audit verify")]
     Audit(Audit),
-    /// Make the registry say what a file says, and show what changes
+    /// Apply a setup file to the registry, and show the changes
     #[command(after_help = "Exit code: 0, or 2 when the file is refused.\n\nExample:\n  \
         sluice apply -f examples/governance/config.yaml --dry-run")]
     Apply(Apply),
-    /// Who does work
+    /// Manage agents, which execute steps
     #[command(subcommand, after_help = "Example:\n  sluice agents list")]
     Agents(Agents),
-    /// Where work is done
+    /// Manage gateways, through which agents are reached
     #[command(subcommand, after_help = "Example:\n  sluice gateways list")]
     Gateways(Gateways),
-    /// Bounds on whoever acts in a role
+    /// Manage roles: limits on the agents bound to them
     #[command(subcommand, after_help = "Example:\n  sluice roles list")]
-    Roles(Rows),
-    /// Who and where, for one workflow each
+    Roles(RowCommand),
+    /// Bind a workflow's roles to agents and gateways
     #[command(subcommand, after_help = "Example:\n  sluice deployments list")]
-    Deployments(Rows),
-    /// Caps on money
+    Deployments(RowCommand),
+    /// Manage budgets: caps on spending
     #[command(subcommand, after_help = "Example:\n  sluice budgets list")]
     Budgets(Budgets),
-    /// See what work has cost
+    /// Show what runs have cost
     #[command(
-        after_help = "A step that cost neither money nor tokens is not counted. Weeks begin on \
-        Sunday.\n\nExample:\n  sluice cost --by agent --by model --bucket day --since 7d"
+        after_help = "Steps without cost and tokens are left out. Weeks begin on Sunday.\n\nExample:\n  sluice cost --by agent --by model --bucket day --since 7d"
     )]
     Cost(Cost),
-    /// Texts that memory profiles load
+    /// Manage notes: texts that memory profiles load
     #[command(subcommand, after_help = "Example:\n  sluice notes list")]
-    Notes(Rows),
-    /// What steps are told of the past
+    Notes(RowCommand),
+    /// Manage memory profiles: which past results prompts include
     #[command(subcommand, after_help = "Example:\n  sluice memories list")]
-    Memories(Rows),
-    /// Standing instructions of the platform and the owner
+    Memories(RowCommand),
+    /// Manage standing instructions of the platform and the owner
     #[command(subcommand, after_help = "Example:\n  sluice instructions list")]
-    Instructions(Rows),
-    /// What models cost
+    Instructions(RowCommand),
+    /// Manage the prices of models
     #[command(subcommand, after_help = "Example:\n  sluice prices list")]
-    Prices(Rows),
-    /// Rules about what may be done
+    Prices(RowCommand),
+    /// Manage, test and compare Cedar policies
     #[command(subcommand, after_help = "Example:\n  sluice policies list")]
     Policies(Policies),
-    /// Workflows that can be run by name
+    /// Manage registered workflows, and start them by name
     #[command(subcommand, after_help = "Example:\n  sluice workflows list")]
     Workflows(Workflows),
-    /// Prompts with contracts that workflows can use by name
+    /// Show lenses: prompts with contracts that workflows use by name
     #[command(subcommand, after_help = "Example:\n  sluice lenses list")]
     Lenses(Lenses),
-    /// Members that share the steps of workflows
+    /// Manage teams: members that share the steps of workflows
     #[command(subcommand, after_help = "Example:\n  sluice teams list")]
-    Teams(Rows),
-    /// Workflows that are started by themselves
+    Teams(RowCommand),
+    /// Manage schedules, which start workflows
     #[command(subcommand, after_help = "Example:\n  sluice schedules list")]
     Schedules(Schedules),
-    /// Whom events are sent to
+    /// Manage outbound webhooks, which send events
     #[command(subcommand, after_help = "Example:\n  sluice webhooks list")]
-    Webhooks(Rows),
-    /// Doors through which others start runs
+    Webhooks(RowCommand),
+    /// Manage inbound webhooks, which start runs
     #[command(subcommand, after_help = "Example:\n  sluice hooks list")]
-    Hooks(Rows),
-    /// Definitions of tools, and which of them are accepted
+    Hooks(RowCommand),
+    /// Review and accept the definitions of MCP tools
     #[command(subcommand, after_help = "Example:\n  sluice tools list")]
     Tools(Tools),
-    /// Check that everything Sluice needs here is in order
+    /// Check the settings, the store, the keys and the gateways
     #[command(
-        after_help = "Exit code: 0 when nothing failed, 1 when something did.\n\nExample:\n  \
+        after_help = "Exit code: 0 when every check passes, 1 when one fails.\n\nExample:\n  \
         sluice doctor --data /var/lib/sluice"
     )]
     Doctor(Doctor),
-    /// Copy the stores of all organisations, while others work on them
+    /// Copy the stores of all organisations, also while they are in use
     #[command(
-        after_help = "The first organisation is copied to FILE, the others into the directory \
+        after_help = "The first organisation is copied to FILE, every other one into the directory \
         `FILE.organisations`. Keys are not copied; the command lists them.\n\nTo restore, put \
         FILE into an empty directory as `sluice.db`, `FILE.organisations` as `organisations`, and \
-        the keys where they were.\n\nExample:\n  sluice backup /mnt/elsewhere/monday.db"
+        the keys where they were.\n\nExample:\n  sluice backup /mnt/backup/monday.db"
     )]
     Backup(Backup),
-    /// Move everything of a data directory into a PostgreSQL database that nodes share
-    #[command(after_help = "Nothing may work on the directory meanwhile. Begun again, it goes on \
-        where it was.\n\nExit code: 0 when everything was moved and compared, 1 when something \
-        failed on the way, 2 when it is refused.\n\nExample:\n  \
+    /// Move a data directory into a PostgreSQL database that nodes share
+    #[command(after_help = "Stop every process on the directory first. An interrupted migration \
+        continues when the command is repeated.\n\nExit code: 0 when everything was moved and compared, 1 when it failed, \
+        2 when it was refused.\n\nExample:\n  \
         sluice migrate --from sqlite:/var/lib/sluice --to env:DATABASE_URL")]
     Migrate(migrate::Migrate),
-    /// Settings and where they come from
+    /// Show the settings and their sources
     #[command(subcommand, after_help = "Example:\n  sluice config show")]
     Config(Config),
-    /// Write a script that completes commands in a shell
+    /// Print a completion script for a shell
     #[command(after_help = "Example:\n  \
         sluice completions bash > ~/.local/share/bash-completion/completions/sluice")]
     Completions(Completions),
@@ -287,7 +362,7 @@ impl Command {
             }
             Command::Run(args) => {
                 let files =
-                    [Some(&args.file), args.registry.file.as_ref(), args.here.mock.as_ref()];
+                    [Some(&args.file), args.registry.file.as_ref(), args.options.mock.as_ref()];
                 files.into_iter().flatten().filter(stdin).count()
             }
             _ => 0,
@@ -297,7 +372,7 @@ impl Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct Validate {
-    /// Documents to check; `-` is standard input
+    /// Check these documents; `-` reads standard input
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<OsString>,
     #[command(flatten)]
@@ -308,40 +383,40 @@ pub(crate) struct Validate {
 
 #[derive(Debug, Args)]
 pub(crate) struct Plan {
-    /// Document to show; `-` is standard input
+    /// Show this document; `-` reads standard input
     #[arg(value_name = "FILE")]
     pub(crate) file: OsString,
     #[command(flatten)]
     pub(crate) registry: Registry,
-    /// How to show it
-    #[arg(long, value_enum, default_value_t = Shape::Text)]
-    pub(crate) format: Shape,
-    /// The same as `--format json`
+    /// Choose the output format
+    #[arg(long, value_enum, default_value_t = PlanFormat::Text)]
+    pub(crate) format: PlanFormat,
+    /// Print JSON, like `--format json`
     #[arg(long, conflicts_with = "format")]
     pub(crate) json: bool,
 }
 
 impl Plan {
-    pub(crate) fn shape(&self) -> Shape {
-        if self.json { Shape::Json } else { self.format }
+    pub(crate) fn shape(&self) -> PlanFormat {
+        if self.json { PlanFormat::Json } else { self.format }
     }
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Schema {
-    /// Format to describe
+    /// Describe this format
     #[arg(value_name = "FORMAT", value_enum)]
-    pub(crate) format: Format,
+    pub(crate) format: SchemaFormat,
     #[command(flatten)]
     pub(crate) json: Json,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Eval {
-    /// The expression
+    /// Evaluate this expression
     #[arg(value_name = "EXPR", allow_hyphen_values = true)]
     pub(crate) expression: String,
-    /// JSON or YAML file with the values; `-` is standard input; none without it
+    /// Read values from this JSON or YAML file; `-` reads standard input [default: no values]
     #[arg(long, value_name = "FILE")]
     pub(crate) with: Option<OsString>,
     #[command(flatten)]
@@ -351,14 +426,12 @@ pub(crate) struct Eval {
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
     #[command(flatten)]
-    pub(crate) data: run::Data,
-    #[command(flatten)]
-    pub(crate) json: Json,
+    pub(crate) target: run::Target,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Backup {
-    /// File for the copy; it must not exist yet
+    /// Write the copy to this file, which must not exist
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     #[command(flatten)]
@@ -367,7 +440,7 @@ pub(crate) struct Backup {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Config {
-    /// Show every setting, its value, and where that came from
+    /// Show every setting, its value and its source
     #[command(after_help = "Secrets are not shown.\n\nExample:\n  sluice config show --json")]
     Show(ConfigShow),
 }
@@ -375,48 +448,46 @@ pub(crate) enum Config {
 #[derive(Debug, Args)]
 pub(crate) struct ConfigShow {
     #[command(flatten)]
-    pub(crate) data: run::Data,
-    #[command(flatten)]
-    pub(crate) json: Json,
+    pub(crate) target: run::Target,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
-    /// Which shell
+    /// Choose the shell
     #[arg(value_name = "SHELL", value_enum)]
     pub(crate) shell: clap_complete::Shell,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Registry {
-    /// Library steps, workflows and lenses that documents may refer to
+    /// Resolve references to library steps, workflows and lenses from this file
     #[arg(id = "registry", long, value_name = "FILE")]
     pub(crate) file: Option<OsString>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Json {
-    /// Write for programs: compact JSON, one object a line
+    /// Print compact JSON, one object per line
     #[arg(long)]
     json: bool,
 }
 
-/// Who reads the output.
+/// How a command prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reader {
-    Person,
-    Program,
+pub(crate) enum OutputFormat {
+    Text,
+    Json,
 }
 
 impl Json {
-    pub(crate) fn reader(&self) -> Reader {
-        if self.json { Reader::Program } else { Reader::Person }
+    pub(crate) fn output(&self) -> OutputFormat {
+        if self.json { OutputFormat::Json } else { OutputFormat::Text }
     }
 }
 
-/// How a plan is shown.
+/// How a plan is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Shape {
+pub(crate) enum PlanFormat {
     /// A table for people
     Text,
     /// A Mermaid flowchart
@@ -429,13 +500,51 @@ pub(crate) enum Shape {
 
 /// What `sluice schema` describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
+pub(crate) enum SchemaFormat {
     /// `.lobsterX`: a list of steps
     Lobsterx,
     /// A lens graph: nodes and edges
     Lens,
-    /// A setup: what `sluice apply` takes
+    /// The setup file of `sluice apply`
     Setup,
     /// The HTTP API of `sluice serve`, in OpenAPI 3.1
     Openapi,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_is_in_one_group() {
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+        grouped.sort_unstable();
+        let command = Cli::command();
+        let mut all: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+        all.sort_unstable();
+        assert_eq!(grouped, all);
+    }
+
+    #[test]
+    fn every_help_text_starts_with_a_verb() {
+        // Words that begin no instruction.
+        const NOUNS: [&str; 14] = [
+            "the", "a", "an", "its", "which", "who", "whom", "where", "what", "how", "why", "only",
+            "one", "in",
+        ];
+        fn check(command: &clap::Command, path: &str) {
+            let arguments = command.get_arguments().filter_map(|one| one.get_help());
+            for text in command.get_about().into_iter().chain(arguments) {
+                let text = text.to_string();
+                let first = text.split_whitespace().next().unwrap_or_default().to_lowercase();
+                assert!(!NOUNS.contains(&first.as_str()), "{path}: {text}");
+            }
+            for below in command.get_subcommands() {
+                check(below, &format!("{path} {}", below.get_name()));
+            }
+        }
+        for command in Cli::command().get_subcommands() {
+            check(command, command.get_name());
+        }
+    }
 }

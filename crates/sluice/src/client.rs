@@ -1,42 +1,41 @@
-//! A server that is asked instead of a data directory.
+//! The API that commands are written against, over one of two transports: HTTP to a
+//! server, or the routes of the API in this process, on an opened data directory.
 //!
-//! What it answers is `{data, meta}`; what it refuses is a problem with our codes,
-//! told here like a refusal of our own.
-//!
-//! INVARIANT: the token goes to the server that is named and nowhere else: no
-//! redirect is followed, and no proxy of the environment is used.
+//! An answer is `{data, meta}`; a refusal is a problem with a code, drawn like a refusal
+//! of the command line itself.
 
+mod http;
 mod stream;
 
-pub(crate) use stream::{Follow, Sent};
+pub(crate) use http::HttpClient;
+pub(crate) use stream::{EventStream, StreamItem};
 
-use crate::config;
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
-use reqwest::{Method, Response, StatusCode, Url, redirect};
+use crate::local::Local;
+use reqwest::{Method, StatusCode, Url};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use sluice_core::visible;
+use sluice_server::api::in_process::{InProcess, InProcessRequest, InProcessResponse};
+use sluice_server::api::problem::FORBIDDEN;
+use sluice_server::api::request::bad;
+use sluice_server::auth::Caller;
+use sluice_server::organisation::Organisation;
 use sluice_server::refused::Refused;
-use std::time::Duration;
+use sluice_server::service::Service;
 
-/// Nobody answers at the address, or it is not Sluice that does.
+/// No server answers at the address, or something else than Sluice does.
 pub(crate) const SERVER_UNREACHABLE: &str = "server_unreachable";
-/// Something that only a data directory can give.
+/// A flag or a command that works on a data directory only.
 pub(crate) const NEEDS_DATA_DIRECTORY: &str = "needs_data_directory";
 
-/// How long a connection may take to come about.
-const CONNECT_MS: u64 = 5000;
-/// How long an answer may take.
-const ANSWER_MS: u64 = 300_000;
-/// Longest answer that is read.
+/// Longest body of an answer.
 const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// What a server refused, or failed to do.
+/// A refusal or a failure that the API reports.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
-pub(crate) struct Problem {
+pub(crate) struct ApiProblem {
     pub(crate) code: String,
     pub(crate) message: String,
     pub(crate) notes: Vec<String>,
@@ -44,112 +43,133 @@ pub(crate) struct Problem {
     status: u16,
 }
 
-impl Problem {
-    /// Whether a server that starts, stops or is full says so: it may answer soon.
-    fn is_for_now(&self) -> bool {
+impl ApiProblem {
+    /// Whether the server starts, stops or is overloaded: a retry may succeed.
+    fn is_temporary(&self) -> bool {
         matches!(self.status, 429 | 503)
     }
 
-    /// Whether it is the server that failed.
+    /// Whether the server failed, rather than refused.
     pub(crate) fn is_failure(&self) -> bool {
         self.status >= 500
     }
 }
 
-/// An answer.
+/// A successful answer.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ApiAnswer {
     pub(crate) data: Value,
-    /// The same as it was sent: numbers keep the way they are written.
+    /// The data as it was sent, with numbers as they were written.
     pub(crate) raw: Box<RawValue>,
     pub(crate) next_cursor: Option<String>,
 }
 
-impl Answer {
-    /// The data as something that is known.
+impl ApiAnswer {
     pub(crate) fn read<T: DeserializeOwned>(self) -> anyhow::Result<T> {
-        serde_json::from_value(self.data).map_err(|error| odd(&error.to_string()).into())
+        serde_json::from_str(self.raw.get()).map_err(|error| not_sluice(&error.to_string()).into())
     }
 }
 
-/// An answer as it is sent.
 #[derive(Deserialize)]
-struct Whole {
+struct AnswerBody {
     data: Box<RawValue>,
-    meta: Meta,
+    meta: AnswerMeta,
 }
 
 #[derive(Deserialize)]
-struct Meta {
+struct AnswerMeta {
     #[serde(default)]
     next_cursor: Option<String>,
 }
 
-/// A server, and who asks it.
-#[derive(Debug, Clone)]
-pub(crate) struct Client {
-    http: reqwest::Client,
-    base: Url,
-    token: Option<HeaderValue>,
+/// A request of the API: `["runs", id, "state"]`.
+struct ApiRequest<'a> {
+    method: Method,
+    path: &'a [&'a str],
+    query: &'a [(&'a str, String)],
+    body: Option<&'a Value>,
+    /// For a stream of events: the last one that was seen.
+    after: Option<u64>,
+}
+
+/// Calls the API.
+#[derive(Clone)]
+pub(crate) enum Client {
+    Http(HttpClient),
+    InProcess(Box<InProcessClient>),
+}
+
+/// The API on a data directory that this process has opened.
+#[derive(Clone)]
+pub(crate) struct InProcessClient {
+    api: InProcess,
+    service: Service,
+}
+
+/// A response of either transport.
+enum Response {
+    Http(reqwest::Response),
+    InProcess(InProcessResponse),
+}
+
+impl Response {
+    fn status(&self) -> StatusCode {
+        match self {
+            Response::Http(response) => response.status(),
+            Response::InProcess(response) => response.status,
+        }
+    }
+
+    async fn chunk(&mut self) -> Result<Option<Vec<u8>>, Refused> {
+        match self {
+            Response::Http(response) => http::chunk(response).await,
+            Response::InProcess(response) => Ok(response.chunk().await.map(Vec::from)),
+        }
+    }
 }
 
 impl Client {
-    /// The server that the settings name.
-    pub(crate) fn new(url: &str) -> Result<Client, Refused> {
-        let unusable = |why: &str| {
-            let message = format!("`{}` cannot be asked: {why}", visible::brief(url));
-            let remedy = "name it as `http://HOST:PORT` with `--url` or SLUICE_URL";
-            Refused::new(SERVER_UNREACHABLE, message, remedy)
-        };
-        let base = Url::parse(url).map_err(|error| unusable(&error.to_string()))?;
-        let token = config::get().token()?.map(|token| {
-            let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
-                .expect("a token is one word of plain letters");
-            value.set_sensitive(true);
-            value
-        });
-        // Whoever was first is as good.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let http = reqwest::Client::builder()
-            .redirect(redirect::Policy::none())
-            .no_proxy()
-            .connect_timeout(Duration::from_millis(CONNECT_MS))
-            .user_agent(concat!("sluice/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .map_err(|error| unusable(&error.to_string()))?;
-        Ok(Client { http, base, token })
+    /// Calls routes on a data directory, as this caller.
+    pub(crate) async fn in_process(
+        local: &Local,
+        organisation: &str,
+        caller: Caller,
+    ) -> anyhow::Result<Client> {
+        let service = Service::clone(local);
+        let organisation = Organisation::open(organisation, service.clone()).await?;
+        let api = InProcess::new(organisation, caller);
+        Ok(Client::InProcess(Box::new(InProcessClient { api, service })))
     }
 
-    /// Where it is, for people.
-    pub(crate) fn address(&self) -> &str {
-        self.base.as_str().trim_end_matches('/')
+    pub(crate) fn is_in_process(&self) -> bool {
+        matches!(self, Client::InProcess(_))
     }
 
-    /// Asks for something under the API: `["runs", id, "state"]`.
+    /// Releases the data directory, if one was opened.
+    pub(crate) async fn close(self) {
+        if let Client::InProcess(client) = self {
+            client.service.engine.shutdown().await;
+        }
+    }
+
     pub(crate) async fn get(
         &self,
         path: &[&str],
         query: &[(&str, String)],
-    ) -> anyhow::Result<Answer> {
-        let mut url = self.url(path);
-        if !query.is_empty() {
-            url.query_pairs_mut().extend_pairs(query);
-        }
-        self.answer(self.request(Method::GET, url)).await
+    ) -> anyhow::Result<ApiAnswer> {
+        let method = Method::GET;
+        self.answer(ApiRequest { method, path, query, body: None, after: None }).await
     }
 
-    /// Asks for something that is a text.
+    /// The body of a route that answers with plain text.
     pub(crate) async fn text(&self, path: &[&str]) -> anyhow::Result<String> {
-        let response = self.sent(self.request(Method::GET, self.url(path))).await?;
-        let status = response.status();
-        let body = bytes(response).await?;
-        if !status.is_success() {
-            return Err(problem(status, &body).into());
-        }
-        Ok(String::from_utf8(body).map_err(|_| odd("the answer is no text"))?)
+        let method = Method::GET;
+        let request = ApiRequest { method, path, query: &[], body: None, after: None };
+        let body = self.body(request).await?;
+        Ok(String::from_utf8(body).map_err(|_| not_sluice("the answer is not text"))?)
     }
 
-    /// All pages of a list, up to so many rows.
+    /// All pages of a list, up to about `rows_max` rows.
     pub(crate) async fn list(&self, path: &[&str], rows_max: usize) -> anyhow::Result<Vec<Value>> {
         let mut rows: Vec<Value> = Vec::new();
         let mut cursor: Option<String> = None;
@@ -165,157 +185,122 @@ impl Client {
         }
     }
 
-    /// Sends something.
-    pub(crate) async fn post(&self, path: &[&str], body: &Value) -> anyhow::Result<Answer> {
-        self.send(Method::POST, path, body).await
+    pub(crate) async fn post(&self, path: &[&str], body: &Value) -> anyhow::Result<ApiAnswer> {
+        let method = Method::POST;
+        self.answer(ApiRequest { method, path, query: &[], body: Some(body), after: None }).await
     }
 
-    /// Sends something in another way.
-    pub(crate) async fn send(
-        &self,
-        method: Method,
-        path: &[&str],
-        body: &Value,
-    ) -> anyhow::Result<Answer> {
-        let request = self.request(method, self.url(path));
-        let request = request.header(CONTENT_TYPE, "application/json").body(body.to_string());
-        self.answer(request).await
+    pub(crate) async fn delete(&self, path: &[&str]) -> anyhow::Result<ApiAnswer> {
+        let method = Method::DELETE;
+        self.answer(ApiRequest { method, path, query: &[], body: None, after: None }).await
     }
 
-    /// Whether it says that it is ready: the status, and what it says.
-    pub(crate) async fn ready(&self) -> anyhow::Result<(StatusCode, Value)> {
-        let mut url = self.base.clone();
-        url.set_path("/readyz");
-        let response = self.sent(self.request(Method::GET, url)).await?;
+    async fn answer(&self, request: ApiRequest<'_>) -> anyhow::Result<ApiAnswer> {
+        let body = self.body(request).await?;
+        let odd = |error: serde_json::Error| not_sluice(&error.to_string());
+        let whole: AnswerBody = serde_json::from_slice(&body).map_err(odd)?;
+        let data = serde_json::from_str(whole.data.get()).map_err(odd)?;
+        Ok(ApiAnswer { data, raw: whole.data, next_cursor: whole.meta.next_cursor })
+    }
+
+    /// The body of an answer that is no refusal.
+    async fn body(&self, request: ApiRequest<'_>) -> anyhow::Result<Vec<u8>> {
+        let mut response = self.call(request).await?;
         let status = response.status();
-        let body = bytes(response).await?;
-        Ok((status, serde_json::from_slice(&body).unwrap_or_default()))
-    }
-
-    /// A message of an agent, without its text. It may be answered by a stream.
-    pub(crate) fn message(&self) -> reqwest::RequestBuilder {
-        let mut url = self.base.clone();
-        let mut parts = url.path_segments_mut().expect("an address on the web has a path");
-        parts.pop_if_empty().push("mcp");
-        drop(parts);
-        let request = self.http.post(url).header(CONTENT_TYPE, "application/json");
-        let request = request.header(ACCEPT, "application/json, text/event-stream");
-        match &self.token {
-            Some(token) => request.header(AUTHORIZATION, token.clone()),
-            None => request,
-        }
-    }
-
-    fn url(&self, path: &[&str]) -> Url {
-        let mut url = self.base.clone();
-        let mut parts = url.path_segments_mut().expect("an address on the web has a path");
-        // Each part is written so that it stays one.
-        parts.pop_if_empty().extend(["api", "v1"]).extend(path);
-        drop(parts);
-        url
-    }
-
-    fn request(&self, method: Method, url: Url) -> reqwest::RequestBuilder {
-        let request = self.http.request(method, url).header(ACCEPT, "application/json");
-        match &self.token {
-            Some(token) => request.header(AUTHORIZATION, token.clone()),
-            None => request,
-        }
-    }
-
-    async fn sent(&self, request: reqwest::RequestBuilder) -> anyhow::Result<Response> {
-        let response = request.timeout(Duration::from_millis(ANSWER_MS)).send().await;
-        Ok(response.map_err(|error| self.unreachable(&error))?)
-    }
-
-    async fn answer(&self, request: reqwest::RequestBuilder) -> anyhow::Result<Answer> {
-        let response = self.sent(request).await?;
-        let status = response.status();
-        let body = bytes(response).await?;
-        if !status.is_success() {
-            return Err(problem(status, &body).into());
-        }
-        let whole: Whole =
-            serde_json::from_slice(&body).map_err(|error| odd(&error.to_string()))?;
-        let data =
-            serde_json::from_str(whole.data.get()).map_err(|error| odd(&error.to_string()))?;
-        Ok(Answer { data, raw: whole.data, next_cursor: whole.meta.next_cursor })
-    }
-
-    /// Nobody there.
-    fn unreachable(&self, error: &reqwest::Error) -> Refused {
-        let why = if error.is_timeout() {
-            "it took too long".to_owned()
-        } else {
-            // What is under it says more than that something failed.
-            let mut cause: &dyn std::error::Error = error;
-            while let Some(below) = cause.source() {
-                cause = below;
+        let body = read_whole(&mut response).await?;
+        match response {
+            _ if status.is_success() => Ok(body),
+            // In this process the cause of a failed store is known.
+            Response::InProcess(InProcessResponse { store_error: Some(error), .. }) => {
+                Err(error.into())
             }
-            cause.to_string()
-        };
-        let message = format!("no server answers at {}: {why}", self.address());
-        let remedy = "start one with `sluice serve`, put the address right (SLUICE_URL, `--url`), or \
-                      name a directory with `--data DIR`";
-        Refused::new(SERVER_UNREACHABLE, message, remedy)
+            _ => Err(problem(status, &body).into()),
+        }
+    }
+
+    async fn call(&self, request: ApiRequest<'_>) -> Result<Response, Refused> {
+        match self {
+            Client::Http(client) => Ok(Response::Http(client.call(request).await?)),
+            Client::InProcess(client) => {
+                let mut url = Url::parse("http://in-process").expect("a URL");
+                api_url(&mut url, &request);
+                // A URL as text is also a URI, with an authority that no route looks at.
+                let uri = url.as_str().parse();
+                let uri = uri.map_err(|_| bad("the arguments are too long"))?;
+                let ApiRequest { method, body, after: last_event_id, .. } = request;
+                let body = body.map(ToString::to_string);
+                let request = InProcessRequest { method, uri, body, last_event_id };
+                Ok(Response::InProcess(client.api.call(request).await))
+            }
+        }
     }
 }
 
-/// An answer that no Sluice gives.
-fn odd(why: &str) -> Refused {
-    let message = format!("what answers is no server of Sluice: {why}");
-    Refused::new(SERVER_UNREACHABLE, message, "put the address right: SLUICE_URL, `--url`")
+/// Adds the path and the query of a request to the address of a server.
+fn api_url(url: &mut Url, request: &ApiRequest<'_>) {
+    let mut parts = url.path_segments_mut().expect("an address on the web has a path");
+    // Each part is escaped so that it stays one.
+    parts.pop_if_empty().extend(["api", "v1"]).extend(request.path);
+    drop(parts);
+    if !request.query.is_empty() {
+        url.query_pairs_mut().extend_pairs(request.query);
+    }
 }
 
-/// The body of an answer, if it is not too long.
-async fn bytes(mut response: Response) -> anyhow::Result<Vec<u8>> {
+/// An answer that Sluice does not give.
+fn not_sluice(why: &str) -> Refused {
+    let message = format!("the server that answers is not Sluice: {why}");
+    Refused::new(SERVER_UNREACHABLE, message, "correct the address: SLUICE_URL, `--url`")
+}
+
+async fn read_whole(response: &mut Response) -> Result<Vec<u8>, Refused> {
     let mut bytes = Vec::new();
-    let cut = |error: reqwest::Error| odd(&error.without_url().to_string());
-    while let Some(chunk) = response.chunk().await.map_err(cut)? {
+    while let Some(chunk) = response.chunk().await? {
         if bytes.len() + chunk.len() > ANSWER_BYTES_MAX {
-            return Err(odd("the answer is too long").into());
+            return Err(not_sluice("the answer is too long"));
         }
         bytes.extend_from_slice(&chunk);
     }
     Ok(bytes)
 }
 
-/// What a server says no with. Somebody else at the address says it otherwise.
-fn problem(status: StatusCode, body: &[u8]) -> Problem {
+/// The problem that a response with an error status holds.
+fn problem(status: StatusCode, body: &[u8]) -> ApiProblem {
     let said: Value = serde_json::from_slice(body).unwrap_or_default();
     let text = |name: &str| said[name].as_str().map(str::to_owned);
     let (code, message) = match (text("code"), text("title")) {
         (Some(code), Some(message)) => (code, message),
         _ => {
-            let message = format!("what answers is no server of Sluice: it says {status}");
+            let message = format!("the server that answers is not Sluice: it answers {status}");
             (SERVER_UNREACHABLE.to_owned(), message)
         }
     };
+    let detail = text("detail");
     let remedy = match status {
         StatusCode::UNAUTHORIZED => {
             "set SLUICE_TOKEN to a token of this server; `sluice tokens create` makes one, and the \
              first is in its data directory"
                 .to_owned()
         }
-        StatusCode::FORBIDDEN => {
-            let said = text("detail").unwrap_or_default();
-            format!("{said}; `sluice doctor` shows what the token may do")
+        StatusCode::FORBIDDEN if code == FORBIDDEN => {
+            let detail = detail.unwrap_or_default();
+            format!("{detail}; `sluice doctor` shows what the token may do")
         }
-        _ => text("detail").unwrap_or_else(|| "put the address right: SLUICE_URL".to_owned()),
+        _ => detail.unwrap_or_else(|| "correct the address: SLUICE_URL".to_owned()),
     };
     let errors = said["errors"].as_array().cloned().unwrap_or_default();
     let notes = errors.iter().filter_map(|one| one.as_str().map(str::to_owned)).collect();
-    Problem { code, message, notes, remedy, status: status.as_u16() }
+    ApiProblem { code, message, notes, remedy, status: status.as_u16() }
 }
 
-/// Something that makes no sense when a server is asked.
-pub(crate) fn only_here(what: &str) -> Refused {
+/// Refuses a flag or a command that a server cannot serve.
+pub(crate) fn only_local(what: &str) -> Refused {
     let message = format!("{what} works on a data directory, not through a server");
     let remedy = "leave it out, or name the directory with `--data DIR`";
     Refused::new(NEEDS_DATA_DIRECTORY, message, remedy)
 }
 
-/// A body of fields; those that are nothing are left out.
+/// A body of fields, without those that are null.
 pub(crate) fn fields<const N: usize>(fields: [(&str, Value); N]) -> Value {
     let given = fields.into_iter().filter(|(_, value)| !value.is_null());
     json!(given.map(|(name, value)| (name.to_owned(), value)).collect::<serde_json::Map<_, _>>())
@@ -330,17 +315,18 @@ mod tests {
         let body =
             br#"{"type":"x","title":"the values do not fit","status":422,"code":"invalid_values",
             "detail":"give each","errors":["a: no","b: no"],"request_id":"r"}"#;
-        let told = problem(StatusCode::UNPROCESSABLE_ENTITY, body);
-        assert_eq!((told.code.as_str(), told.remedy.as_str()), ("invalid_values", "give each"));
-        assert_eq!(told.notes, ["a: no", "b: no"]);
-        assert!(!told.is_failure());
+        let found = problem(StatusCode::UNPROCESSABLE_ENTITY, body);
+        assert_eq!((found.code.as_str(), found.remedy.as_str()), ("invalid_values", "give each"));
+        assert_eq!(found.notes, ["a: no", "b: no"]);
+        assert!(!found.is_failure());
     }
 
     #[test]
-    fn somebody_else_at_the_address_is_no_server_of_ours() {
-        let told = problem(StatusCode::NOT_FOUND, b"<html>nginx</html>");
-        assert_eq!(told.code, SERVER_UNREACHABLE);
-        let told = problem(StatusCode::UNAUTHORIZED, br#"{"code":"unauthenticated","title":"no"}"#);
-        assert!(told.remedy.contains("SLUICE_TOKEN"), "{}", told.remedy);
+    fn an_answer_of_another_program_is_not_taken_for_sluice() {
+        let found = problem(StatusCode::NOT_FOUND, b"<html>nginx</html>");
+        assert_eq!(found.code, SERVER_UNREACHABLE);
+        let found =
+            problem(StatusCode::UNAUTHORIZED, br#"{"code":"unauthenticated","title":"no"}"#);
+        assert!(found.remedy.contains("SLUICE_TOKEN"), "{}", found.remedy);
     }
 }

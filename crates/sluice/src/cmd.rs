@@ -1,4 +1,4 @@
-//! What each command does.
+//! Runs the commands.
 
 mod agents;
 mod apply;
@@ -11,32 +11,32 @@ mod completions;
 mod config;
 mod cost;
 mod doctor;
-mod errand;
 mod eval;
 mod gateways;
 mod lenses;
+mod listen;
+mod local_worker;
 mod mcp;
 mod migrate;
 mod organisations;
 mod plan;
 mod policies;
-mod renew;
 mod resume;
 mod rows;
 mod run;
+mod run_commands;
+mod run_host;
 mod runs;
 mod schedules;
 mod schema;
 mod serve;
 mod tokens;
-mod told;
 mod tools;
 mod validate;
-mod work;
 mod workflows;
 
 use crate::Exit;
-use crate::cli::{self, Command, Reader};
+use crate::cli::{self, Command, OutputFormat};
 use crate::draw;
 use crate::input;
 use crate::local;
@@ -91,7 +91,7 @@ pub(crate) fn run(command: &Command, out: &mut Out) -> anyhow::Result<Exit> {
     }
 }
 
-/// The command when its settings are refused: a doctor says so, others do not begin.
+/// Runs a command whose settings are invalid: only `doctor` reports them itself.
 pub(crate) fn without_settings(
     command: &Command,
     refused: Refused,
@@ -103,18 +103,18 @@ pub(crate) fn without_settings(
     }
 }
 
-/// The registry the user named, an empty one when none was, or nothing when it
-/// was refused: then its problems are told already.
+/// Reads the file of `--registry`; an empty registry without one; none if the file is refused,
+/// which is reported.
 fn registry(
     args: &cli::Registry,
-    reader: Reader,
+    output: OutputFormat,
     out: &mut Out,
 ) -> anyhow::Result<Option<Registry>> {
     let Some(name) = &args.file else { return Ok(Some(Registry::default())) };
     let input = match input::read(name) {
         Ok(input) => input,
         Err(unreadable) => {
-            tell_unreadable(&unreadable, reader, out)?;
+            print_unreadable(&unreadable, output, out)?;
             return Ok(None);
         }
     };
@@ -122,24 +122,24 @@ fn registry(
         Ok(text) => Registry::parse(text),
         Err(diagnostics) => (None, diagnostics),
     };
-    match reader {
-        Reader::Person => tell_people(&input, &diagnostics, out)?,
-        Reader::Program if registry.is_none() => {
+    match output {
+        OutputFormat::Text => print_diagnostics(&input, &diagnostics, out)?,
+        OutputFormat::Json if registry.is_none() => {
             out.json(Layout::Line, &Report::new(&input.name, &diagnostics))?;
         }
-        Reader::Program => {}
+        OutputFormat::Json => {}
     }
     Ok(registry)
 }
 
-fn tell_unreadable(file: &Unreadable, reader: Reader, out: &mut Out) -> anyhow::Result<()> {
-    match reader {
-        Reader::Person => out.note(&format!("{}\n", draw::unreadable(file))),
-        Reader::Program => out.json(Layout::Line, &Report::unreadable(file)),
+fn print_unreadable(file: &Unreadable, output: OutputFormat, out: &mut Out) -> anyhow::Result<()> {
+    match output {
+        OutputFormat::Text => out.note(&format!("{}\n", draw::unreadable(file))),
+        OutputFormat::Json => out.json(Layout::Line, &Report::unreadable(file)),
     }
 }
 
-pub(crate) fn tell_people(
+pub(crate) fn print_diagnostics(
     input: &Input,
     diagnostics: &[Diagnostic],
     out: &mut Out,
@@ -151,7 +151,7 @@ pub(crate) fn tell_people(
     Ok(())
 }
 
-pub(crate) fn tell_report(
+pub(crate) fn print_report(
     input: &Input,
     diagnostics: &[Diagnostic],
     out: &mut Out,

@@ -1,10 +1,9 @@
 //! Settings: `sluice.toml` < environment < flags.
 //!
-//! `setting` is the one table of what there is; `value` reads a setting out of a
-//! text, `file` out of `sluice.toml`; `tool_server` and `secrets` read the two tables
-//! that have any number of entries. What counts is settled once, before the
-//! command begins, with where each value came from: `sluice config show` prints
-//! that, and the guide's table is checked against the same list.
+//! `setting` is the only table of settings; `value` parses a setting from text, `file` from
+//! `sluice.toml`; `tool_server` and `secrets` parse the two tables with any number of entries.
+//! Values and their sources are resolved once, before the command runs: `sluice config show`
+//! prints them, and the table of the guide is tested against the same list.
 //!
 //! INVARIANT: no other module reads a `SLUICE_*` variable or a configuration file.
 
@@ -18,7 +17,7 @@ pub(crate) mod value;
 mod tests;
 
 use crate::keyring;
-use file::Found;
+use file::FileSettings;
 use setting::{Name, SETTINGS, Setting};
 use sluice_bridge::secret::keyring::{Declared, NamedSecret};
 use sluice_bridge::secret::known;
@@ -30,13 +29,12 @@ use std::sync::OnceLock;
 use tool_server::ToolServer;
 use value::{Secret, Value};
 
-/// A setting that makes no sense, or a file that cannot be read.
 pub(crate) const CONFIG_INVALID: &str = "config_invalid";
-/// What a configuration file is called where it is looked for.
+/// The default name of a configuration file.
 pub(crate) const FILE: &str = "sluice.toml";
-/// What the names of our variables begin with.
+/// Prefix of the environment variables.
 const PREFIX: &str = "SLUICE_";
-/// Variables that are no settings: which file, and those that steps are given.
+/// Variables that are not settings: the name of the file, and those that steps receive.
 const BESIDE: [&str; 8] = [
     "SLUICE_CONFIG",
     "SLUICE_ATTEMPT",
@@ -48,7 +46,7 @@ const BESIDE: [&str; 8] = [
     "SLUICE_V",
 ];
 
-/// Where a value came from.
+/// The source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Source {
     Default,
@@ -57,61 +55,61 @@ pub(crate) enum Source {
     Flag,
 }
 
-/// Values that were given, by a name: flags by that of the flag, variables by theirs.
-pub(crate) type Given = Vec<(String, Vec<OsString>)>;
+/// Values by the name of their flag or variable.
+pub(crate) type FlagValues = Vec<(String, Vec<OsString>)>;
 
-/// Where settings are looked for.
+/// The sources of settings.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
-    /// `--config`, or what `SLUICE_CONFIG` says.
+    /// `--config`, else `SLUICE_CONFIG`.
     pub(crate) file: Option<PathBuf>,
-    /// Flags of the command, by name; each may be given several times.
-    pub(crate) flags: Given,
-    /// Variables of the environment that begin with `SLUICE_`.
-    pub(crate) variables: Given,
+    /// Flags of the command, by name; each may be repeated.
+    pub(crate) flags: FlagValues,
+    /// Environment variables that begin with `SLUICE_`.
+    pub(crate) variables: FlagValues,
 }
 
-/// Every setting, settled.
+/// All settings, resolved.
 #[derive(Debug)]
 pub(crate) struct Config {
     held: Vec<(Option<Value>, Source)>,
-    /// Servers of tools, and the file that names them.
+    /// MCP servers, and the file that configures them.
     tool_servers: Option<(PathBuf, Vec<ToolServer>)>,
     /// Secrets that rows may name, and the file that declares them.
     secrets: Option<(PathBuf, Vec<Declared>)>,
-    /// Variables that look like settings and are none.
+    /// Variables that look like settings and are not.
     pub(crate) strays: Vec<String>,
 }
 
 static SETTLED: OnceLock<Config> = OnceLock::new();
 
-/// Settles everything for this process.
-pub(crate) fn settle(sources: &Sources) -> Result<(), Refused> {
+/// Resolves the settings of this process.
+pub(crate) fn resolve(sources: &Sources) -> Result<(), Refused> {
     let config = Config::load(sources)?;
-    // A second settling would find the first one: nobody does so.
+    // Only fails if the settings were resolved before.
     let _ = SETTLED.set(config);
     Ok(())
 }
 
-/// What counts in this process.
+/// The settings of this process.
 pub(crate) fn get() -> &'static Config {
     SETTLED.get().expect("settings are settled before a command begins")
 }
 
-/// Who does steps that name nobody.
+/// The agent of steps that name none.
 pub(crate) fn agent() -> Option<String> {
     get().text(Name::Agent).map(str::to_owned)
 }
 
-/// The variables of this process that are ours.
-pub(crate) fn variables() -> Given {
+/// The environment variables of Sluice.
+pub(crate) fn variables() -> FlagValues {
     let ours = |name: &OsString| name.to_str().is_some_and(|name| name.starts_with(PREFIX));
     let variables = std::env::vars_os().filter(|(name, value)| ours(name) && !value.is_empty());
     variables.map(|(name, value)| (name.to_string_lossy().into_owned(), vec![value])).collect()
 }
 
 impl Config {
-    /// Reads what there is; nothing but the file is touched.
+    /// Resolves settings from these sources; only the file is read.
     pub(crate) fn load(sources: &Sources) -> Result<Config, Refused> {
         let held = SETTINGS.iter().map(|setting| {
             let default = setting.default.map(OsStr::new);
@@ -121,8 +119,8 @@ impl Config {
         });
         let held = held.collect();
         let mut config = Config { held, tool_servers: None, secrets: None, strays: Vec::new() };
-        config.take_given(&sources.variables, &Source::Environment)?;
-        config.take_given(&sources.flags, &Source::Flag)?;
+        config.apply_given(&sources.variables, &Source::Environment)?;
+        config.apply_given(&sources.flags, &Source::Flag)?;
         let by_flag = |name| *config.source(name) == Source::Flag;
         for (name, flag) in [(Name::Data, "data"), (Name::DatabaseUrl, "database-url")] {
             if by_flag(name) && by_flag(Name::Url) {
@@ -131,13 +129,13 @@ impl Config {
             }
         }
         if let Some((path, found)) = file::find(sources.file.as_deref(), &config.data())? {
-            config.take_file(&path, found);
+            config.apply_file(&path, found);
         }
         config.strays = strays(&sources.variables);
         Ok(config)
     }
 
-    fn take_given(&mut self, given: &Given, source: &Source) -> Result<(), Refused> {
+    fn apply_given(&mut self, given: &FlagValues, source: &Source) -> Result<(), Refused> {
         for (at, setting) in SETTINGS.iter().enumerate() {
             let name = match source {
                 Source::Flag => setting.flag.map(str::to_owned),
@@ -158,8 +156,8 @@ impl Config {
         Ok(())
     }
 
-    /// A file counts where nothing stronger has spoken.
-    fn take_file(&mut self, path: &Path, found: Found) {
+    /// Uses a value of the file where no variable or flag sets one.
+    fn apply_file(&mut self, path: &Path, found: FileSettings) {
         self.tool_servers = Some((path.to_owned(), found.tool_servers));
         self.secrets = Some((path.to_owned(), found.secrets));
         for (at, value) in found.settings {
@@ -169,7 +167,7 @@ impl Config {
         }
     }
 
-    /// Every setting with its value and where that came from.
+    /// Every setting with its value and source.
     pub(crate) fn all(
         &self,
     ) -> impl Iterator<Item = (&'static Setting, Option<&Value>, &Source)> + '_ {
@@ -179,18 +177,18 @@ impl Config {
             .map(|(setting, (value, from))| (setting, value.as_ref(), from))
     }
 
-    /// The servers of tools that the operator names.
+    /// The configured MCP servers.
     pub(crate) fn tool_servers(&self) -> &[ToolServer] {
         self.tool_servers.as_ref().map(|(_, servers)| servers.as_slice()).unwrap_or_default()
     }
 
-    /// The same, with the file that names each.
+    /// The same, with the file of each.
     pub(crate) fn tool_servers_from(&self) -> impl Iterator<Item = (&ToolServer, &Path)> + '_ {
         let named = self.tool_servers.iter();
         named.flat_map(|(path, servers)| servers.iter().map(|server| (server, path.as_path())))
     }
 
-    /// The secrets that the operator declares, with the file that declares each.
+    /// The declared secrets, with the file of each.
     pub(crate) fn secrets_from(&self) -> impl Iterator<Item = (&Declared, &Path)> + '_ {
         let named = self.secrets.iter();
         named.flat_map(|(path, secrets)| secrets.iter().map(|secret| (secret, path.as_path())))
@@ -200,7 +198,7 @@ impl Config {
         &self.held[name as usize].1
     }
 
-    /// A setting for people: of a secret only where it is.
+    /// A setting as text; of a secret only its reference.
     pub(crate) fn shown(&self, name: Name) -> String {
         self.value(name).map(ToString::to_string).unwrap_or_default()
     }
@@ -241,7 +239,7 @@ impl Config {
         matches!(self.value(name), Some(Value::Switch(true)))
     }
 
-    /// A number; every number has a default.
+    /// A number, which always has a default.
     pub(crate) fn number(&self, name: Name) -> u64 {
         match self.value(name) {
             Some(Value::Number(number)) => *number,
@@ -249,7 +247,7 @@ impl Config {
         }
     }
 
-    /// A span of time in milliseconds; every one has a default.
+    /// A duration in milliseconds, which always has a default.
     pub(crate) fn duration_ms(&self, name: Name) -> u64 {
         match self.value(name) {
             Some(Value::Duration(ms)) => *ms,
@@ -257,12 +255,12 @@ impl Config {
         }
     }
 
-    /// Where runs are kept.
+    /// The data directory.
     pub(crate) fn data(&self) -> PathBuf {
         self.path(Name::Data).expect("the data directory has a default").to_owned()
     }
 
-    /// The token that is sent to the server, read from where it is.
+    /// The token for the server, resolved from its reference.
     pub(crate) fn token(&self) -> Result<Option<String>, Refused> {
         let Some(Value::Secret(secret)) = self.value(Name::Token) else { return Ok(None) };
         secret.resolve().map(Some).map_err(|why| {
@@ -271,7 +269,7 @@ impl Config {
         })
     }
 
-    /// The token for a moderator at an address.
+    /// The token for an HTTP moderator.
     pub(crate) fn moderation_token(&self) -> Result<Option<NamedSecret>, Refused> {
         let Some(Value::Secret(secret)) = self.value(Name::ModerationToken) else {
             return Ok(None);
@@ -284,15 +282,15 @@ impl Config {
         })
     }
 
-    /// The server that is asked, unless `--data` or `--database-url` names a place.
+    /// The configured server, unless `--data` or `--database-url` selects a store.
     pub(crate) fn server(&self) -> Option<&str> {
         let places = [Name::Data, Name::DatabaseUrl];
         let named = places.into_iter().any(|name| *self.source(name) == Source::Flag);
         self.text(Name::Url).filter(|_| !named)
     }
 
-    /// The database that runs are kept in, if any. `--data` alone means its directory,
-    /// whatever the environment says.
+    /// The configured database, if any. `--data` alone selects its directory, whatever the
+    /// environment sets.
     pub(crate) fn database(&self) -> Result<Option<String>, Refused> {
         let Some(Value::Secret(secret)) = self.value(Name::DatabaseUrl) else { return Ok(None) };
         let by_flag = |name| *self.source(name) == Source::Flag;
@@ -303,7 +301,7 @@ impl Config {
     }
 }
 
-/// The URL of a database, and nobody is shown its password.
+/// The URL of a database, with its password registered as a secret.
 pub(crate) fn database(secret: &Secret, what: &str) -> Result<String, Refused> {
     let remedy = "give a URL such as `postgres://sluice@db.example/sluice`, or say where one \
                   is with `env:NAME` or `file:PATH`";
@@ -311,7 +309,7 @@ pub(crate) fn database(secret: &Secret, what: &str) -> Result<String, Refused> {
         .resolve()
         .map_err(|why| Refused::new(CONFIG_INVALID, format!("`{what}` {secret}: {why}"), remedy))?;
     if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
-        let message = format!("`{what}` is no URL of a PostgreSQL database");
+        let message = format!("`{what}` is not a URL of a PostgreSQL database");
         return Err(Refused::new(CONFIG_INVALID, message, remedy));
     }
     if let Some(password) = value::password(&url) {
@@ -323,8 +321,8 @@ pub(crate) fn database(secret: &Secret, what: &str) -> Result<String, Refused> {
     Ok(url)
 }
 
-/// Variables that begin like ours and are nobody's: most likely slips.
-fn strays(variables: &Given) -> Vec<String> {
+/// Variables with the prefix that are not settings: probably typing errors.
+fn strays(variables: &FlagValues) -> Vec<String> {
     let known: Vec<String> = SETTINGS.iter().map(Setting::variable).collect();
     let stray = |name: &&String| {
         let beside = BESIDE.iter().any(|one| name.starts_with(one));
@@ -334,7 +332,7 @@ fn strays(variables: &Given) -> Vec<String> {
     let told = names.filter(stray).map(|name| {
         let near = suggest(name, known.iter().map(String::as_str));
         let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-        format!("`{name}` is no setting{near}")
+        format!("`{name}` is not a setting{near}")
     });
     let mut told: Vec<String> = told.collect();
     told.sort();
@@ -345,7 +343,6 @@ fn refused(message: String, setting: &Setting) -> Refused {
     Refused::new(CONFIG_INVALID, message, remedy(setting))
 }
 
-/// What a setting takes.
 fn remedy(setting: &Setting) -> String {
     format!("{} takes {}", setting.name, setting.kind.takes())
 }

@@ -1,6 +1,6 @@
-//! Problems as people see them: the code, the place, the line, the remedy.
+//! Draws problems for people: the code, the position, the line, the remedy.
 
-use crate::client::Problem;
+use crate::client::ApiProblem;
 use crate::problem::{DOCUMENT_UNREADABLE, Unreadable};
 use crate::refused;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
@@ -14,16 +14,16 @@ use sluice_server::refused::Refused;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Longest part of a line that is shown, in characters.
+/// Longest excerpt of a line, in characters.
 const WINDOW_CHARS: usize = 160;
-/// How much of it is before the place that is meant, when there is a lot after it.
+/// How much of it precedes the marked position.
 const BEFORE_CHARS: usize = 60;
-/// Longest path shown beside the mark, in characters.
+/// Longest path next to the mark, in characters.
 const PATH_CHARS_MAX: usize = 80;
 
-/// A problem of the text that was read from `file`.
+/// Draws a problem in the text of `file`.
 pub(crate) fn diagnostic(file: &str, text: &str, problem: &Diagnostic) -> String {
-    // A failure is found while a run is under way; here it ends the command.
+    // A failure of a run ends the command, so it is drawn as an error.
     let level = match problem.code.severity() {
         Severity::Warning => Level::WARNING,
         _ => Level::ERROR,
@@ -32,14 +32,14 @@ pub(crate) fn diagnostic(file: &str, text: &str, problem: &Diagnostic) -> String
         level.primary_title(visible::brief(&problem.message)).id(problem.code.as_str()),
     );
     let mut gutter = 0;
-    if let Some(shown) = Shown::of(text, problem.span) {
+    if let Some(shown) = Excerpt::cut(text, problem.span) {
         let label = visible::clipped(&problem.path, PATH_CHARS_MAX);
         let mark = AnnotationKind::Primary.span(shown.mark).label(label);
         let snippet = Snippet::source(shown.line).line_start(problem.line as usize);
         group = group.element(snippet.annotation(mark));
         gutter = problem.line.to_string().len();
     }
-    // Without a hint of its own a problem is told with what its page says to do.
+    // Without a hint, the advice of the code's page is shown.
     let help = match &problem.hint {
         Some(hint) => Some(visible::brief(hint)),
         None => pages::remedy(problem.code.as_str()).map(Cow::Owned),
@@ -51,15 +51,14 @@ pub(crate) fn diagnostic(file: &str, text: &str, problem: &Diagnostic) -> String
     placed(&render(group), gutter, &place)
 }
 
-/// Adds the place under the title. The renderer would count the column in what
-/// is shown, which is not always the whole line.
+/// Adds the position under the title. The renderer would count the column within the excerpt,
+/// not within the line.
 fn placed(drawn: &str, gutter: usize, place: &str) -> String {
     let arrow = AnsiColor::BrightBlue.on_default().bold();
     let (title, rest) = drawn.split_once('\n').unwrap_or((drawn, ""));
     format!("{title}\n{:gutter$}{arrow}-->{arrow:#} {place}\n{rest}", "")
 }
 
-/// A file that could not be read.
 pub(crate) fn unreadable(file: &Unreadable) -> String {
     let message = file.message();
     let cause = format!("caused by: {}", file.cause);
@@ -72,22 +71,22 @@ pub(crate) fn unreadable(file: &Unreadable) -> String {
     )
 }
 
-/// What ended a command.
+/// Draws the error that ended a command.
 pub(crate) fn failure(failure: &anyhow::Error) -> String {
-    match (failure.downcast_ref::<Problem>(), refused::in_error(failure)) {
+    match (failure.downcast_ref::<ApiProblem>(), refused::in_error(failure)) {
         (Some(found), _) => problem(found),
         (None, Some(found)) => refused(found),
         (None, None) => error(failure),
     }
 }
 
-/// Something that is not done.
+/// A refusal of the command line itself.
 pub(crate) fn refused(refused: &Refused) -> String {
     no(refused.code, &refused.message, &refused.notes, &refused.remedy)
 }
 
-/// Something that a server does not do.
-fn problem(problem: &Problem) -> String {
+/// A problem that the API reports.
+fn problem(problem: &ApiProblem) -> String {
     let code = visible::brief(&problem.code);
     no(&code, &problem.message, &problem.notes, &problem.remedy)
 }
@@ -112,27 +111,26 @@ fn error(error: &anyhow::Error) -> String {
     render(group)
 }
 
-/// What people read for a file's name.
 pub(crate) fn place_name(file: &str) -> &str {
     if file == "-" { "<stdin>" } else { file }
 }
 
 fn render(group: Group<'_>) -> String {
-    // The window is ours, so the renderer need not cut again.
+    // The excerpt is cut already.
     Renderer::styled().term_width(2 * WINDOW_CHARS).render(&[group])
 }
 
-/// The part of a line that is drawn, and the range of its bytes that is marked.
+/// The part of a line that is drawn, and the marked range of its bytes.
 #[derive(Debug, PartialEq)]
-struct Shown {
+struct Excerpt {
     line: String,
     mark: Range<usize>,
 }
 
-impl Shown {
-    /// Cuts a window out of the line that `span` begins in. Nothing is shown for
-    /// the document as a whole. Looks at no more text than it shows.
-    fn of(text: &str, span: Span) -> Option<Shown> {
+impl Excerpt {
+    /// Cuts an excerpt out of the line that `span` begins in; none for a problem of the whole
+    /// document. Reads no more text than it shows.
+    fn cut(text: &str, span: Span) -> Option<Excerpt> {
         if span == Span::default() {
             return None;
         }
@@ -161,18 +159,18 @@ impl Shown {
         if after_shown < after_chars {
             line.push('…');
         }
-        Some(Shown { line, mark: from..to })
+        Some(Excerpt { line, mark: from..to })
     }
 }
 
-/// What stands before a place in its line, as far as it may be shown, and a character more.
+/// The text before a position in its line, one character longer than the excerpt.
 fn before(text: &str) -> &str {
     let line = text.char_indices().rev().take_while(|(_, c)| *c != '\n');
     let first = line.take(WINDOW_CHARS + 1).last();
     &text[first.map_or(text.len(), |(at, _)| at)..]
 }
 
-/// What stands from a place on in its line, as far as it may be shown, and a character more.
+/// The text from a position on in its line, one character longer than the excerpt.
 fn after(text: &str) -> &str {
     let mut line = text.char_indices().take_while(|(_, c)| *c != '\n');
     match line.nth(WINDOW_CHARS) {
@@ -186,7 +184,7 @@ mod tests {
     use super::*;
 
     fn shown(text: &str, range: Range<usize>) -> String {
-        let shown = Shown::of(text, Span::new(range.start, range.end)).unwrap();
+        let shown = Excerpt::cut(text, Span::new(range.start, range.end)).unwrap();
         format!("{} => {}", shown.line, &shown.line[shown.mark])
     }
 
@@ -200,10 +198,10 @@ mod tests {
     #[test]
     fn a_long_line_becomes_a_window() {
         let text = format!("{}bad{}", "x".repeat(500), "y".repeat(500));
-        let shown = Shown::of(&text, Span::new(500, 503)).unwrap();
+        let shown = Excerpt::cut(&text, Span::new(500, 503)).unwrap();
         assert_eq!(shown.line.chars().count(), WINDOW_CHARS + 2);
         assert_eq!(&shown.line[shown.mark.clone()], "bad");
-        let all = Shown::of(&text, Span::new(0, 1003)).unwrap();
+        let all = Excerpt::cut(&text, Span::new(0, 1003)).unwrap();
         assert_eq!(all.line.chars().count(), WINDOW_CHARS + 1);
     }
 

@@ -1,16 +1,14 @@
-//! Every environment variable that this program reads by itself and that is no
-//! setting; those are read in `config`. (`NO_COLOR` and its kin are read by the
-//! library that writes colours.)
+//! The environment variables that are not settings, which `config` reads. (`NO_COLOR` and the
+//! like are read by the library that writes colours.)
 
 use jiff::tz::TimeZone;
 
-/// `USER`: in whose name things are done, unless `--as` says.
+/// `USER`: the principal of commands without `--as`.
 pub(crate) fn user() -> Option<String> {
     std::env::var("USER").ok().filter(|name| !name.trim().is_empty())
 }
 
-/// `TZ`, else `/etc/localtime`: the zone that times are shown in. UTC where neither
-/// names one that can be read.
+/// `TZ`, else `/etc/localtime`: the zone of printed times; UTC if neither is readable.
 pub(crate) fn time_zone() -> TimeZone {
     let named = std::env::var("TZ").ok();
     zone(named.as_deref()).unwrap_or(TimeZone::UTC)
@@ -26,27 +24,27 @@ fn zone(named: Option<&str>) -> Option<TimeZone> {
     }
 }
 
-/// `TERM`: whether the terminal can do no more than print.
+/// `TERM`: whether the terminal has no cursor control.
 pub(crate) fn terminal_is_dumb() -> bool {
     std::env::var_os("TERM").is_none_or(|kind| kind == "dumb")
 }
 
-/// `OTEL_EXPORTER_OTLP_ENDPOINT`: where traces are sent, unless `otel.endpoint` says.
+/// `OTEL_EXPORTER_OTLP_ENDPOINT`: where traces are sent, unless `otel.endpoint` is set.
 pub(crate) fn otel_endpoint() -> Option<String> {
-    said("OTEL_EXPORTER_OTLP_ENDPOINT")
+    variable("OTEL_EXPORTER_OTLP_ENDPOINT")
 }
 
-/// `OTEL_EXPORTER_OTLP_HEADERS`: what is sent along, `name=value` by commas.
+/// `OTEL_EXPORTER_OTLP_HEADERS`: headers of these requests, `name=value` separated by commas.
 pub(crate) fn otel_headers() -> Option<String> {
-    said("OTEL_EXPORTER_OTLP_HEADERS")
+    variable("OTEL_EXPORTER_OTLP_HEADERS")
 }
 
-/// `OTEL_SERVICE_NAME`: as whose traces they are sent.
+/// `OTEL_SERVICE_NAME`: the service name of the traces.
 pub(crate) fn otel_service() -> Option<String> {
-    said("OTEL_SERVICE_NAME")
+    variable("OTEL_SERVICE_NAME")
 }
 
-fn said(name: &str) -> Option<String> {
+fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.trim().is_empty())
 }
 

@@ -1,18 +1,16 @@
-//! File handles of this process: as many as the system allows, and how many of them
-//! connections may take.
+//! Raises the limit of file handles, and divides them between connections and the rest.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Handles beside those of connections: the store, logs, steps and their pipes.
+/// Handles for the store, logs, steps and their pipes.
 const BESIDE: u64 = 4096;
-/// Handles that the process itself needs before anything is asked of it.
+/// Handles that an idle process needs.
 const OWN: u64 = 32;
-/// Fewest connections that are taken, however few handles there are.
+/// Fewest connections, however few handles there are.
 const CONNECTIONS_MIN: u64 = 8;
 
-/// Raises the limit of handles as far as `connections` need it and the system lets it,
-/// and answers with how many connections there may be: they leave half of the handles
-/// to everything else.
+/// Raises the limit of handles as `connections` need it and the system allows it. Returns the
+/// number of connections that leaves half of the handles to everything else.
 pub(crate) fn connections(connections: usize) -> usize {
     let wanted = u64::try_from(connections).unwrap_or(u64::MAX);
     let there = raise(wanted.saturating_mul(2).saturating_add(BESIDE));
@@ -20,12 +18,11 @@ pub(crate) fn connections(connections: usize) -> usize {
     usize::try_from(most).unwrap_or(connections)
 }
 
-/// How many connections fit into so many handles.
 fn most(handles: u64) -> u64 {
     (handles.saturating_sub(OWN) / 2).max(CONNECTIONS_MIN)
 }
 
-/// The limit of handles after it was raised towards `wanted`; none if there is none.
+/// Raises the limit of handles towards `wanted`. Returns the new limit; none if there is none.
 fn raise(wanted: u64) -> Option<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let current = current?;

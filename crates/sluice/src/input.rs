@@ -1,4 +1,4 @@
-//! Reading what is named on the command line, and no more of it than counts.
+//! Reads the files that arguments name, up to the size limit.
 
 use crate::problem::Unreadable;
 use sluice_core::limits::DOCUMENT_BYTES_MAX;
@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Reads the file called `name`; `-` is standard input.
+/// Reads a file; `-` is standard input.
 pub(crate) fn read(name: &OsStr) -> Result<Input, Unreadable> {
     let read = if name == "-" { bounded(io::stdin().lock()) } else { file(Path::new(name)) };
     let name = name.to_string_lossy().into_owned();
@@ -22,8 +22,8 @@ fn file(path: &Path) -> io::Result<Vec<u8>> {
     if kind.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
     }
-    // Opening a named pipe waits for a writer that may never come. What the
-    // shell's `<(…)` hands over is open already.
+    // Opening a named pipe blocks until a writer opens it. The pipe of the shell's `<(…)` is open
+    // already.
     let open_already = path.starts_with("/dev/fd") || path == Path::new("/dev/stdin");
     if !kind.is_file() && !open_already {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));

@@ -1,8 +1,8 @@
-//! The key of a data directory, and where its seals are kept beside it.
+//! The keys of a data directory.
 //!
-//! Whoever opens the directory first makes the key. It is a file that only its
-//! owner can read; its public half stands in every seal, and in a file of its
-//! own that may be given to anybody.
+//! The first process that opens the directory creates the key, in a file that only its owner
+//! can read. The public half is part of every seal, and is stored in its own file, which may be
+//! published.
 
 use crate::seal_file::SealFile;
 use sluice_bridge::gitignore;
@@ -20,21 +20,19 @@ use std::path::Path;
 
 /// The secret half.
 pub(crate) const SECRET: &str = "seal.key";
-/// What dispatches have their tokens of.
+/// The key that tokens of dispatches are derived from.
 pub(crate) const DISPATCH: &str = "dispatch.key";
-/// The public half, a line for each key there ever was.
+/// The public half of every key so far, one per line.
 pub(crate) const PUBLIC: &str = "seal.pub";
 
-/// A key.
 pub(crate) type Secret = [u8; 32];
 
-/// What a directory's seals are made with. Each is copied to `copy`, if that
-/// is named.
+/// Makes the seals of a directory, and appends each to `copy`, if given.
 pub(crate) fn sealer(dir: &Path, copy: Option<&SealFile>) -> Result<Sealer, Refused> {
     sealer_with(&secret(dir, SECRET)?, dir, copy)
 }
 
-/// The same with a key that is known. Its public half is noted in the directory.
+/// The same with this key. Its public half is added to the directory.
 pub(crate) fn sealer_with(
     secret: &Secret,
     dir: &Path,
@@ -52,15 +50,15 @@ pub(crate) fn sealer_with(
     Ok(Sealer { signer, witness })
 }
 
-/// Makes a directory that keys can be in.
+/// Creates a directory for keys.
 pub(crate) fn directory(dir: &Path) -> Result<(), Refused> {
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
     let made = made.and_then(|()| gitignore::write(dir));
     made.map_err(|error| unusable(dir, &error))
 }
 
-/// The key of an organisation that has no file of its own for it: one that only who
-/// has the first organisation's can know.
+/// Derives the key of an organisation without a key file from the key of the first
+/// organisation.
 pub(crate) fn derived(first: &Secret, organisation: &str) -> Secret {
     Hash::of(&[first.as_slice(), b"organisation ", organisation.as_bytes()].concat()).0
 }
@@ -76,7 +74,7 @@ pub(crate) fn unusable(path: &Path, error: &dyn std::fmt::Display) -> Refused {
     Refused::new(SEAL_UNUSABLE, message, remedy)
 }
 
-/// A key in a file, made where there is none.
+/// Reads a key, and creates it if it is missing.
 pub(crate) fn secret(dir: &Path, name: &str) -> Result<Secret, Refused> {
     let path = dir.join(name);
     if let Some(secret) = found(dir, name)? {
@@ -87,20 +85,20 @@ pub(crate) fn secret(dir: &Path, name: &str) -> Result<Secret, Refused> {
     found(dir, name)?.ok_or_else(|| unusable(&path, &"it was made and is gone"))
 }
 
-/// A key in a file, if there is one.
+/// Reads a key, if its file exists.
 pub(crate) fn found(dir: &Path, name: &str) -> Result<Option<Secret>, Refused> {
     let path = dir.join(name);
     match fs::read_to_string(&path) {
         Ok(text) => {
             let secret = hex::parse(text.trim_end());
-            secret.map(Some).ok_or_else(|| unusable(&path, &"it is no key"))
+            secret.map(Some).ok_or_else(|| unusable(&path, &"it does not hold a key"))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(unusable(&path, &error)),
     }
 }
 
-/// Makes a key. Of two who do so at once, one wins: the file appears whole.
+/// Creates a key. The file appears atomically, so of two processes one wins.
 fn make(path: &Path) -> io::Result<()> {
     let mut entropy = SystemEntropy;
     let secret: Vec<u8> = (0..4).flat_map(|_| entropy.bits().to_be_bytes()).collect();
@@ -116,8 +114,8 @@ fn make(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The public keys that a directory's seals are believed by: of the key there
-/// is, and of those that were there before it.
+/// The public keys that verify the seals of a directory: of the current key and all earlier
+/// ones.
 pub(crate) fn public(dir: &Path) -> Vec<PublicKey> {
     let text = fs::read_to_string(dir.join(PUBLIC)).unwrap_or_default();
     text.lines().filter_map(PublicKey::parse).collect()

@@ -1,4 +1,4 @@
-//! The secrets that rows may name here, as the operator declares them.
+//! The secrets that rows may name, as the operator declares them.
 
 use crate::cli::run::Data;
 use crate::config;
@@ -7,16 +7,16 @@ use crate::organisation::{self, DEFAULT};
 use sluice_bridge::secret::keyring::Keyring;
 use std::path::PathBuf;
 
-/// Those of an organisation whose rows are in a place.
-pub(crate) fn of(data: &Data) -> Keyring {
-    let name = organisation::of(data);
+/// The secrets of the organisation of a data directory.
+pub(crate) fn for_data(data: &Data) -> Keyring {
+    let name = organisation::name_of(data);
     let own = local::directory(data);
-    // The first organisation's directory holds those of the others.
+    // The directory of the first organisation holds all others.
     let first = if name == DEFAULT { own.clone() } else { organisation::first(&own) };
     of_organisation(&name, vec![own, first, config::get().data()])
 }
 
-/// Those that settings of the operator name, which are no organisation's.
+/// The secrets that settings of the operator may name.
 pub(crate) fn operator() -> Keyring {
     of_organisation(DEFAULT, vec![config::get().data()])
 }

@@ -1,14 +1,14 @@
-//! A run that goes on, shown while it does: by whoever works on it, or watches.
+//! Shows a run that this process executes, and prompts for its approvals.
 //!
-//! The run is read from the store again and again, never from the engine's
-//! memory, so that a run in another process is shown by the same code.
+//! The run is read from the store, never from the engine's memory: its child runs may be in
+//! another process.
 
-mod ask;
 mod ending;
 mod family;
 mod line;
+mod prompt;
 mod screen;
-mod there;
+mod watch;
 
 use crate::Exit;
 use crate::cli::run::View;
@@ -16,12 +16,12 @@ use crate::config::{self, setting};
 use crate::environment;
 use crate::local::{self, Again, Local};
 use crate::out::Out;
-use crate::stop::{Signal, Stop};
-pub(crate) use there::follow as follow_there;
+use crate::stop::{Signal, StopSignals};
+pub(crate) use watch::watch;
 
-use ask::Prompt;
 use family::Family;
-use line::Lines;
+use line::EventLines;
+use prompt::Prompt;
 use screen::Screen;
 use sluice_core::journal::envelope::Seen;
 use sluice_core::port::Clock as _;
@@ -40,96 +40,82 @@ use std::collections::BTreeSet;
 use std::io::{IsTerminal as _, stderr, stdin};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::watch;
+use tokio::sync::watch::Receiver;
 
-/// How often a view that moves is drawn.
+/// Interval of redraws.
 const DRAW_MS: u64 = 100;
-/// How often the run is read again even if nothing seems to have happened.
+/// Longest time between two reads of the run.
 const LOOK_MS: u64 = 500;
-/// Shortest time between two readings; a run that takes long to read is read less often.
+/// Shortest time between two reads; a run that takes long to load is read less often.
 const GAP_MS: u64 = 20;
-/// What a reading may cost of the time, as one part of so many.
+/// Loading may take one part in this many of the time.
 const SHARE: u32 = 5;
-/// How often in a row a run must be found waiting for people only.
+/// How often in a row a run must be found waiting for approvals only.
 const PARKED_MIN: u32 = 2;
 
-/// What this process has to do with the run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Part {
-    /// It looks on.
-    Watch,
-    /// It does the work.
-    Work {
-        /// In whose name questions are answered.
-        who: String,
-        /// Whether whatever is asked is approved.
-        yes: bool,
-    },
-}
-
-/// A run to be followed.
-pub(crate) struct Follow<'a> {
+/// A run whose work this process does.
+pub(crate) struct FollowedRun<'a> {
     pub(crate) local: &'a Local,
     pub(crate) run: RunId,
     pub(crate) view: View,
-    pub(crate) part: Part,
+    /// The principal that approves and cancels.
+    pub(crate) who: String,
+    /// Whether every approval request is approved.
+    pub(crate) yes: bool,
     /// Events up to this one are not shown.
     pub(crate) after: u64,
-    /// Options that a next command needs too, for hints.
+    /// Options that a hint for the next command repeats.
     pub(crate) again: Again,
-    /// Signals, where they do not simply end the process.
-    pub(crate) stop: Option<&'a mut Stop>,
+    pub(crate) stop: &'a mut StopSignals,
 }
 
-/// A key that no other command has.
+/// A unique key of a command.
 pub(crate) fn key(word: &str) -> String {
     format!("{word}-{:016x}", SystemEntropy.bits())
 }
 
-/// Asks the person at the terminal whether to go on; no if there is nobody.
+/// Prompts for a confirmation; false without a terminal.
 pub(crate) fn confirm(out: &mut Out) -> anyhow::Result<bool> {
     if !(stderr().is_terminal() && stdin().is_terminal()) {
         return Ok(false);
     }
-    out.ask("go on? [y/n] ")?;
+    out.prompt("continue? [y/n] ")?;
     let mut answer = String::new();
     stdin().read_line(&mut answer)?;
     Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
-/// Follows a run until it ends, or waits for people who are not here.
-pub(crate) async fn follow(follow: Follow<'_>, out: &mut Out) -> anyhow::Result<Exit> {
-    Live::new(follow).await?.go(out).await
+/// Follows a run until it ends, or waits for an approval that this terminal cannot give.
+pub(crate) async fn follow(follow: FollowedRun<'_>, out: &mut Out) -> anyhow::Result<Exit> {
+    Live::new(follow).await?.run(out).await
 }
 
 struct Live<'a> {
-    follow: Follow<'a>,
+    follow: FollowedRun<'a>,
     reader: Reader,
-    lines: Lines,
+    lines: EventLines,
     screen: Option<Screen>,
     prompt: Option<Prompt>,
-    /// When the first interrupt came.
     interrupted: Option<Instant>,
-    trouble: watch::Receiver<Option<String>>,
-    tips: watch::Receiver<Option<Tip>>,
-    /// Questions that are left to others.
+    trouble: Receiver<Option<String>>,
+    tips: Receiver<Option<Tip>>,
+    /// Approvals that are not prompted for.
     left: BTreeSet<ApprovalId>,
     parked: u32,
     paused: bool,
-    /// The version of the run at its last failure that is not its end.
+    /// The version of the run at its last failure that is retried.
     failed: u64,
 }
 
 impl<'a> Live<'a> {
-    async fn new(follow: Follow<'a>) -> anyhow::Result<Live<'a>> {
+    async fn new(follow: FollowedRun<'a>) -> anyhow::Result<Live<'a>> {
         let on_terminal = stderr().is_terminal() && !environment::terminal_is_dumb();
         let drawn = on_terminal && !follow.view.json && !follow.view.events;
-        let works = follow.part != Part::Watch;
-        let asks = works && stderr().is_terminal() && stdin().is_terminal();
+        let asks = stderr().is_terminal() && stdin().is_terminal();
         let reader = follow.local.engine.reader(follow.run, follow.after).await;
         Ok(Live {
             reader: reader.map_err(refused::load)?,
-            lines: Lines::default(),
+            lines: EventLines::default(),
             screen: drawn.then(Screen::new),
             prompt: asks.then(Prompt::default),
             interrupted: None,
@@ -143,18 +129,16 @@ impl<'a> Live<'a> {
         })
     }
 
-    async fn go(mut self, out: &mut Out) -> anyhow::Result<Exit> {
+    async fn run(mut self, out: &mut Out) -> anyhow::Result<Exit> {
         loop {
             let began = Instant::now();
             let run = find::load(self.follow.local, self.follow.run).await?;
             let gap = (began.elapsed() * SHARE).max(Duration::from_millis(GAP_MS));
-            self.tell(&run, out).await?;
+            self.print_events(&run, out).await?;
             if run.status.is_terminal() && !self.recovers(&run, out)? {
                 return self.end(&run, out).await;
             }
-            if let Part::Work { who, yes } = self.follow.part.clone()
-                && let Some(exit) = self.see_to(&run, &who, yes, out).await?
-            {
+            if let Some(exit) = self.attend(&run, out).await? {
                 return Ok(exit);
             }
             if self.cancels_in_vain() {
@@ -166,15 +150,14 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// Whether the run should be cancelled and the store has not taken that for
-    /// `limits.drain_ms`.
+    /// Whether the store has rejected the cancellation of the run for `limits.drain_ms`.
     fn cancels_in_vain(&self) -> bool {
         let patience = Duration::from_millis(config::get().number(setting::Name::DrainMs));
         let late = self.interrupted.is_some_and(|at| at.elapsed() >= patience);
         late && self.trouble.borrow().is_some()
     }
 
-    /// Waits until the run may have changed, and keeps the view moving.
+    /// Waits until the run may have changed, and redraws meanwhile.
     async fn wait(
         &mut self,
         run: &Run,
@@ -182,7 +165,7 @@ impl<'a> Live<'a> {
         out: &mut Out,
     ) -> anyhow::Result<Option<Exit>> {
         let soonest = tokio::time::Instant::now() + gap;
-        // Whether it really waits for people is seen at the second look.
+        // A run that seems to wait for approvals is read again soon, to be sure.
         let look_ms = if self.parked > 0 { GAP_MS } else { LOOK_MS };
         let latest = soonest + Duration::from_millis(look_ms);
         let local = self.follow.local;
@@ -201,12 +184,12 @@ impl<'a> Live<'a> {
             let until = if wanted { soonest } else { latest }.min(tick);
             tokio::select! {
                 biased;
-                signal = received(&mut self.follow.stop) => {
+                signal = self.follow.stop.next() => {
                     if let Some(exit) = self.stop(signal, out)? {
                         return Ok(Some(exit));
                     }
                 }
-                Ok(()) = self.trouble.changed() => self.tell_trouble(out)?,
+                Ok(()) = self.trouble.changed() => self.print_trouble(out)?,
                 Ok(()) = self.tips.changed(), if !wanted => wanted = true,
                 () = &mut changed, if !wanted => wanted = true,
                 () = tokio::time::sleep_until(until) => {}
@@ -214,8 +197,8 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// Shows what has happened since the last time.
-    async fn tell(&mut self, run: &Run, out: &mut Out) -> anyhow::Result<()> {
+    /// Prints the events since the last call.
+    async fn print_events(&mut self, run: &Run, out: &mut Out) -> anyhow::Result<()> {
         let view = self.follow.view;
         if let Some(screen) = &mut self.screen {
             screen.draw(&ending::picture(run), SystemClock.now_ms());
@@ -229,7 +212,7 @@ impl<'a> Live<'a> {
                     match &*seen {
                         Seen::Event(event) if view.events => out.json_text(&event.json)?,
                         Seen::Event(event) => {
-                            if let Some(lines) = self.lines.of(&event.kind, &event.json) {
+                            if let Some(lines) = self.lines.draw(&event.kind, &event.json) {
                                 out.note(&lines)?;
                             }
                         }
@@ -245,14 +228,14 @@ impl<'a> Live<'a> {
         let paused = run.pause == Some(Pause::Operator);
         if paused && !self.paused {
             let again = &self.follow.again.look;
-            let text = format!("paused; `sluice runs unpause {}{again}` lets it go on", run.id);
+            let text = format!("paused; `sluice runs unpause {}{again}` resumes it", run.id);
             self.note(&text, out)?;
         }
         self.paused = paused;
         Ok(())
     }
 
-    /// A line for people, outside the part that is drawn again and again.
+    /// Prints a line above the part that is redrawn.
     fn note(&mut self, text: &str, out: &mut Out) -> anyhow::Result<()> {
         if let Some(screen) = &mut self.screen {
             screen.clear();
@@ -260,7 +243,7 @@ impl<'a> Live<'a> {
         out.note(text)
     }
 
-    fn tell_trouble(&mut self, out: &mut Out) -> anyhow::Result<()> {
+    fn print_trouble(&mut self, out: &mut Out) -> anyhow::Result<()> {
         let trouble = self.trouble.borrow_and_update().clone();
         let text = match trouble {
             Some(why) => format!("cannot write: {}; trying again", visible::brief(&why)),
@@ -269,8 +252,7 @@ impl<'a> Live<'a> {
         self.note(&text, out)
     }
 
-    /// The first interrupt cancels the run, a request to terminate leaves it to the
-    /// next process. The second signal ends this one.
+    /// SIGINT cancels the run, SIGTERM releases it. The second signal ends this process.
     fn stop(&mut self, signal: Signal, out: &mut Out) -> anyhow::Result<Option<Exit>> {
         match signal {
             _ if self.interrupted.is_some() => {
@@ -281,7 +263,8 @@ impl<'a> Live<'a> {
             Signal::Interrupt => self.cancel(out).map(|()| None),
             Signal::Terminate => {
                 let again = &self.follow.again.work;
-                let text = format!("leaving; `sluice resume {}{again}` goes on", self.follow.run);
+                let text =
+                    format!("leaving; `sluice resume {}{again}` continues it", self.follow.run);
                 self.note(&text, out)?;
                 Ok(Some(signal.exit()))
             }
@@ -290,40 +273,35 @@ impl<'a> Live<'a> {
 
     fn cancel(&mut self, out: &mut Out) -> anyhow::Result<()> {
         self.interrupted = Some(Instant::now());
-        self.note("cancelling; interrupt once more to end at once", out)?;
-        let Part::Work { who, .. } = self.follow.part.clone() else { return Ok(()) };
+        self.note("cancelling; interrupt again to end at once", out)?;
+        let who = self.follow.who.clone();
         let engine = Arc::clone(&self.follow.local.engine);
         let run = self.follow.run;
         tokio::spawn(async move {
             let reason = "interrupted at the terminal".to_owned();
             let cancel = Command::Cancel { by: who, reason };
-            // One that has just ended needs no cancelling.
+            // The run may have ended just now.
             let _ = engine.command(run, cancel, &key("cancel")).await;
         });
         Ok(())
     }
 
-    /// Keeps the family going and its questions answered.
-    async fn see_to(
-        &mut self,
-        run: &Run,
-        who: &str,
-        yes: bool,
-        out: &mut Out,
-    ) -> anyhow::Result<Option<Exit>> {
-        let family = Family::look(self.follow.local, run).await?;
-        let mut acted = family.taken_up;
-        for (asker, id) in &family.open {
+    /// Claims due runs of the family, and prompts for their approvals.
+    async fn attend(&mut self, run: &Run, out: &mut Out) -> anyhow::Result<Option<Exit>> {
+        let (who, yes) = (self.follow.who.clone(), self.follow.yes);
+        let family = Family::load(self.follow.local, run).await?;
+        let mut acted = family.claimed;
+        for (child, id) in &family.open {
             if self.left.contains(id) || self.interrupted.is_some() {
                 continue;
             }
-            if yes && self.approve(asker, *id, who).await? {
+            if yes && self.approve(child, *id, &who).await? {
                 acted = true;
             } else if self.prompt.is_some() {
-                match self.ask(asker, *id, who, out).await? {
-                    Asked::Answered => acted = true,
-                    Asked::Left => drop(self.left.insert(*id)),
-                    Asked::Ended(exit) => return Ok(Some(exit)),
+                match self.prompt(child, *id, &who, out).await? {
+                    PromptOutcome::Answered => acted = true,
+                    PromptOutcome::Left => drop(self.left.insert(*id)),
+                    PromptOutcome::Ended(exit) => return Ok(Some(exit)),
                 }
             } else {
                 self.left.insert(*id);
@@ -336,11 +314,11 @@ impl<'a> Live<'a> {
         if self.parked < PARKED_MIN {
             return Ok(None);
         }
-        self.tell(run, out).await?;
+        self.print_events(run, out).await?;
         self.wait_for_people(run, &family, out).await.map(Some)
     }
 
-    /// Agrees, if a plain yes is an answer.
+    /// Approves, unless the approval needs values or a choice.
     async fn approve(&self, run: &Run, id: ApprovalId, who: &str) -> anyhow::Result<bool> {
         let approve = Resolve {
             approval: id,
@@ -366,40 +344,42 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// Asks the person at the terminal, unless somebody else answers first.
-    async fn ask(
+    /// Prompts at the terminal, unless another process decides first.
+    async fn prompt(
         &mut self,
         run: &Run,
         id: ApprovalId,
         who: &str,
         out: &mut Out,
-    ) -> anyhow::Result<Asked> {
+    ) -> anyhow::Result<PromptOutcome> {
         if let Some(screen) = &mut self.screen {
             screen.clear();
         }
         let mut unfit: Option<Refusal> = None;
         loop {
-            let Some(mut prompt) = self.prompt.take() else { return Ok(Asked::Left) };
+            let Some(mut prompt) = self.prompt.take() else { return Ok(PromptOutcome::Left) };
             let local = self.follow.local;
             let answer = tokio::select! {
                 biased;
-                signal = received(&mut self.follow.stop) => Err(signal),
+                signal = self.follow.stop.next() => Err(signal),
                 () = closed(local, run.id, id) => return self.overtaken(prompt, out),
-                answer = prompt.ask(run, id, who, unfit.as_ref(), out) => Ok(answer?),
+                answer = prompt.decide(run, id, who, unfit.as_ref(), out) => Ok(answer?),
             };
             match answer {
                 Err(signal) => {
                     self.prompt = Some(prompt);
                     out.note("")?;
-                    return Ok(self.stop(signal, out)?.map_or(Asked::Answered, Asked::Ended));
+                    return Ok(self
+                        .stop(signal, out)?
+                        .map_or(PromptOutcome::Answered, PromptOutcome::Ended));
                 }
-                // The terminal is gone: nobody is left to ask.
-                Ok(None) => return Ok(Asked::Left),
+                // The terminal was closed.
+                Ok(None) => return Ok(PromptOutcome::Left),
                 Ok(Some(resolve)) => {
                     self.prompt = Some(prompt);
                     match self.resolve(run.id, resolve).await? {
                         Ok(()) | Err(Refusal::Resolved(_) | Refusal::Ended(_)) => {
-                            return Ok(Asked::Answered);
+                            return Ok(PromptOutcome::Answered);
                         }
                         Err(refusal) => unfit = Some(refusal),
                     }
@@ -408,40 +388,30 @@ impl<'a> Live<'a> {
         }
     }
 
-    fn overtaken(&mut self, prompt: Prompt, out: &mut Out) -> anyhow::Result<Asked> {
+    fn overtaken(&mut self, prompt: Prompt, out: &mut Out) -> anyhow::Result<PromptOutcome> {
         self.prompt = Some(prompt);
-        out.note("\nanswered elsewhere")?;
-        Ok(Asked::Answered)
+        out.note("\ndecided by another process")?;
+        Ok(PromptOutcome::Answered)
     }
 }
 
-/// What became of a question.
-enum Asked {
+enum PromptOutcome {
     Answered,
     Left,
-    /// A signal ends the command.
     Ended(Exit),
 }
 
-/// Says that the process ends before the run was handed over.
+/// The note of a process that ends before the run was released.
 pub(crate) fn killed(run: RunId, again: &Again) -> String {
-    format!("killed; `sluice resume {run}{}` goes on with what is left", again.work)
+    format!("killed; `sluice resume {run}{}` continues it", again.work)
 }
 
-/// Completes at the next signal; never where signals are not caught.
-async fn received(stop: &mut Option<&mut Stop>) -> Signal {
-    match stop {
-        Some(stop) => stop.next().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Completes when the question needs no answer any more.
+/// Completes when the approval is no longer pending.
 async fn closed(local: &Local, run: RunId, id: ApprovalId) {
     loop {
         tokio::time::sleep(Duration::from_millis(LOOK_MS)).await;
         if let Ok(run) = local.engine.load(run).await {
-            let open = run.approvals.get(&id).is_some_and(|asked| asked.resolution.is_none());
+            let open = run.approvals.get(&id).is_some_and(|approval| approval.resolution.is_none());
             if !open || run.status.is_terminal() {
                 return;
             }

@@ -1,7 +1,7 @@
-//! What a server says of itself while it runs, on standard error.
+//! The log of a server, on standard error.
 //!
-//! INVARIANT: no secret and no text of a prompt or an answer is logged: messages
-//! carry ids, codes and figures. Where one holds a secret all the same, it is taken out.
+//! INVARIANT: no secret and no text of a prompt or an answer is logged: messages carry ids,
+//! codes and figures. A known secret is redacted in any case.
 
 mod fold;
 
@@ -16,7 +16,7 @@ use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt;
 use tracing_subscriber::fmt::writer::{MakeWriter, OptionalWriter};
 
-/// Begins to log, as the settings say.
+/// Starts logging as configured.
 pub(crate) fn begin() {
     let config = config::get();
     let level = match config.text(Name::LogLevel) {
@@ -26,17 +26,18 @@ pub(crate) fn begin() {
         _ => LevelFilter::INFO,
     };
     let fold = Arc::new(Fold::default());
-    let log = fmt().with_max_level(level).with_writer(Lines(Arc::clone(&fold))).with_target(true);
-    // A second beginning would find the first one: nobody does so.
+    let log =
+        fmt().with_max_level(level).with_writer(LogWriter(Arc::clone(&fold))).with_target(true);
+    // Only fails if logging was started before.
     let _ = match config.text(Name::LogFormat) {
         Some("json") => log.json().try_init(),
         _ => log.with_ansi(false).try_init(),
     };
-    // It ends with the process; without it, the numbers alone are missing.
+    // Without this thread only the counts of omitted lines are missing.
     let _ = std::thread::Builder::new().name("log".to_owned()).spawn(move || count(&fold));
 }
 
-/// Tells how many lines were left out, interval by interval.
+/// Logs how many lines were omitted in each interval.
 fn count(fold: &Fold) {
     loop {
         std::thread::sleep(INTERVAL);
@@ -47,14 +48,14 @@ fn count(fold: &Fold) {
     }
 }
 
-/// Where lines go that are not left out.
-struct Lines(Arc<Fold>);
+/// Writes lines that are not omitted.
+struct LogWriter(Arc<Fold>);
 
-impl<'a> MakeWriter<'a> for Lines {
-    type Writer = OptionalWriter<Clean<Stderr>>;
+impl<'a> MakeWriter<'a> for LogWriter {
+    type Writer = OptionalWriter<RedactingWriter<Stderr>>;
 
     fn make_writer(&'a self) -> Self::Writer {
-        OptionalWriter::some(Clean(io::stderr()))
+        OptionalWriter::some(RedactingWriter(io::stderr()))
     }
 
     fn make_writer_for(&'a self, line: &Metadata<'_>) -> Self::Writer {
@@ -66,11 +67,10 @@ impl<'a> MakeWriter<'a> for Lines {
     }
 }
 
-/// Where lines go, without secrets that were read. A line is written at once, so
-/// none is split.
-struct Clean<W>(W);
+/// Redacts known secrets. Each line is one write, so no secret is split.
+struct RedactingWriter<W>(W);
 
-impl<W: Write> Write for Clean<W> {
+impl<W: Write> Write for RedactingWriter<W> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let clean = known::process().scrub().bytes(line);
         self.0.write_all(clean.as_deref().unwrap_or(line))?;
@@ -95,16 +95,15 @@ mod tests {
     fn a_secret_that_was_read_is_taken_out_of_a_line() {
         known::process().note("env:LOGGED", &Secret::new("logged-hunter2")).unwrap();
         let mut lines = Vec::new();
-        Clean(&mut lines).write_all(b"sent logged-hunter2 to them\n").unwrap();
-        Clean(&mut lines).write_all(b"and nothing else\n").unwrap();
+        RedactingWriter(&mut lines).write_all(b"sent logged-hunter2 to them\n").unwrap();
+        RedactingWriter(&mut lines).write_all(b"and nothing else\n").unwrap();
         let text = String::from_utf8(lines).unwrap();
         assert_eq!(text, "sent [redacted] to them\nand nothing else\n");
     }
 
-    /// Asks about each line, and counts those that are written.
-    struct Asking(Arc<Fold>, Arc<std::sync::Mutex<Vec<bool>>>);
+    struct CountingLayer(Arc<Fold>, Arc<std::sync::Mutex<Vec<bool>>>);
 
-    impl<S: tracing::Subscriber> Layer<S> for Asking {
+    impl<S: tracing::Subscriber> Layer<S> for CountingLayer {
         fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
             let written = self.0.writes(event.metadata(), Instant::now());
             self.1.lock().unwrap().push(written);
@@ -114,8 +113,9 @@ mod tests {
     #[test]
     fn a_line_that_comes_two_hundred_times_is_written_ten_times_and_counted() {
         let (fold, seen) = (Arc::new(Fold::default()), Arc::default());
-        let asking = Asking(Arc::clone(&fold), Arc::clone(&seen)).with_filter(Level::DEBUG);
-        tracing::subscriber::with_default(tracing_subscriber::registry().with(asking), || {
+        let counting =
+            CountingLayer(Arc::clone(&fold), Arc::clone(&seen)).with_filter(Level::DEBUG);
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(counting), || {
             for _ in 0..200 {
                 tracing::error!("the disk is full");
             }

@@ -1,21 +1,20 @@
-//! The one binary: arguments in, exit code out.
+//! The `sluice` binary.
 
+mod adapters;
 mod amount;
 mod authenticate;
-mod beside;
+mod backend;
 mod cli;
 mod client;
 mod cmd;
 mod config;
-mod desk;
+mod data_location;
 mod draw;
 mod environment;
 mod handles;
-mod hands;
 mod input;
 mod key;
 mod keyring;
-mod kit;
 mod live;
 mod local;
 mod log;
@@ -23,10 +22,11 @@ mod moderation;
 mod organisation;
 mod out;
 mod picture;
-mod place;
 mod policies;
 mod problem;
+mod providers;
 mod reach;
+mod referenced_documents;
 mod refused;
 mod registry;
 mod seal_file;
@@ -34,8 +34,8 @@ mod stop;
 mod table;
 mod values;
 
-use cli::{Command, Invocation, Reader};
-use client::Problem;
+use cli::{Command, Invocation, OutputFormat};
+use client::ApiProblem;
 use config::Sources;
 use out::Out;
 use problem::Reported;
@@ -44,7 +44,7 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// How a command ended; the number is the process's exit code.
+/// How a command ended; the value is the exit code of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Exit {
     Done = 0,
@@ -65,13 +65,13 @@ impl From<Exit> for ExitCode {
 
 fn main() -> ExitCode {
     let mut out = Out::new();
-    let (ended, reader) = match cli::invocation() {
-        Ok(Invocation { command, sources, reader }) => {
-            (begin(&command, &sources, &mut out), reader)
+    let (ended, output) = match cli::invocation() {
+        Ok(Invocation { command, sources, output }) => {
+            (begin(&command, &sources, &mut out), output)
         }
-        Err(usage) => match cli::reader_of_usage() {
-            Reader::Program if usage.use_stderr() => {
-                (Err(refused::usage(&usage).into()), Reader::Program)
+        Err(usage) => match cli::output_of_usage() {
+            OutputFormat::Json if usage.use_stderr() => {
+                (Err(refused::usage(&usage).into()), OutputFormat::Json)
             }
             _ => usage.exit(),
         },
@@ -80,19 +80,19 @@ fn main() -> ExitCode {
         Ok(exit) => exit.into(),
         Err(error) => {
             let exit = exit_code(&error);
-            // Nobody is left to tell when even this cannot be written.
-            let _ = match reader {
-                Reader::Person => out.note(&draw::failure(&error)),
-                Reader::Program => out.note_json(&Reported::new(&error)),
+            // Standard error may be closed.
+            let _ = match output {
+                OutputFormat::Text => out.note(&draw::failure(&error)),
+                OutputFormat::Json => out.note_json(&Reported::new(&error)),
             };
             exit.into()
         }
     }
 }
 
-/// Settles the settings, then does what is asked.
+/// Resolves the settings, then runs the command.
 fn begin(command: &Command, sources: &Sources, out: &mut Out) -> anyhow::Result<Exit> {
-    let exit = match config::settle(sources) {
+    let exit = match config::resolve(sources) {
         Ok(()) => cmd::run(command, out)?,
         Err(refused) => cmd::without_settings(command, refused, out)?,
     };
@@ -100,9 +100,9 @@ fn begin(command: &Command, sources: &Sources, out: &mut Out) -> anyhow::Result<
     Ok(exit)
 }
 
-/// The exit code of a command that an error has ended.
+/// The exit code of a command that ended with an error.
 fn exit_code(error: &anyhow::Error) -> Exit {
-    match error.downcast_ref::<Problem>() {
+    match error.downcast_ref::<ApiProblem>() {
         Some(problem) if problem.is_failure() => Exit::Failed,
         Some(_) => Exit::Refused,
         None if refused::in_error(error).is_some() => Exit::Refused,

@@ -1,4 +1,4 @@
-//! Who judges texts in this process: a word list, or somebody elsewhere.
+//! The moderator of this process: a word list, or an HTTP service.
 
 use crate::config::{self, setting::Name};
 use crate::input;
@@ -35,7 +35,7 @@ fn open(named: &OsStr) -> Result<Arc<dyn Moderator>, Refused> {
     Ok(Arc::new(list))
 }
 
-/// The same moderator, told who asks, if a token for it is configured.
+/// Adds the configured token, if there is one.
 fn with_token(moderator: HttpModerator, address: &str) -> Result<HttpModerator, Refused> {
     let Some(key) = config::get().moderation_token()? else { return Ok(moderator) };
     let token = key.read_for(address).map_err(|why| {

@@ -1,14 +1,13 @@
 //! Organisations of a data directory, or of a database.
 //!
-//! The first one is the directory itself; each other has a directory of its own
-//! inside, with its own store, keys and tokens; in a database each other has a
-//! schema of its own. So nothing of one can be reached from another, whatever is
-//! asked.
+//! The first one is the directory itself. Every other one has a directory inside it, with its
+//! own store, keys and tokens, or its own schema in a database. No request can reach the data
+//! of another organisation.
 
 use crate::cli::run::Data;
 use crate::config;
+use crate::data_location;
 use crate::local::{self, Local};
-use crate::place;
 use sluice_bridge::gitignore;
 use sluice_core::port::Clock as _;
 use sluice_engine::agents::Agents;
@@ -18,44 +17,41 @@ use sluice_govern::registry::{Kind, Row, Token};
 use sluice_server::auth::identities::{hash, row};
 use sluice_server::auth::secret;
 use sluice_server::limits::ORGANISATIONS_MAX;
-use sluice_server::refused::{DATA_UNUSABLE, Done, Refused};
+use sluice_server::refused::{DATA_UNUSABLE, Refused, ServiceResult};
 use sluice_server::service::Service;
-use sluice_server::service::registry::{self, Asked, Author, Mode, Outcome};
+use sluice_server::service::registry::{self, ChangeOutcome, Mode, RowChange};
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// The organisation that a data directory is by itself.
+/// The first organisation.
 pub(crate) const DEFAULT: &str = "default";
-/// Where the others are.
+/// The directory of all other organisations.
 const OTHERS: &str = "organisations";
-/// Where the first token of an admin is written to.
+/// The file of the first admin token.
 pub(crate) const ADMIN_FILE: &str = "admin.token";
-/// In whose name the first token acts.
+/// The principal of the first token.
 const ADMIN: &str = "admin";
 
-/// There is no such organisation, or its name cannot be one.
 pub(crate) const ORGANISATION_UNKNOWN: &str = "organisation_unknown";
 
-/// Names that organisations may have.
+/// Whether a name is valid for an organisation.
 pub(crate) fn fits(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=63).contains(&name.len()) && name.bytes().all(plain) && !name.starts_with('-')
 }
 
-/// The directory of an organisation.
 pub(crate) fn directory(data: &Data, name: &str) -> PathBuf {
     let dir = local::directory(data);
     if name == DEFAULT { dir } else { other(&dir, name) }
 }
 
-/// The directory of another organisation, given that of the first.
 pub(crate) fn other(dir: &Path, name: &str) -> PathBuf {
     dir.join(OTHERS).join(name)
 }
 
-/// Where the runs of an organisation are kept.
+/// The location of an organisation.
 pub(crate) fn data(data: &Data, name: &str) -> Data {
     let organisation = (name != DEFAULT).then(|| name.to_owned());
     let (seal_file, database_url) = (data.seal_file.clone(), data.database_url.clone());
@@ -64,8 +60,8 @@ pub(crate) fn data(data: &Data, name: &str) -> Data {
     Data { dir, seal_file, database_url, organisation, accept_rollback }
 }
 
-/// The organisation whose runs are in a place, by its directory where nothing else says it.
-pub(crate) fn of(data: &Data) -> String {
+/// The organisation of a location, by its directory if it is not named.
+pub(crate) fn name_of(data: &Data) -> String {
     if let Some(name) = &data.organisation {
         return name.clone();
     }
@@ -78,16 +74,17 @@ pub(crate) fn of(data: &Data) -> String {
     name.unwrap_or(DEFAULT).to_owned()
 }
 
-/// The directory of the first organisation, given that of another.
 pub(crate) fn first(dir: &Path) -> PathBuf {
     dir.ancestors().nth(2).unwrap_or(dir).to_owned()
 }
 
-/// The organisations there are, the first one first.
+/// All organisations, the first one first.
 pub(crate) async fn all(data: &Data) -> anyhow::Result<Vec<String>> {
     let others = match config::get().database()? {
-        Some(url) => tokio::task::spawn_blocking(move || place::others(&url)).await??,
-        None => beside(&local::directory(data)),
+        Some(url) => {
+            tokio::task::spawn_blocking(move || data_location::other_organisations(&url)).await??
+        }
+        None => other_directories(&local::directory(data)),
     };
     let fitting = others.into_iter().filter(|name| fits(name) && name != DEFAULT);
     let mut names: Vec<String> = fitting.collect();
@@ -97,69 +94,73 @@ pub(crate) async fn all(data: &Data) -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Those that have a directory in this one.
-pub(crate) fn beside(dir: &Path) -> Vec<String> {
+/// The other organisations that have a store in a data directory.
+pub(crate) fn other_directories(dir: &Path) -> Vec<String> {
     let others = std::fs::read_dir(dir.join(OTHERS)).into_iter().flatten().flatten();
     let names = others.filter(|entry| entry.path().join("sluice.db").exists());
     names.filter_map(|entry| entry.file_name().into_string().ok()).collect()
 }
 
-/// An organisation that is there, opened to look and to change rows.
+/// Opens an existing organisation for writing.
 pub(crate) async fn open(base: &Data, name: &str) -> anyhow::Result<Local> {
-    Local::open(&known(base, name).await?, Agents::new(), Claims::None).await
+    Local::open(&existing(base, name).await?, Agents::new(), Claims::None).await
 }
 
-/// The same, only to look.
+/// Opens an existing organisation for reading.
 pub(crate) async fn read(base: &Data, name: &str) -> anyhow::Result<Local> {
-    Local::read(&known(base, name).await?).await
+    Local::read(&existing(base, name).await?).await
 }
 
-async fn known(base: &Data, name: &str) -> anyhow::Result<Data> {
+async fn existing(base: &Data, name: &str) -> anyhow::Result<Data> {
     let there = name == DEFAULT || all(base).await?.iter().any(|one| one == name);
     if !fits(name) || !there {
         let shown = sluice_core::visible::brief(name);
         let message = format!("there is no organisation `{shown}`");
-        let remedy = "`sluice organisations list` shows those there are";
+        let remedy = "`sluice organisations list` shows the existing ones";
         return Err(Refused::new(ORGANISATION_UNKNOWN, message, remedy).into());
     }
     Ok(data(base, name))
 }
 
-/// Makes a token of somebody.
-pub(crate) async fn make_token(
-    service: &Service,
-    by: Author<'_>,
-    about: Token,
-) -> anyhow::Result<(String, String)> {
-    let always = |_: &[Row]| true;
-    let made = make_token_where(service, by, about, &always).await?;
-    Ok(made.expect("nothing was asked before"))
-}
-
-/// The same, if the rows are so when it is made.
-async fn make_token_where(
-    service: &Service,
-    by: Author<'_>,
-    about: Token,
-    so: &(dyn Fn(&[Row]) -> bool + Sync),
-) -> anyhow::Result<Option<(String, String)>> {
+/// Makes the first token of an organisation that has none, and writes it to a file that
+/// only the owner of the directory can read. Returns that file.
+pub(crate) async fn first_token(service: &Service, dir: &Path) -> anyhow::Result<Option<PathBuf>> {
+    // Checked again when the row is written: of several nodes that start, one makes it.
+    let none = |stored: &[Row]| stored.iter().all(|row| row.kind != Kind::Token);
+    if !none(&service.store.registry(None).await?.rows) {
+        return Ok(None);
+    }
+    let path = dir.join(ADMIN_FILE);
+    let unusable = |error: std::io::Error| {
+        let message = format!("the first token cannot be written to `{}`: {error}", path.display());
+        Refused::new(DATA_UNUSABLE, message, "correct the permissions of the directory")
+    };
+    // Opening a database creates no directory.
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
+    made.and_then(|()| gitignore::write(dir)).map_err(unusable)?;
     let mut entropy = SystemEntropy;
     let (secret, id) = (secret::make(&mut entropy), secret::id(&mut entropy));
-    let token = Token { sha256: hash(&secret), ..about };
-    let wish = |there: &[Row]| -> Done<Asked> {
-        let put = if so(there) { vec![row(&id, &token)] } else { Vec::new() };
-        Ok(Asked { put, remove: Vec::new() })
+    let admin = row(&id, &admin(&secret));
+    let edit = |stored: &[Row]| -> ServiceResult<RowChange> {
+        let put = if none(stored) { vec![admin.clone()] } else { Vec::new() };
+        Ok(RowChange { put, remove: Vec::new() })
     };
-    let outcome = registry::change(service, by, Mode::Write, &wish).await?;
-    let made = matches!(outcome, Outcome::Done { differences, .. } if !differences.is_empty());
-    Ok(made.then_some((id, secret)))
+    let outcome = registry::change(service, ADMIN, Mode::Write, &edit).await?;
+    if !matches!(outcome, ChangeOutcome::Done { differences, .. } if !differences.is_empty()) {
+        return Ok(None);
+    }
+    // An existing file belongs to an earlier store.
+    let _ = std::fs::remove_file(&path);
+    let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+    let mut file = opened.map_err(unusable)?;
+    file.write_all(format!("{secret}\n").as_bytes()).map_err(unusable)?;
+    Ok(Some(path))
 }
 
-/// A token of an admin, as yet without a secret.
-pub(crate) fn admin() -> Token {
+fn admin(secret: &str) -> Token {
     Token {
         principal: ADMIN.to_owned(),
-        sha256: String::new(),
+        sha256: hash(secret),
         roles: vec![ADMIN.to_owned()],
         scopes: None,
         groups: Vec::new(),
@@ -168,31 +169,4 @@ pub(crate) fn admin() -> Token {
         created_at_ms: SystemClock.now_ms(),
         expires_at_ms: None,
     }
-}
-
-/// Makes the first token where there is none, and writes it where only the owner
-/// of the directory can read it. Answers the file.
-pub(crate) async fn first_token(service: &Service, dir: &Path) -> anyhow::Result<Option<PathBuf>> {
-    // Of several nodes that come first, one makes it.
-    let none = |there: &[Row]| there.iter().all(|row| row.kind != Kind::Token);
-    if !none(&service.store.registry(None).await?.rows) {
-        return Ok(None);
-    }
-    let path = dir.join(ADMIN_FILE);
-    let unusable = |error: std::io::Error| {
-        let message = format!("the first token cannot be written to `{}`: {error}", path.display());
-        Refused::new(DATA_UNUSABLE, message, "put the permissions of the directory right")
-    };
-    // A store in a database makes no directory.
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
-    made.and_then(|()| gitignore::write(dir)).map_err(unusable)?;
-    let Some((_, secret)) = make_token_where(service, ADMIN.into(), admin(), &none).await? else {
-        return Ok(None);
-    };
-    // One that is there is of a store that is gone.
-    let _ = std::fs::remove_file(&path);
-    let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-    let mut file = opened.map_err(unusable)?;
-    file.write_all(format!("{secret}\n").as_bytes()).map_err(unusable)?;
-    Ok(Some(path))
 }

@@ -1,8 +1,7 @@
 //! The only place that writes to the terminal.
 //!
-//! Standard output is the answer, standard error what people should know beside
-//! it. A reader that goes away (`| head -1`) is no error: the rest is dropped and
-//! the command ends as it would have.
+//! Results go to standard output, notes to standard error. A closed pipe (`| head -1`) is not
+//! an error: the rest is dropped, and the exit code stays the same.
 
 use anstream::AutoStream;
 use anyhow::Context;
@@ -10,14 +9,13 @@ use serde::Serialize;
 use sluice_core::visible;
 use std::io::{self, BufWriter, Stderr, Stdout, Write};
 
-/// Both streams. Colours reach a terminal only, and not when `NO_COLOR` is set.
+/// Both streams. Colours are only written to a terminal, and not if `NO_COLOR` is set.
 pub(crate) struct Out {
     stdout: BufWriter<Stdout>,
     stderr: AutoStream<Stderr>,
     reader_left: bool,
 }
 
-/// How JSON is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Layout {
     Line,
@@ -33,12 +31,12 @@ impl Out {
         }
     }
 
-    /// Writes text that is part of the answer.
+    /// Writes text to standard output.
     pub(crate) fn print(&mut self, text: &str) -> anyhow::Result<()> {
         self.answer(|stdout| stdout.write_all(text.as_bytes()))
     }
 
-    /// Writes a value as JSON and a line's end.
+    /// Writes a value as JSON and a line break.
     pub(crate) fn json(&mut self, layout: Layout, value: &impl Serialize) -> anyhow::Result<()> {
         let text = match layout {
             Layout::Line => serde_json::to_string(value),
@@ -56,28 +54,26 @@ impl Out {
         self.print(&text)
     }
 
-    /// Writes a question whose answer is typed behind it.
-    pub(crate) fn ask(&mut self, question: &str) -> anyhow::Result<()> {
+    /// Writes a prompt.
+    pub(crate) fn prompt(&mut self, text: &str) -> anyhow::Result<()> {
         self.flush()?;
-        let written =
-            tolerate(write!(self.stderr, "{question}").and_then(|()| self.stderr.flush()));
+        let written = tolerate(write!(self.stderr, "{text}").and_then(|()| self.stderr.flush()));
         written.map(drop).context("cannot write to standard error")
     }
 
-    /// Writes lines for people, after everything printed so far.
+    /// Writes lines to standard error, after everything printed so far.
     pub(crate) fn note(&mut self, text: &str) -> anyhow::Result<()> {
         self.flush()?;
         let written = tolerate(writeln!(self.stderr, "{text}"));
         written.map(drop).context("cannot write to standard error")
     }
 
-    /// Writes an error for programs: one line of JSON on standard error.
+    /// Writes an error as one line of JSON to standard error.
     pub(crate) fn note_json(&mut self, value: &impl Serialize) -> anyhow::Result<()> {
         let text = serde_json::to_string(value).context("cannot write the error as JSON")?;
         self.note(&harmless(text))
     }
 
-    /// Hands everything printed so far to its reader.
     pub(crate) fn flush(&mut self) -> anyhow::Result<()> {
         self.answer(Write::flush)
     }
@@ -109,7 +105,7 @@ fn tolerate(written: io::Result<()>) -> io::Result<Delivery> {
     }
 }
 
-/// The same JSON, with characters that a terminal would obey as escapes.
+/// Escapes the control characters in JSON that a terminal would execute.
 pub(crate) fn harmless(json: String) -> String {
     visible::json(json)
 }

@@ -1,8 +1,7 @@
-//! A run as it is drawn: the projection's figures and words, without what steps
-//! were given and said in full.
+//! The part of a run's state that is drawn: its figures and statuses, without inputs and
+//! outputs of steps.
 //!
-//! Made from a run that is here, or read from what a server says; whatever is
-//! drawn for people is drawn from this.
+//! It is made from a loaded run, or from the state that the API returns.
 
 use crate::amount;
 use serde::Deserialize;
@@ -13,7 +12,6 @@ use sluice_core::run::projection::node::NodeResult;
 use sluice_core::run::projection::{Projection, Time};
 use sluice_core::run::status::{RunStatus, StepStatus, Waiting};
 
-/// A run.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Picture {
     pub(crate) run_id: String,
@@ -40,12 +38,12 @@ pub(crate) struct Picture {
     pub(crate) executed_count: usize,
     pub(crate) failed_count: usize,
     pub(crate) parent_run_id: Option<String>,
-    pub(crate) node_results: Vec<Node>,
+    pub(crate) node_results: Vec<StepPicture>,
 }
 
-/// A step or instance.
+/// A step, or an instance of one.
 #[derive(Debug, Clone, Deserialize)]
-pub(crate) struct Node {
+pub(crate) struct StepPicture {
     pub(crate) node_id: String,
     #[serde(deserialize_with = "word")]
     pub(crate) status: StepStatus,
@@ -73,12 +71,12 @@ impl Picture {
     }
 }
 
-impl Node {
+impl StepPicture {
     pub(crate) fn tokens(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 
-    /// Whether a gate said no, and the step waits until it says yes.
+    /// Whether the step waits at a gate.
     pub(crate) fn is_at_gate(&self) -> bool {
         self.status == StepStatus::Queued && self.waiting_reason == Some(Waiting::Gate)
     }
@@ -108,14 +106,14 @@ impl From<&Projection<'_>> for Picture {
             executed_count: shown.executed_count,
             failed_count: shown.failed_count,
             parent_run_id: shown.parent_run_id.map(|parent| parent.to_string()),
-            node_results: shown.node_results.iter().map(Node::from).collect(),
+            node_results: shown.node_results.iter().map(StepPicture::from).collect(),
         }
     }
 }
 
-impl From<&NodeResult<'_>> for Node {
-    fn from(node: &NodeResult<'_>) -> Node {
-        Node {
+impl From<&NodeResult<'_>> for StepPicture {
+    fn from(node: &NodeResult<'_>) -> StepPicture {
+        StepPicture {
             node_id: node.node_id.clone().into_owned(),
             status: node.status,
             waiting_reason: node.waiting_reason,
@@ -143,7 +141,7 @@ fn some_word<'de, T: choice::Choice, D: serde::Deserializer<'de>>(
     from: D,
 ) -> Result<Option<T>, D::Error> {
     let text = Option::<String>::deserialize(from)?;
-    // A newer server may know more words.
+    // A newer server may have more statuses.
     Ok(text.as_deref().and_then(choice::find))
 }
 

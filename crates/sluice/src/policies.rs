@@ -1,4 +1,4 @@
-//! Sets of policies in files.
+//! Reads policy sets from files.
 
 use crate::config::{self, setting::Name};
 use crate::input;
@@ -12,13 +12,13 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What the name of a policy file ends with.
+/// Extension of a policy file.
 const ENDING: &str = "cedar";
-/// Most files that are read out of a directory.
+/// Most policy files of a directory.
 const FILES_MAX: usize = 1000;
 
-/// Where the rules of runs here come from: the files that a flag or a setting
-/// names, or the registry.
+/// The policies of runs in this process: the files that `--policies` or the setting names, else
+/// the registry.
 pub(crate) fn source() -> Result<PolicySource, Refused> {
     let paths = config::get().paths(Name::Policies);
     if paths.is_empty() {
@@ -29,17 +29,17 @@ pub(crate) fn source() -> Result<PolicySource, Refused> {
     Ok(PolicySource::Fixed(Arc::new(set)))
 }
 
-/// The policies in files and directories that are named.
+/// Reads the policies in files and directories.
 pub(crate) fn read(paths: &[OsString]) -> Result<Files, Refused> {
     let mut files = Files::new();
     for path in paths {
         let path = Path::new(path);
         if path.is_dir() {
             for file in directory(path)? {
-                files.push(one(&file)?);
+                files.push(read_file(&file)?);
             }
         } else {
-            files.push(one(path)?);
+            files.push(read_file(path)?);
         }
     }
     Ok(files)
@@ -62,8 +62,8 @@ pub(crate) fn directory(dir: &Path) -> Result<Vec<PathBuf>, Refused> {
     Ok(paths)
 }
 
-/// One file: its name without the way to it, and its text.
-pub(crate) fn one(path: &Path) -> Result<(String, String), Refused> {
+/// The file name and the text of a policy file.
+pub(crate) fn read_file(path: &Path) -> Result<(String, String), Refused> {
     let input = input::read(path.as_os_str()).map_err(|file| unreadable(&file))?;
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let refused = |why: &str| {

@@ -1,21 +1,18 @@
-//! Problems as programs see them.
+//! Problems as JSON.
 
-use crate::client::Problem;
+use crate::client::ApiProblem;
 use crate::refused;
 use serde::Serialize;
 use sluice_core::diagnostic::Diagnostic;
 use sluice_server::refused::Refused;
 use std::io;
 
-/// A file that could not be read at all. The core reads no files, so the code is ours.
+/// The core reads no files, so this code is defined by the command line.
 pub(crate) const DOCUMENT_UNREADABLE: &str = "document_unreadable";
 
-/// A file that could not be read.
 #[derive(Debug)]
 pub(crate) struct Unreadable {
-    /// As it was named.
     pub(crate) name: String,
-    /// Why.
     pub(crate) cause: io::Error,
 }
 
@@ -27,7 +24,6 @@ impl Unreadable {
         }
     }
 
-    /// What to do about it.
     pub(crate) fn remedy(&self) -> String {
         match self.cause.kind() {
             io::ErrorKind::NotFound => "check the path".to_owned(),
@@ -41,24 +37,23 @@ impl Unreadable {
     }
 }
 
-/// An error that has no code of its own: the disk, the network, the terminal.
+/// An error without a code: of the disk, the network or the terminal.
 pub(crate) const COMMAND_FAILED: &str = "command_failed";
 
-/// What a program is told of the error that ended a command.
+/// The error that ended a command, as JSON.
 #[derive(Debug, Serialize)]
 pub(crate) struct Reported<'a> {
     code: &'a str,
     message: String,
-    /// Every single problem, or the causes of the error.
+    /// All problems, or the causes of the error.
     notes: Vec<String>,
-    /// What to do.
     hint: Option<&'a str>,
 }
 
 impl<'a> Reported<'a> {
     pub(crate) fn new(error: &'a anyhow::Error) -> Reported<'a> {
         let message = error.to_string();
-        if let Some(Problem { code, notes, remedy, .. }) = error.downcast_ref() {
+        if let Some(ApiProblem { code, notes, remedy, .. }) = error.downcast_ref() {
             return Reported { code, message, notes: notes.clone(), hint: Some(remedy) };
         }
         if let Some(Refused { code, notes, remedy, .. }) = refused::in_error(error) {
@@ -69,18 +64,18 @@ impl<'a> Reported<'a> {
     }
 }
 
-/// What a program is told of one file.
+/// The problems of one file, as JSON.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report<'a> {
     file: &'a str,
     ok: bool,
-    errors: Vec<Line<'a>>,
-    warnings: Vec<Line<'a>>,
+    errors: Vec<ReportedProblem<'a>>,
+    warnings: Vec<ReportedProblem<'a>>,
 }
 
-/// One problem. Every field is always there.
+/// One problem. Every field is always present.
 #[derive(Debug, Serialize)]
-pub(crate) struct Line<'a> {
+pub(crate) struct ReportedProblem<'a> {
     code: &'a str,
     message: String,
     path: &'a str,
@@ -92,7 +87,8 @@ pub(crate) struct Line<'a> {
 impl<'a> Report<'a> {
     pub(crate) fn new(file: &'a str, diagnostics: &'a [Diagnostic]) -> Report<'a> {
         let (errors, warnings): (Vec<_>, Vec<_>) = diagnostics.iter().partition(|d| d.is_error());
-        let lines = |list: Vec<&'a Diagnostic>| list.into_iter().map(Line::new).collect();
+        let lines =
+            |list: Vec<&'a Diagnostic>| list.into_iter().map(ReportedProblem::new).collect();
         Report { file, ok: errors.is_empty(), errors: lines(errors), warnings: lines(warnings) }
     }
 
@@ -100,15 +96,15 @@ impl<'a> Report<'a> {
         Report {
             file: &file.name,
             ok: false,
-            errors: vec![Line::unreadable(file)],
+            errors: vec![ReportedProblem::unreadable(file)],
             warnings: vec![],
         }
     }
 }
 
-impl<'a> Line<'a> {
-    pub(crate) fn new(diagnostic: &'a Diagnostic) -> Line<'a> {
-        Line {
+impl<'a> ReportedProblem<'a> {
+    pub(crate) fn new(diagnostic: &'a Diagnostic) -> ReportedProblem<'a> {
+        ReportedProblem {
             code: diagnostic.code.as_str(),
             message: diagnostic.message.clone(),
             path: &diagnostic.path,
@@ -118,9 +114,9 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// The whole file is meant, which is written as its beginning.
-    pub(crate) fn unreadable(file: &Unreadable) -> Line<'static> {
-        Line {
+    /// A problem of the whole file has the position of its beginning.
+    pub(crate) fn unreadable(file: &Unreadable) -> ReportedProblem<'static> {
+        ReportedProblem {
             code: DOCUMENT_UNREADABLE,
             message: format!("{}: {}", file.message(), file.cause),
             path: "",

@@ -1,9 +1,9 @@
-//! How gateways are: as a server knows it, or, where none is asked, whether
-//! something takes calls where they are.
+//! The health of gateways: as a server reports it, or by a connection attempt from this
+//! process.
 
+use crate::backend;
 use crate::client::Client;
-use crate::desk;
-use crate::kit;
+use crate::providers;
 use futures_util::future::join_all;
 use serde_json::Value;
 use sluice_bridge::model::ModelAdapter;
@@ -12,23 +12,23 @@ use sluice_bridge::outbound::error::OutboundError;
 use sluice_govern::registry::{Gateway, Health, Row};
 use std::time::Duration;
 
-/// How long a gateway may take to take a call.
+/// How long a connection attempt may take.
 pub(crate) const PATIENCE_MS: u64 = 2000;
-/// Most gateways whose health is looked for.
+/// Most gateways that are checked.
 pub(crate) const GATEWAYS_MAX: usize = 100;
 
-/// Where a gateway is called, or its provider; `None` if it calls no server.
+/// The URL of a gateway or its provider; none if it calls no server.
 pub(crate) fn address(gateway: &Gateway) -> Option<&str> {
     let home = || ModelAdapter::home(&gateway.provider);
     gateway.url.as_deref().or(gateway.base_url.as_deref()).or_else(home)
 }
 
-/// Adds to rows of gateways how they are, and since when if that is known.
-pub(crate) async fn note(rows: &mut [Row]) -> anyhow::Result<()> {
-    let client = desk::server()?;
-    let outbound = Outbound::new(kit::allowed()?);
+/// Adds the health to rows of gateways, and since when, if that is known.
+pub(crate) async fn add_health(rows: &mut [Row]) -> anyhow::Result<()> {
+    let client = backend::server()?;
+    let outbound = Outbound::new(providers::allowed()?);
     let known = rows.len().min(GATEWAYS_MAX);
-    let looks = rows[..known].iter().map(|row| look(client.as_ref(), &outbound, row));
+    let looks = rows[..known].iter().map(|row| health(client.as_ref(), &outbound, row));
     let found = join_all(looks).await;
     for (row, (health, since)) in rows.iter_mut().zip(found) {
         let Value::Object(body) = &mut row.body else { continue };
@@ -40,9 +40,9 @@ pub(crate) async fn note(rows: &mut [Row]) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn look(client: Option<&Client>, outbound: &Outbound, row: &Row) -> (Value, Value) {
-    let Some(client) = client else { return (reached(outbound, row).await, Value::Null) };
-    // Who may list gateways may not always see how they are.
+async fn health(client: Option<&Client>, outbound: &Outbound, row: &Row) -> (Value, Value) {
+    let Some(client) = client else { return (probe(outbound, row).await, Value::Null) };
+    // A token that may list gateways may lack the permission to see their health.
     let Ok(answer) = client.get(&["gateways", &row.name, "health"], &[]).await else {
         return (Value::Null, Value::Null);
     };
@@ -51,7 +51,7 @@ async fn look(client: Option<&Client>, outbound: &Outbound, row: &Row) -> (Value
     (answer.data["health"].clone(), since)
 }
 
-async fn reached(outbound: &Outbound, row: &Row) -> Value {
+async fn probe(outbound: &Outbound, row: &Row) -> Value {
     let Ok(gateway) = serde_json::from_value::<Gateway>(row.body.clone()) else {
         return Value::Null;
     };
@@ -59,7 +59,7 @@ async fn reached(outbound: &Outbound, row: &Row) -> Value {
         None => Health::Healthy,
         Some(url) => match outbound.reach(url, Duration::from_millis(PATIENCE_MS)).await {
             Ok(()) => Health::Healthy,
-            // As a server finds it: work that is sent there says how to open it.
+            // Blocked by the allow-list, which a server reports as degraded too.
             Err(OutboundError::Refused(_)) => Health::Degraded,
             Err(_) => Health::Offline,
         },

@@ -1,6 +1,6 @@
-//! What only the command line meets and says no to: files, directories, keys.
+//! Refusals of the command line itself: files, directories, keys.
 //!
-//! A refusal travels as an error to `main`, which draws it and exits with 2.
+//! A refusal is returned as an error to `main`, which prints it and exits with 2.
 
 use crate::problem::{DOCUMENT_UNREADABLE, Unreadable};
 use sluice_core::run::id::RunId;
@@ -14,10 +14,9 @@ use sluice_store::postgres;
 use sluice_store::sqlite::OpenError;
 use std::path::Path;
 
-/// Arguments that the command line does not understand.
 pub(crate) const USAGE_INVALID: &str = "usage_invalid";
 
-/// What was refused, if that is what an error says.
+/// The refusal in an error, if it is one.
 pub(crate) fn in_error(error: &anyhow::Error) -> Option<&Refused> {
     match error.downcast_ref::<Failure>() {
         Some(Failure::Refused(refused)) => Some(refused),
@@ -30,8 +29,8 @@ pub(crate) fn is(error: &anyhow::Error, code: &str) -> bool {
     in_error(error).is_some_and(|refused| refused.code == code)
 }
 
-/// Wrong usage, as the parser of arguments describes it: what is wrong in the first
-/// paragraph, tips and the usage in the others.
+/// Converts a usage error of clap: its first paragraph is the message, tips and usage are the
+/// remedy.
 pub(crate) fn usage(error: &clap::Error) -> Refused {
     let text = error.render().to_string();
     let (what, rest) = text.split_once("\n\n").unwrap_or((&text, ""));
@@ -49,7 +48,6 @@ pub(crate) fn usage(error: &clap::Error) -> Refused {
     Refused::new(USAGE_INVALID, message, remedy)
 }
 
-/// A data directory that cannot be used.
 pub(crate) fn by_store(dir: &Path, error: &OpenError) -> Refused {
     let mut message = error.to_string();
     if let OpenError::Directory { source, .. } = error {
@@ -57,7 +55,7 @@ pub(crate) fn by_store(dir: &Path, error: &OpenError) -> Refused {
     }
     let remedy = match error {
         OpenError::Directory { .. } => {
-            "name another directory with `--data DIR`, or put its permissions right".to_owned()
+            "name another directory with `--data DIR`, or correct its permissions".to_owned()
         }
         OpenError::ReadOnly { .. } => {
             format!("ask for the right to write in {}", dir.display())
@@ -81,7 +79,6 @@ pub(crate) fn by_store(dir: &Path, error: &OpenError) -> Refused {
     Refused::new(DATA_UNUSABLE, message, remedy)
 }
 
-/// A database that cannot be used.
 pub(crate) fn by_database(error: &postgres::OpenError) -> Refused {
     let remedy = match error {
         postgres::OpenError::Url(_) => {
@@ -97,13 +94,11 @@ pub(crate) fn by_database(error: &postgres::OpenError) -> Refused {
     Refused::new(DATA_UNUSABLE, error.to_string(), remedy)
 }
 
-/// A file that could not be read.
 pub(crate) fn unreadable(file: &Unreadable) -> Refused {
     let message = format!("{}: {}", file.message(), file.cause);
     Refused::new(DOCUMENT_UNREADABLE, message, file.remedy())
 }
 
-/// An engine that could not be opened.
 pub(crate) fn open(error: error::OpenError) -> anyhow::Error {
     match error {
         error::OpenError::Store(error) => error.into(),
@@ -111,14 +106,14 @@ pub(crate) fn open(error: error::OpenError) -> anyhow::Error {
             Refused::new(OUT_OF_RESOURCES, error.to_string(), RESOURCES_REMEDY).into()
         }
         error::OpenError::Rules(error) => {
-            let remedy = "put the policies right; `sluice policies check` says what is wrong";
+            let remedy = "correct the policies; `sluice policies check` reports the problems";
             Refused::new(POLICIES_REFUSED, error.to_string(), remedy).into()
         }
     }
 }
 
-/// A run that could not be taken up.
-pub(crate) fn take(run: RunId, error: TakeError) -> anyhow::Error {
+/// A run that could not be claimed.
+pub(crate) fn claim(run: RunId, error: TakeError) -> anyhow::Error {
     match error {
         TakeError::Held(_) => Refused::owned(run).into(),
         TakeError::Load(error) => load(error).into(),

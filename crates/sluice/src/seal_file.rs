@@ -1,4 +1,4 @@
-//! The file that every seal is copied to, and the comparison of it with the store.
+//! The file that every seal is appended to, and its comparison with the store.
 //!
 //! Each organisation has a file of its own. Before a process writes to a store, the
 //! newest seal in the file must be in the store: else an older copy of the store was put
@@ -20,16 +20,16 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bytes that are read at once, from the end of the file on. No seal is as long.
+/// Bytes read at once from the end of the file; longer than any seal.
 const BLOCK_BYTES: u64 = 64 * 1024;
-/// Seals at the end of the file that are looked at.
+/// Newest seals of the file that are compared.
 const SEALS_MAX: usize = 16;
 
-/// Where the seals of one organisation are copied to.
+/// The seal file of one organisation.
 #[derive(Debug, Clone)]
 pub(crate) struct SealFile(PathBuf);
 
-/// A store that is not the one whose seals the file holds.
+/// A store that lacks the newest seal of its file.
 #[derive(Debug)]
 pub(crate) struct RolledBack {
     how: Rollback,
@@ -42,7 +42,7 @@ pub(crate) struct RolledBack {
     dir: PathBuf,
 }
 
-/// A rollback that the operator accepts, and why.
+/// A rollback that the operator accepts.
 #[derive(Debug)]
 pub(crate) struct AcceptedRollback {
     rolled_back: RolledBack,
@@ -51,7 +51,7 @@ pub(crate) struct AcceptedRollback {
 
 impl SealFile {
     /// The file itself for the first organisation, `FILE.NAME` for another.
-    pub(crate) fn of(file: &Path, other: Option<&str>) -> SealFile {
+    pub(crate) fn for_organisation(file: &Path, other: Option<&str>) -> SealFile {
         let mut path = file.as_os_str().to_owned();
         if let Some(name) = other {
             path.push(".");
@@ -60,13 +60,13 @@ impl SealFile {
         SealFile(path.into())
     }
 
-    /// Appends each seal to the file, a line each.
+    /// Appends each seal to the file as a line.
     pub(crate) fn witness(&self) -> Result<Witness, Refused> {
         let opened = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.0);
         let file = opened.map_err(|error| self.unusable("cannot be copied to", &error))?;
         Ok(Arc::new(move |text: &str| {
-            // A seal whose copy fails is in the store all the same, and the next
-            // copy proves it: seals are chained.
+            // A seal that cannot be appended is still in the store, and the next one proves it:
+            // seals are chained.
             let _ = (&file).write_all(format!("{text}\n").as_bytes());
         }))
     }
@@ -99,7 +99,7 @@ impl SealFile {
 }
 
 impl RolledBack {
-    /// Opens the store all the same where the operator says why; else refuses.
+    /// Accepts the rollback if the operator gives a reason.
     pub(crate) fn accept(self, reason: Option<&str>) -> Result<AcceptedRollback, Refused> {
         match reason {
             Some(reason) => Ok(AcceptedRollback { reason: reason.to_owned(), rolled_back: self }),
@@ -127,7 +127,6 @@ impl RolledBack {
 }
 
 impl AcceptedRollback {
-    /// The audit entry about it.
     pub(crate) fn entry(&self, actor: String) -> Entry {
         let RolledBack { kept, newest, file, dir, .. } = &self.rolled_back;
         Entry {
@@ -148,8 +147,8 @@ impl AcceptedRollback {
     }
 }
 
-/// The last seals in a file that are signed by one of `keys`, in their order. Other
-/// lines are passed over. What is not a regular file, such as a pipe, has none.
+/// The last seals in a file that are signed by one of `keys`, in order. Other lines are
+/// ignored. A file that is not regular, such as a pipe, has none.
 fn tail(path: &Path, keys: &[PublicKey]) -> io::Result<Vec<Seal>> {
     // Opening a pipe would wait for its writer.
     match std::fs::metadata(path) {
@@ -161,7 +160,7 @@ fn tail(path: &Path, keys: &[PublicKey]) -> io::Result<Vec<Seal>> {
     let mut file = File::open(path)?;
     let mut found = Vec::new();
     let mut end = file.metadata()?.len();
-    // The beginning of a line whose end was in the block after this one.
+    // The beginning of a line that ends in the block read before.
     let mut rest = Vec::new();
     while end > 0 && found.len() < SEALS_MAX {
         let start = end.saturating_sub(BLOCK_BYTES);
@@ -202,7 +201,7 @@ mod tests {
         let (own, other) = (Signer::new(&[1; 32]), Signer::new(&[2; 32]));
         let keys = [own.public()];
         assert_eq!(numbers(&path, &keys), Vec::<u64>::new(), "there is no file");
-        // Many blocks of lines by another key come after a few of ours.
+        // Many lines of another key follow a few of this one.
         let mut text = String::new();
         for number in 1..=3 {
             text.push_str(&format!("{}\n", seal(&own, number).text()));
@@ -225,7 +224,7 @@ mod tests {
 
     #[test]
     fn another_organisation_has_a_file_of_its_own() {
-        let of = |other| SealFile::of(Path::new("/mnt/seals.txt"), other).0;
+        let of = |other| SealFile::for_organisation(Path::new("/mnt/seals.txt"), other).0;
         assert_eq!(of(None), Path::new("/mnt/seals.txt"));
         assert_eq!(of(Some("acme")), Path::new("/mnt/seals.txt.acme"));
     }

@@ -1,8 +1,8 @@
-//! SIGINT and SIGTERM: the first one asks a command to end in order, the second one
-//! ends the process.
+//! SIGINT and SIGTERM: the first one shuts a command down gracefully, the second one ends the
+//! process.
 //!
-//! A thread of its own waits for signals. A command that is stuck, for example in an
-//! append on a full disk, does not read them any more and is ended all the same.
+//! A separate thread waits for signals, so that a command that is stuck, for example in an
+//! append on a full disk, ends too.
 //!
 //! INVARIANT: the process ends within `GRACE_MS` of its second signal.
 
@@ -15,7 +15,6 @@ use tokio::sync::mpsc;
 /// How long a command has after the second signal to kill the processes it started.
 const GRACE_MS: u64 = 500;
 
-/// A signal that asks for the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Signal {
     Interrupt,
@@ -23,7 +22,7 @@ pub(crate) enum Signal {
 }
 
 impl Signal {
-    /// The exit code of a process that it has ended.
+    /// The exit code of a process that the signal ended.
     pub(crate) fn exit(self) -> Exit {
         match self {
             Signal::Interrupt => Exit::Interrupted,
@@ -34,19 +33,19 @@ impl Signal {
 
 /// The signals of this process, in order.
 #[derive(Debug)]
-pub(crate) struct Stop {
+pub(crate) struct StopSignals {
     signals: mpsc::UnboundedReceiver<Signal>,
     received: u32,
 }
 
-impl Stop {
+impl StopSignals {
     /// Catches signals from now on.
-    pub(crate) fn listen() -> io::Result<Stop> {
+    pub(crate) fn listen() -> io::Result<StopSignals> {
         let (sender, signals) = mpsc::unbounded_channel();
         let (ready, registered) = std::sync::mpsc::channel();
         let listen = move || match register() {
             Ok((runtime, caught)) => {
-                // The command that waits for this has not ended.
+                // The command that holds the receiver has not ended.
                 let _ = ready.send(Ok(()));
                 let last = runtime.block_on(caught.until_second(&sender));
                 std::thread::sleep(Duration::from_millis(GRACE_MS));
@@ -56,7 +55,7 @@ impl Stop {
         };
         std::thread::Builder::new().name("signals".to_owned()).spawn(listen)?;
         registered.recv().map_err(io::Error::other)??;
-        Ok(Stop { signals, received: 0 })
+        Ok(StopSignals { signals, received: 0 })
     }
 
     /// Waits for the next signal.
@@ -71,12 +70,12 @@ impl Stop {
         }
     }
 
-    /// Whether the command has to end without more ado.
+    /// Whether the command must end at once.
     pub(crate) fn is_final(&self) -> bool {
         self.received > 1
     }
 
-    /// Waits for the orderly end of a command, but not past the second signal.
+    /// Waits for a graceful shutdown, at most until the second signal.
     pub(crate) async fn ending<T>(&mut self, end: impl Future<Output = T>) -> Result<T, Signal> {
         tokio::pin!(end);
         loop {
@@ -93,7 +92,6 @@ impl Stop {
     }
 }
 
-/// Both kinds of signals, caught.
 struct Caught {
     interrupts: unix::Signal,
     terminations: unix::Signal,
@@ -111,7 +109,7 @@ fn register() -> io::Result<(tokio::runtime::Runtime, Caught)> {
 }
 
 impl Caught {
-    /// Passes signals on; the second one is the last.
+    /// Forwards signals until the second one.
     async fn until_second(mut self, sender: &mpsc::UnboundedSender<Signal>) -> Signal {
         let mut received = 0;
         loop {
@@ -119,7 +117,7 @@ impl Caught {
                 _ = self.interrupts.recv() => Signal::Interrupt,
                 _ = self.terminations.recv() => Signal::Terminate,
             };
-            // A command that has ended reads none.
+            // A command that has ended has dropped the receiver.
             let _ = sender.send(signal);
             received += 1;
             if received > 1 {

@@ -1,9 +1,9 @@
-//! Tables for people: columns as wide as what is in them.
+//! Draws tables with aligned columns.
 
 use sluice_core::visible;
 use unicode_width::UnicodeWidthStr as _;
 
-/// Rows under a heading. What is put in is made harmless.
+/// Rows under a heading. Control characters in cells are made visible.
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,
     indent: &'static str,
@@ -14,7 +14,7 @@ impl Table {
         Table { rows: vec![heading.iter().map(|&cell| cell.to_owned()).collect()], indent: "" }
     }
 
-    /// Without a heading, moved in.
+    /// A table without a heading, indented.
     pub(crate) fn plain() -> Table {
         Table { rows: Vec::new(), indent: "  " }
     }
@@ -23,7 +23,6 @@ impl Table {
         self.rows.push(cells.into_iter().map(|cell| visible::brief(&cell).into_owned()).collect());
     }
 
-    /// The rows as lines, without blanks at their ends.
     pub(crate) fn draw(&self) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |column: usize| {

@@ -1,10 +1,10 @@
-//! Named values and texts as people read them, moved in under a heading.
+//! Draws named values and texts, indented under a heading.
 
 use crate::out::harmless;
 use serde_json::{Value, json};
 use sluice_core::visible;
 
-/// `name: value`; a text of several lines stands below its name.
+/// `name: value`; a text of several lines follows below its name.
 pub(crate) fn named(name: &str, value: &Value) -> String {
     let name = visible::brief(name);
     match value {
@@ -16,7 +16,7 @@ pub(crate) fn named(name: &str, value: &Value) -> String {
     }
 }
 
-/// A text line by line, each behind `indent`.
+/// Indents every line of a text.
 pub(crate) fn block(indent: &str, text: &str) -> String {
     let mut drawn = String::new();
     for line in text.trim_end().lines() {
@@ -26,8 +26,7 @@ pub(crate) fn block(indent: &str, text: &str) -> String {
     drawn
 }
 
-/// What an attempt that failed answered, as its event has it: its text, else its
-/// outputs; nothing if it answered nothing.
+/// The answer of a failed attempt: its text, else its outputs; empty without an answer.
 pub(crate) fn answered(answer: &Value) -> String {
     let text = answer["text"].as_str().map(str::trim_end).filter(|text| !text.is_empty());
     let outputs = answer["outputs"].as_object().filter(|outputs| !outputs.is_empty());

@@ -75,9 +75,6 @@ pub enum OutboundRefusal {
     NoClient(String),
 }
 
-/// Former name of [`OutboundRefusal`], until the other crates use the new one.
-pub type Refusal = OutboundRefusal;
-
 impl OutboundRefusal {
     /// A closed host, with the allow-list entry that would open it: the name if that is
     /// enough, otherwise the address.

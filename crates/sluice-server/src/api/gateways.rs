@@ -78,7 +78,7 @@ async fn token(request: ApiRequest) -> ServiceResult<Reply<GatewayToken>> {
         row.body["token_sha256"] = hash.clone().into();
         Ok(RowChange { put: vec![row], remove: Vec::new() })
     };
-    registry::change(request.service(), &request.caller.name, Mode::Write, &edit).await?;
+    registry::change(request.service(), &request.caller, Mode::Write, &edit).await?;
     // The previous token must not be valid any more.
     request.organisation.rows().await?;
     Ok(Reply::created(GatewayToken { gateway: name, token }))

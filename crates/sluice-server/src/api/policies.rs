@@ -146,6 +146,8 @@ struct ApplyBody {
     prune: bool,
     /// Only report what would change.
     dry_run: bool,
+    /// Refuse with `registry_busy` unless the registry is in this epoch.
+    epoch: Option<u64>,
 }
 
 /// The change of a request, parsed.
@@ -154,6 +156,7 @@ struct SetupChange {
     documents: Vec<Document>,
     remove: Vec<(Kind, String)>,
     prune: bool,
+    epoch: Option<u64>,
 }
 
 impl RowEdit for SetupChange {
@@ -174,6 +177,10 @@ impl RowEdit for SetupChange {
             return Ok(PlannedChange::Refused(refused));
         }
         Ok(PlannedChange::Rows(RowChange { put, remove }))
+    }
+
+    fn epoch(&self) -> Option<u64> {
+        self.epoch
     }
 }
 
@@ -202,12 +209,8 @@ fn permitted(caller: &Caller, kinds: impl Iterator<Item = Kind>) -> ServiceResul
 
 async fn apply(request: ApiRequest<Nothing, ApplyBody>) -> ServiceResult<Reply<Changes>> {
     let body = &request.body;
-    let mut change = SetupChange {
-        put: Vec::new(),
-        documents: Vec::new(),
-        remove: Vec::new(),
-        prune: body.prune,
-    };
+    let (put, documents, remove) = (Vec::new(), Vec::new(), Vec::new());
+    let mut change = SetupChange { put, documents, remove, prune: body.prune, epoch: body.epoch };
     let stored = request.organisation.rows().await?;
     for row in &body.rows {
         let kind = kind(&row.kind)?;
@@ -229,6 +232,6 @@ async fn apply(request: ApiRequest<Nothing, ApplyBody>) -> ServiceResult<Reply<C
         permitted(&request.caller, Kind::ALL.into_iter().filter(|one| !NOT_PRUNED.contains(one)))?;
     }
     let mode = if body.dry_run { Mode::Look } else { Mode::Write };
-    let outcome = registry::change(request.service(), &request.caller.name, mode, &change).await?;
+    let outcome = registry::change(request.service(), &request.caller, mode, &change).await?;
     Ok(Reply::ok(Changes(change_shown(&outcome)?)))
 }

@@ -9,6 +9,8 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
+use sluice_core::port::store::StoreError;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The token is missing, invalid, expired or revoked.
@@ -64,13 +66,20 @@ pub struct ProblemDetails {
 pub struct Rejection {
     refused: Refused,
     retry_after: Option<Duration>,
+    cause: Option<StoreCause>,
 }
+
+/// Why the store failed: an extension of the response, for callers in this process.
+/// It is never sent.
+#[derive(Debug, Clone)]
+pub struct StoreCause(pub Arc<StoreError>);
 
 impl Rejection {
     /// An error after which the client may try again.
     pub fn later(code: &'static str, message: &str, after: Duration) -> Rejection {
         let remedy = "try again after the time in `Retry-After`";
-        Rejection { refused: Refused::new(code, message, remedy), retry_after: Some(after) }
+        let refused = Refused::new(code, message, remedy);
+        Rejection { refused, retry_after: Some(after), cause: None }
     }
 
     /// An internal error.
@@ -104,6 +113,9 @@ impl Rejection {
         };
         let body = serde_json::to_vec(&problem).expect("a problem is plain JSON");
         let mut response = (status, body).into_response();
+        if let Some(cause) = self.cause {
+            response.extensions_mut().insert(cause);
+        }
         let headers = response.headers_mut();
         let json = HeaderValue::from_static("application/problem+json");
         headers.insert(header::CONTENT_TYPE, json);
@@ -121,7 +133,7 @@ impl Rejection {
 
 impl From<Refused> for Rejection {
     fn from(refused: Refused) -> Rejection {
-        Rejection { refused, retry_after: None }
+        Rejection { refused, retry_after: None, cause: None }
     }
 }
 
@@ -132,7 +144,9 @@ impl From<Failure> for Rejection {
             Failure::Store(error) => {
                 tracing::error!(%error, "the store failed");
                 let message = "the store is unavailable";
-                Rejection::later(STORE_UNAVAILABLE, message, Duration::from_secs(2))
+                let rejection =
+                    Rejection::later(STORE_UNAVAILABLE, message, Duration::from_secs(2));
+                Rejection { cause: Some(StoreCause(Arc::new(error))), ..rejection }
             }
             Failure::Stopping => {
                 let message = "this process is stopping";

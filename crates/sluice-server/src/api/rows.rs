@@ -144,10 +144,13 @@ pub(super) fn parse_row(
     let mut body = body.clone();
     let before = sluice_core::rows::find(stored, kind, name).map(|row| &row.body);
     for field in SECRET {
-        if body.get(field) != Some(&REDACTED.into()) {
+        let stored = before.and_then(|before| before.get(field));
+        // The operator's commands are shown the stored value and send it back.
+        let is_unchanged = stored.is_some() && body.get(field) == stored;
+        if body.get(field) != Some(&REDACTED.into()) && !is_unchanged {
             continue;
         }
-        match before.and_then(|before| before.get(field)) {
+        match stored {
             // The registry itself keeps a token that is not sent.
             Some(value) if field != "token_sha256" => body.insert(field.to_owned(), value.clone()),
             _ => body.shift_remove(field),
@@ -220,7 +223,7 @@ async fn put(
         )
         .into());
     }
-    let (name, by) = (request.path("name"), &request.caller.name);
+    let (name, by) = (request.path("name"), &request.caller);
     let outcome = if kind == Kind::Switch {
         let switch = switch_row(name, &sent)?;
         let edit = |_: &[Row]| -> ServiceResult<RowChange> {
@@ -244,14 +247,13 @@ fn switch_row(name: &str, sent: &Map<String, Value>) -> ServiceResult<Row> {
 }
 
 async fn remove(kind: Kind, request: ApiRequest) -> ServiceResult<Reply<Changes>> {
-    let (name, by) = (request.path("name"), &request.caller.name);
+    let (name, by) = (request.path("name"), &request.caller);
     let outcome = rows::remove(request.service(), by, kind, name).await?;
     Ok(Reply::ok(Changes(change_shown(&outcome)?)))
 }
 
 async fn reopen(request: ApiRequest) -> ServiceResult<Reply<Changes>> {
     let outcome =
-        rows::reopen(request.service(), (&request.caller.name).into(), request.path("name"))
-            .await?;
+        rows::reopen(request.service(), (&request.caller).into(), request.path("name")).await?;
     Ok(Reply::ok(Changes(change_shown(&outcome)?)))
 }

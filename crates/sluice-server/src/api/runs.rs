@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sluice_core::choice;
 use sluice_core::port::store::Filter;
-use sluice_core::run::command::{Command, Dispatching};
+use sluice_core::run::command::Command;
 use sluice_core::run::id::RunId;
 use sluice_core::run::state::Run;
 use sluice_core::run::status::RunStatus;
@@ -502,7 +502,8 @@ async fn derive<Q, B>(
         None
     } else {
         let by = &request.caller.name;
-        Some(renewal.start(request.service(), by, Dispatching::Allowed).await?.to_string())
+        let work = request.service().engine.dispatching();
+        Some(renewal.start(request.service(), by, work).await?.to_string())
     };
     Ok(Reply::accepted(DerivedRunShown { run_id, repeats }))
 }

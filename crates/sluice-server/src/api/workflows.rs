@@ -225,8 +225,7 @@ async fn put(request: ApiRequest<Nothing, DocumentBody>) -> ServiceResult<Reply<
     let (_, input) = input("document", &request.body.document, request.body.format.as_deref())?;
     let input: Input = input;
     let edit = AddVersions { documents: vec![Document::new(input)] };
-    let by = &request.caller.name;
-    let outcome = registry::change(request.service(), by, Mode::Write, &edit).await?;
+    let outcome = registry::change(request.service(), &request.caller, Mode::Write, &edit).await?;
     Ok(Reply::created(Changes(change_shown(&outcome)?)))
 }
 
@@ -265,7 +264,6 @@ async fn remove(request: ApiRequest) -> ServiceResult<Reply<Changes>> {
         let row = registry::row(stored, Kind::Workflow, &name)?;
         Ok(RowChange { put: Vec::new(), remove: vec![(Kind::Workflow, row.name.clone())] })
     };
-    let outcome =
-        registry::change(request.service(), &request.caller.name, Mode::Write, &edit).await?;
+    let outcome = registry::change(request.service(), &request.caller, Mode::Write, &edit).await?;
     Ok(Reply::ok(Changes(change_shown(&outcome)?)))
 }

@@ -49,6 +49,7 @@ impl Identities {
             permissions,
             roles,
             session: token.session,
+            operator: None,
         })
     }
 

@@ -94,9 +94,6 @@ pub struct ApprovalAnswer {
     pub constraints: Option<Constraints>,
 }
 
-// The name under which crate `sluice` still uses it.
-pub use ApprovalAnswer as Answer;
-
 /// The command that resolves an approval.
 pub fn command(approval: ApprovalId, answer: ApprovalAnswer, caller: &Caller) -> Command {
     Command::Resolve(Box::new(Resolve {

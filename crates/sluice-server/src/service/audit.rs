@@ -59,9 +59,6 @@ pub struct FactFilter {
     pub actor: Option<String>,
 }
 
-// The name under which crate `sluice` still uses it.
-pub use FactFilter as Wanted;
-
 impl FactFilter {
     fn matches(&self, fact: &Fact) -> bool {
         let of_run = |run: RunId| fact.resource == ("run".to_owned(), run.to_string());

@@ -10,7 +10,7 @@ use crate::organisation::Organisation;
 use crate::refused::{self, Failure, RUN_UNKNOWN, Refused, ServiceResult};
 use sluice_bridge::protocol::callback::CallbackBody;
 use sluice_bridge::protocol::parts::PartsBody;
-use sluice_bridge::scrubbed::{scrub_answer, scrub_parts, scrub_tool_use};
+use sluice_bridge::redacting_adapter::{scrub_answer, scrub_parts, scrub_tool_use};
 use sluice_bridge::secret::known;
 use sluice_bridge::token::Dispatched;
 use sluice_core::journal::event::Ruling;

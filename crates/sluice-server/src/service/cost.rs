@@ -23,9 +23,6 @@ pub struct CostRange {
     pub until_ms: u64,
 }
 
-// The name under which crate `sluice` still uses it.
-pub use CostRange as Asked;
-
 /// The cost of one group in one bucket.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CostShown {

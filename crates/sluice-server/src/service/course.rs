@@ -26,9 +26,6 @@ pub async fn send_command(
     delivered.map_err(|error| refused::command(run, error))
 }
 
-// The name under which crate `sluice` still uses it.
-pub use send_command as tell;
-
 /// The command that retries a failed run.
 pub fn retry(run: &Run, by: &str) -> Result<Command, Refused> {
     if run.status != RunStatus::Failed {

@@ -32,9 +32,6 @@ pub struct ElideRequest {
     pub reason: String,
 }
 
-// The name under which crate `sluice` still uses it.
-pub use ElideRequest as Wish;
-
 /// How much was removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ElidedCounts {
@@ -43,9 +40,6 @@ pub struct ElidedCounts {
     /// Number of runs they belonged to.
     pub runs: u64,
 }
-
-// The name under which crate `sluice` still uses it.
-pub use ElidedCounts as Gone;
 
 /// Removes the parts of the selected runs.
 pub async fn elide(service: &Service, request: &ElideRequest) -> ServiceResult<ElidedCounts> {

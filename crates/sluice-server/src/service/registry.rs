@@ -6,12 +6,14 @@
 
 use super::document::Findings;
 use super::{RowOrigin, Service, policies};
+use crate::auth::Caller;
 use crate::refused::{
     CHANGE_REFUSED, REGISTRY_BUSY, ROW_IN_USE, ROW_UNKNOWN, ROW_UNREADABLE, Refused,
     SECRET_NOT_NAMED, SECRET_UNKNOWN, STORE_NOT_AUTHENTIC, ServiceResult, VERSION_TAKEN,
 };
 use crate::webhooks::start_position;
 use serde_json::{Value, json};
+use sluice_bridge::secret::keyring::Keyring;
 use sluice_core::doc::setup::section;
 use sluice_core::port::Clock as _;
 use sluice_core::port::ledger::{Change, Changed, Entry, Rows};
@@ -43,6 +45,13 @@ impl<'a> From<&'a str> for Author<'a> {
     }
 }
 
+impl<'a> From<&'a Caller> for Author<'a> {
+    fn from(caller: &'a Caller) -> Author<'a> {
+        let glass = caller.operator.as_ref().and_then(|command| command.break_glass.as_deref());
+        Author { name: &caller.name, break_glass: glass }
+    }
+}
+
 impl<'a> From<&'a String> for Author<'a> {
     fn from(name: &'a String) -> Author<'a> {
         name.as_str().into()
@@ -58,9 +67,6 @@ pub struct RowChange {
     pub remove: Vec<(Kind, String)>,
 }
 
-// The name under which crate `sluice` still uses it.
-pub use RowChange as Asked;
-
 /// The change that an edit makes, or the errors of the documents that describe it.
 pub enum PlannedChange {
     /// The rows to write and remove.
@@ -68,9 +74,6 @@ pub enum PlannedChange {
     /// The documents are not valid.
     Refused(Vec<Findings>),
 }
-
-// The name under which crate `sluice` still uses it.
-pub use PlannedChange as Wanted;
 
 /// Computes a change from the stored rows.
 pub trait RowEdit {
@@ -81,10 +84,12 @@ pub trait RowEdit {
     fn place(&self, faults: Vec<RowFault>) -> (Vec<Findings>, Vec<RowFault>) {
         (Vec::new(), faults)
     }
-}
 
-// The name under which crate `sluice` still uses it.
-pub use RowEdit as Wish;
+    /// The only epoch of the registry that may be changed; any if there is none.
+    fn epoch(&self) -> Option<u64> {
+        None
+    }
+}
 
 impl<F: Fn(&[Row]) -> ServiceResult<RowChange>> RowEdit for F {
     fn rows(&self, stored: &[Row]) -> ServiceResult<PlannedChange> {
@@ -117,9 +122,6 @@ pub enum ChangeOutcome {
     /// The documents are not valid.
     Refused(Vec<Findings>),
 }
-
-// The name under which crate `sluice` still uses it.
-pub use ChangeOutcome as Outcome;
 
 /// What a change contains that is allowed, but probably a mistake.
 #[derive(Debug, Default)]
@@ -181,12 +183,16 @@ pub async fn change<'a>(
     let by: Author<'a> = by.into();
     for _ in 0..TRIES {
         let stored = service.store.registry(None).await?;
+        if edit.epoch().is_some_and(|epoch| epoch != stored.epoch) {
+            break;
+        }
         let change = match edit.rows(&stored.rows)? {
             PlannedChange::Rows(change) => change,
             PlannedChange::Refused(findings) => return Ok(ChangeOutcome::Refused(findings)),
         };
         authentic(&stored, &change)?;
-        let after = settled(service, &stored.rows, &change, by.name)?;
+        let author = (service.origin, &service.secrets);
+        let after = settled(author, &stored.rows, &change, by.name)?;
         let differences = rows::diff(&stored.rows, &after);
         if let Some(findings) = check(&stored.rows, &after, &change, edit)? {
             return Ok(ChangeOutcome::Refused(findings));
@@ -218,6 +224,31 @@ pub async fn change<'a>(
     Err(Refused::new(REGISTRY_BUSY, message, "try again").into())
 }
 
+/// What a change would do to these rows. Only the server that has them evaluates its
+/// policies and knows its secrets.
+pub fn preview(
+    stored: &[Row],
+    origin: RowOrigin,
+    by: &str,
+    edit: &impl RowEdit,
+) -> ServiceResult<ChangeOutcome> {
+    let change = match edit.rows(stored)? {
+        PlannedChange::Rows(change) => change,
+        PlannedChange::Refused(findings) => return Ok(ChangeOutcome::Refused(findings)),
+    };
+    let after = settled((origin, &Keyring::default()), stored, &change, by)?;
+    if let Some(findings) = check(stored, &after, &change, edit)? {
+        return Ok(ChangeOutcome::Refused(findings));
+    }
+    let differences = rows::diff(stored, &after);
+    let mut warnings = Warnings::default();
+    if !differences.is_empty() {
+        warnings = Warnings::new(stored, &after, edit);
+        policies::usable(stored, &after, by)?;
+    }
+    Ok(ChangeOutcome::Done { differences, epoch: 0, mode: Mode::Look, warnings })
+}
+
 /// Refuses to change rows while a policy is not authentic, because what it would decide
 /// about the change is unknown. Only a change that writes or removes that policy passes.
 fn authentic(stored: &Rows, change: &RowChange) -> Result<(), Refused> {
@@ -240,7 +271,7 @@ fn authentic(stored: &Rows, change: &RowChange) -> Result<(), Refused> {
 
 /// The rows after the change.
 fn settled(
-    service: &Service,
+    author: (RowOrigin, &Keyring),
     stored: &[Row],
     change: &RowChange,
     who: &str,
@@ -261,7 +292,7 @@ fn settled(
             let message = format!("the {} `{}` is not valid: {why}", row.kind.as_str(), row.name);
             Refused::new(ROW_UNREADABLE, message, "write the row again")
         })?;
-        entrust(service, &mut settled, before)?;
+        entrust(author, &mut settled, before)?;
         rows::sign(&mut settled, before, who);
         put.push(settled);
     }
@@ -269,8 +300,12 @@ fn settled(
 }
 
 /// Refuses a row that names a secret which its author may not name.
-fn entrust(service: &Service, row: &mut Row, before: Option<&Row>) -> Result<(), Refused> {
-    let author = match service.origin {
+fn entrust(
+    (origin, secrets): (RowOrigin, &Keyring),
+    row: &mut Row,
+    before: Option<&Row>,
+) -> Result<(), Refused> {
+    let author = match origin {
         RowOrigin::Operator => RowAuthor::Operator,
         RowOrigin::Server | RowOrigin::Client => RowAuthor::Organisation,
     };
@@ -289,9 +324,7 @@ fn entrust(service: &Service, row: &mut Row, before: Option<&Row>) -> Result<(),
     let unchanged = before.is_some_and(|before| rows::secret_of(before) == rows::secret_of(row));
     match rows::secret_of(row) {
         Some(SecretRef::Named(secret))
-            if service.origin == RowOrigin::Server
-                && !unchanged
-                && !service.secrets.has(&secret) =>
+            if origin == RowOrigin::Server && !unchanged && !secrets.has(&secret) =>
         {
             let (kind, name) = (row.kind.as_str(), visible::brief(&row.name));
             let message = format!(

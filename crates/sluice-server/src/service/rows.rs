@@ -127,7 +127,7 @@ fn policy(name: &str, body: Map<String, Value>) -> Result<Row, Refused> {
 /// Writes a row.
 pub async fn put(
     service: &Service,
-    by: &str,
+    by: impl Into<Author<'_>>,
     row: (Kind, &str),
     sent: &Map<String, Value>,
     manner: Manner,
@@ -139,7 +139,7 @@ pub async fn put(
 /// Removes a row.
 pub async fn remove(
     service: &Service,
-    by: &str,
+    by: impl Into<Author<'_>>,
     kind: Kind,
     name: &str,
 ) -> ServiceResult<ChangeOutcome> {

@@ -1,60 +1,55 @@
-//! The words of `approvals`.
+//! The arguments of `approvals`.
 
-use super::Json;
-use super::run::{Data, Name, WriteData, pair};
+use super::run::{Name, Target, WriteData, pair};
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Approvals {
-    /// List the questions that wait for an answer, oldest first
+    /// List pending approvals, oldest first
     #[command(after_help = "Example:\n  sluice approvals list")]
-    List(List),
-    /// Show one question and what an answer would do
+    List(ApprovalsList),
+    /// Show an approval, and the action it is about
     #[command(after_help = "Example:\n  sluice approvals show apr_0198c7d2")]
-    Show(Show),
-    /// Agree
+    Show(ApprovalsShow),
+    /// Approve an action
     #[command(after_help = "Example:\n  \
         sluice approvals approve apr_0198c7d2 --set closing_line='See you soon.'")]
     Approve(Approve),
-    /// Say no, and why
+    /// Reject an action, with a reason
     #[command(after_help = "Example:\n  \
         sluice approvals reject apr_0198c7d2 --reason 'too expensive'")]
     Reject(Reject),
-    /// Let a step that failed be tried again
+    /// Retry the failed step
     #[command(after_help = "Example:\n  sluice approvals retry apr_0198c7d2")]
     Retry(Choose),
-    /// Go on without a step that failed
+    /// Skip the failed step, and continue the run
     #[command(after_help = "Example:\n  sluice approvals skip apr_0198c7d2")]
     Skip(Choose),
-    /// Give a step that failed up
+    /// Abort the failed step
     #[command(after_help = "Example:\n  sluice approvals abort apr_0198c7d2")]
     Abort(Choose),
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct List {
+pub(crate) struct ApprovalsList {
     #[command(flatten)]
-    pub(crate) data: Data,
-    #[command(flatten)]
-    pub(crate) json: Json,
+    pub(crate) target: Target,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Show {
+pub(crate) struct ApprovalsShow {
     #[command(flatten)]
-    pub(crate) approval: Named,
+    pub(crate) approval: ApprovalArg,
     #[command(flatten)]
-    pub(crate) data: Data,
-    #[command(flatten)]
-    pub(crate) json: Json,
+    pub(crate) target: Target,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Approve {
-    /// A value that is asked for; the text is read as the declared type
+    /// Set a value that the approval asks for; it is parsed as its declared type
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
     pub(crate) set: Vec<(String, String)>,
-    /// Hold the step to less: `tools_allow=search`, `tools_deny=mail,shell`, `environments=dev`,
+    /// Tighten a constraint of the step: `tools_allow=search`, `tools_deny=mail,shell`, `environments=dev`,
     /// `data_access=read_only`, `max_cost_cents=50`, `max_output_tokens=1000`
     #[arg(long, value_name = "FIELD=VALUE", value_parser = pair)]
     pub(crate) tighten: Vec<(String, String)>,
@@ -64,42 +59,41 @@ pub(crate) struct Approve {
 
 #[derive(Debug, Args)]
 pub(crate) struct Reject {
-    /// Why
+    /// Give the reason for the rejection
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: String,
     #[command(flatten)]
-    pub(crate) approval: Named,
+    pub(crate) approval: ApprovalArg,
     #[command(flatten)]
-    pub(crate) by: By,
+    pub(crate) by: ApproverArgs,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Choose {
     #[command(flatten)]
-    pub(crate) approval: Named,
-    /// Something to go with the answer
+    pub(crate) approval: ApprovalArg,
+    /// Add a comment to the decision
     #[arg(long, value_name = "TEXT")]
     pub(crate) comment: Option<String>,
     #[command(flatten)]
-    pub(crate) by: By,
+    pub(crate) by: ApproverArgs,
 }
 
-/// Who answers, and where.
+/// The identity of an approver.
 #[derive(Debug, Args)]
-pub(crate) struct By {
+pub(crate) struct ApproverArgs {
     #[command(flatten)]
     pub(crate) name: Name,
-    /// A role to answer in, where the question names roles
+    /// Decide in this role, if the approval names roles; repeatable
     #[arg(long, value_name = "ROLE")]
     pub(crate) role: Vec<String>,
     #[command(flatten)]
     pub(crate) data: WriteData,
 }
 
-/// One question.
 #[derive(Debug, Args)]
-pub(crate) struct Named {
-    /// The approval; a unique beginning of its id is enough
+pub(crate) struct ApprovalArg {
+    /// Select an approval by its id or a unique prefix of it
     #[arg(id = "approval", value_name = "ID")]
     pub(crate) id: String,
 }

@@ -1,7 +1,6 @@
-//! The words of `audit`.
+//! The arguments of `audit`.
 
-use super::Json;
-use super::run::{Data, Name, WriteData};
+use super::run::{Data, Name, Target, WriteData};
 use clap::{Args, Subcommand};
 use sluice_core::evidence::audit::CATEGORIES;
 use sluice_core::evidence::key::PublicKey;
@@ -9,27 +8,25 @@ use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Audit {
-    /// Check everything against its hashes and seals, and name what is broken
-    #[command(
-        after_help = "Nothing is written, and nothing is asked of anybody. With `--packet`, the \
-        packets alone are checked.\n\nExit code: 0 when nothing is wrong, 1 when something is.\n\n\
-        Example:\n  sluice audit verify --seal /mnt/witness/seals.txt"
-    )]
+    /// Verify everything against its hashes and seals, and report what is broken
+    #[command(after_help = "The store is only read. With `--packet`, only the packets are \
+        verified.\n\nExit code: 0 when nothing is wrong, 1 when something is.\n\n\
+        Example:\n  sluice audit verify --seal /mnt/witness/seals.txt")]
     Verify(Verify),
-    /// Write a run's packet: its events and what proves them, for somebody who has nothing else
+    /// Write a run's packet: its events and their proof, for verification without Sluice
     #[command(after_help = "Example:\n  sluice audit export --run run_0198c7d2 --out run.packet")]
     Export(Export),
-    /// Show what happened: entries of the audit, and facts of runs
+    /// Show audit entries and events of runs
     #[command(after_help = "Example:\n  sluice audit tail --follow --category governance")]
     Tail(Tail),
-    /// Seal what is not sealed yet, and show the newest seal, to be kept elsewhere
+    /// Seal everything, and print the newest seal, to be stored on another machine
     #[command(after_help = "Example:\n  sluice audit seal --out /mnt/witness/seals.txt")]
     Seal(Seal),
-    /// Authenticate a store with the key there is, where the `seal.key` it had is lost
+    /// Authenticate a store with its current key after the loss of `seal.key`
     #[command(
-        after_help = "Everything is checked against its hashes and seals first; what does not fit \
-        stays unreadable. Whatever else was changed in the store while there was no key is \
-        believed from then on, so look at its rows. The audit says that it was done.\n\nExample:\n  \
+        after_help = "Everything is verified against its hashes and seals first; what does not match \
+        stays unreadable. Any other change that was made without the key is trusted from then on, \
+        so review the registry. The audit log records the command.\n\nExample:\n  \
         sluice audit adopt --data /var/lib/sluice"
     )]
     Adopt(Adopt),
@@ -37,30 +34,28 @@ pub(crate) enum Audit {
 
 #[derive(Debug, Args)]
 pub(crate) struct Verify {
-    /// A file with seals that were kept: the store must have them, and only one of each number. The seal file of another organisation NAME is FILE.NAME
+    /// Require the seals in this file, and no other seal of the same number. The seal file of another organisation NAME is FILE.NAME
     #[arg(long, value_name = "FILE")]
     pub(crate) seal: Vec<PathBuf>,
-    /// A public key to believe; without one, those of kept seals, else the directory's own
+    /// Trust this public key [default: the keys of `--seal`, else those of the data directory]
     #[arg(long, value_name = "KEY", value_parser = key)]
     pub(crate) key: Vec<PublicKey>,
-    /// Check one run only
+    /// Verify this run only
     #[arg(long, value_name = "RUN")]
     pub(crate) run: Option<String>,
-    /// Check a packet instead
+    /// Verify this packet instead of a store
     #[arg(long, value_name = "FILE", conflicts_with_all = ["run", "data"])]
     pub(crate) packet: Vec<PathBuf>,
     #[command(flatten)]
-    pub(crate) data: Data,
-    #[command(flatten)]
-    pub(crate) json: Json,
+    pub(crate) target: Target,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Export {
-    /// The run; a unique beginning of its id is enough
+    /// Select a run by its id or a unique prefix of it
     #[arg(long, value_name = "RUN")]
     pub(crate) run: String,
-    /// Where to write it; by default RUN.packet in this directory
+    /// Write the packet to this file [default: RUN.packet]
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
@@ -69,25 +64,23 @@ pub(crate) struct Export {
 
 #[derive(Debug, Args)]
 pub(crate) struct Tail {
-    /// Go on as things happen, until interrupted
+    /// Print new entries until interrupted
     #[arg(long)]
     pub(crate) follow: bool,
-    /// Only this category; several may be named
+    /// Show only this category; repeatable
     #[arg(long, value_name = "CATEGORY", value_parser = CATEGORIES)]
     pub(crate) category: Vec<String>,
-    /// How many to begin with
+    /// Begin with the newest N entries, at most 500
     #[arg(long, value_name = "N", default_value_t = 50)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) limit: u16,
     #[command(flatten)]
-    pub(crate) data: Data,
-    #[command(flatten)]
-    pub(crate) json: Json,
+    pub(crate) target: Target,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Seal {
-    /// Add it to this file, as a line
+    /// Append the seal to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
@@ -103,5 +96,5 @@ pub(crate) struct Adopt {
 }
 
 fn key(text: &str) -> Result<PublicKey, String> {
-    PublicKey::parse(text).ok_or_else(|| "a key is 64 hexadecimal digits".to_owned())
+    PublicKey::parse(text).ok_or_else(|| "a public key has 64 hexadecimal digits".to_owned())
 }

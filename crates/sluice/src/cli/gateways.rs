@@ -1,34 +1,34 @@
-//! The words of `gateways check`.
+//! The arguments of `gateways check`.
 
 use super::Json;
 use clap::Args;
 use std::net::SocketAddr;
 
-/// A gateway elsewhere, and how to make it do what a case needs.
+/// A remote gateway, and the commands that the checks send to it.
 #[derive(Debug, Args)]
 pub(crate) struct CheckGateway {
-    /// Where it is, without the path of the protocol
+    /// Check the gateway at this URL, without the path of the protocol
     #[arg(id = "gateway_url", value_name = "URL")]
     pub(crate) url: String,
-    /// What it must be shown: a reference, `env:NAME` or `file:PATH`
+    /// Send this key to the gateway: `env:NAME` or `file:PATH`
     #[arg(long, value_name = "REF")]
     pub(crate) key: String,
-    /// What it must show, as a reference; without this anything it shows will do
+    /// Expect this token from the gateway: `env:NAME` or `file:PATH` [default: any token]
     #[arg(long, value_name = "REF")]
     pub(crate) token: Option<String>,
-    /// Which of its adapters is meant
+    /// Check this adapter of the gateway
     #[arg(long, value_name = "NAME")]
     pub(crate) provider: String,
-    /// An instruction that is soon done, sent as the step `quick`
+    /// Send this command, which ends quickly, as the step `quick`
     #[arg(long, value_name = "TEXT", default_value = "echo conformance")]
     pub(crate) command: String,
-    /// One that takes ten seconds or more, sent as the step `slow`
+    /// Send this command, which takes ten seconds or more, as the step `slow`
     #[arg(long, value_name = "TEXT", default_value = "sleep 60")]
     pub(crate) slow: String,
-    /// It has the capability `sync`: it answers with results
+    /// Expect the capability `sync`: results in the response
     #[arg(long)]
     pub(crate) sync: bool,
-    /// Where results are taken, on this machine; port 0 takes a free one
+    /// Receive results at this local address; port 0 selects a free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
     pub(crate) listen: SocketAddr,
     #[command(flatten)]

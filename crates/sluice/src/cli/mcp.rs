@@ -1,4 +1,4 @@
-//! The words of `mcp`.
+//! The arguments of `mcp`.
 
 use super::run::{Name, WriteData};
 use clap::Args;
@@ -6,16 +6,16 @@ use std::ffi::OsString;
 
 #[derive(Debug, Args)]
 pub(crate) struct Mcp {
-    /// Do the work of runs here too, as `sluice serve` does; else they are only noted down
+    /// Execute runs in this process, like `sluice serve` [default: only record them]
     #[arg(long)]
     pub(crate) work: bool,
-    /// Let a script answer for gateways with `provider: mock`, and for steps that name no agent
+    /// Let a mock script answer for gateways with `provider: mock`, and for steps without an agent
     #[arg(long, value_name = "FILE", requires = "work")]
     pub(crate) mock: Option<OsString>,
-    /// Let steps run commands on this machine
+    /// Allow steps to run shell commands on this machine
     #[arg(long, requires = "work")]
     pub(crate) shell: bool,
-    /// A role to answer in, where a question names roles; several may be named
+    /// Decide approvals in this role; repeatable
     #[arg(long, value_name = "ROLE")]
     pub(crate) role: Vec<String>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! The words of `migrate`.
+//! The arguments of `migrate`.
 
 use super::Json;
 use crate::config::value::{self, Secret};
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
 pub(crate) struct Migrate {
-    /// The data directory, as `sqlite:DIR`
+    /// Move this data directory, written as `sqlite:DIR`
     #[arg(long, value_name = "sqlite:DIR", value_parser = sqlite)]
     pub(crate) from: PathBuf,
-    /// The PostgreSQL database, with nothing of Sluice in it yet: a URL, or `env:NAME` or `file:PATH` where it is
+    /// Move into this PostgreSQL database, which holds no tables of Sluice: a URL, or a reference to one, `env:NAME` or `file:PATH`
     #[arg(long, value_name = "URL", value_parser = secret)]
     pub(crate) to: Secret,
     #[command(flatten)]
@@ -20,7 +20,7 @@ pub(crate) struct Migrate {
 fn sqlite(text: &str) -> Result<PathBuf, String> {
     match text.strip_prefix("sqlite:") {
         Some(dir) if !dir.is_empty() => Ok(PathBuf::from(dir)),
-        _ => Err("write it as `sqlite:DIR`".to_owned()),
+        _ => Err("expected `sqlite:DIR`".to_owned()),
     }
 }
 

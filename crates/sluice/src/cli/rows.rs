@@ -1,78 +1,73 @@
-//! The words that all rows of the registry share.
+//! The arguments that all rows of the registry share.
 
 use super::Json;
-use super::run::{Data, Name, WriteData, pair};
+use super::run::{Name, Target, WriteData, pair};
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Rows {
-    /// List them all
-    List(List),
-    /// Show one
-    Show(Show),
-    /// Make one, or change fields of it
-    Set(Set),
-    /// Remove one that nothing needs any more
-    Remove(Remove),
+pub(crate) enum RowCommand {
+    /// List all rows
+    List(RowsList),
+    /// Show a row
+    Show(RowsShow),
+    /// Create a row, or change its fields
+    Set(SetRow),
+    /// Remove a row that no other row refers to
+    Remove(RemoveRow),
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct List {
+pub(crate) struct RowsList {
     #[command(flatten)]
-    pub(crate) data: Data,
-    #[command(flatten)]
-    pub(crate) json: Json,
+    pub(crate) target: Target,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Show {
+pub(crate) struct RowsShow {
     #[command(flatten)]
-    pub(crate) row: Named,
+    pub(crate) row: RowArg,
     #[command(flatten)]
-    pub(crate) data: Data,
-    #[command(flatten)]
-    pub(crate) json: Json,
+    pub(crate) target: Target,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Set {
+pub(crate) struct SetRow {
     #[command(flatten)]
-    pub(crate) row: Named,
-    /// A field and its value, as a setup writes them; `rate.limit=5` goes into a map, `model=` takes a field away
+    pub(crate) row: RowArg,
+    /// Set a field as in a setup file; `rate.limit=5` sets a field of a map, `model=` removes one
     #[arg(value_name = "FIELD=VALUE", required = true, value_parser = pair)]
     pub(crate) fields: Vec<(String, String)>,
     #[command(flatten)]
-    pub(crate) by: By,
+    pub(crate) by: ChangeArgs,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Remove {
+pub(crate) struct RemoveRow {
     #[command(flatten)]
-    pub(crate) row: Named,
+    pub(crate) row: RowArg,
     #[command(flatten)]
-    pub(crate) by: By,
+    pub(crate) by: ChangeArgs,
 }
 
-/// A command about one row, and nothing more.
+/// A command that changes one row.
 #[derive(Debug, Args)]
-pub(crate) struct One {
+pub(crate) struct ChangeRow {
     #[command(flatten)]
-    pub(crate) row: Named,
+    pub(crate) row: RowArg,
     #[command(flatten)]
-    pub(crate) by: By,
+    pub(crate) by: ChangeArgs,
 }
 
-/// One row.
 #[derive(Debug, Args)]
-pub(crate) struct Named {
-    /// Its name
+pub(crate) struct RowArg {
+    /// Select a row by its name
     #[arg(id = "row", value_name = "NAME")]
     pub(crate) name: String,
 }
 
-/// Who changes rows, where, and who reads what became of it.
+/// The identity of a change, its store and its output.
 #[derive(Debug, Args)]
-pub(crate) struct By {
+pub(crate) struct ChangeArgs {
     #[command(flatten)]
     pub(crate) name: Name,
     #[command(flatten)]
@@ -83,15 +78,15 @@ pub(crate) struct By {
     pub(crate) json: Json,
 }
 
-/// The way of the owner of the data directory past policies.
+/// Lets the owner of the data directory bypass policies.
 #[derive(Debug, Args)]
 pub(crate) struct BreakGlass {
-    /// Make the change even where policies refuse it, for this reason; only on the data directory, and recorded in the audit
+    /// Bypass the policies for this change; only on a data directory. The reason is recorded in the audit log
     #[arg(long = "break-glass", value_name = "REASON", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(crate) reason: Option<String>,
 }
 
-/// Examples of the shared words, by noun.
+/// Examples of the shared commands, by noun.
 const EXAMPLES: [(&str, &str, &str); 9] = [
     ("agents", "scribe", "trust_level=6 rate.limit=10 rate.window_s=60"),
     ("gateways", "local", "environment=production min_trust_level=5"),
@@ -108,7 +103,7 @@ const EXAMPLES: [(&str, &str, &str); 9] = [
     ("hooks", "orders", "workflow=pay secret=env:ORDERS_SECRET args.order=order.id"),
 ];
 
-/// Gives each of the shared words an example of its noun.
+/// Adds an example to each of the shared commands.
 pub(super) fn with_examples(command: clap::Command) -> clap::Command {
     EXAMPLES.into_iter().fold(command, |command, (noun, name, fields)| {
         command.mut_subcommand(noun, |command| {

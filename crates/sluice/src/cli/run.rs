@@ -1,6 +1,6 @@
-//! The words of `run` and `resume`, and what they share with their kin.
+//! The arguments of `run` and `resume`, and those that several commands share.
 
-use super::{Reader, Registry};
+use super::{Json, OutputFormat, Registry, STORAGE};
 use clap::builder::NonEmptyStringValueParser;
 use clap::{ArgMatches, Args, FromArgMatches};
 use serde_json::{Map, Value};
@@ -10,67 +10,66 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// Document to run, or a workflow of the registry, `NAME` or `NAME@VERSION`; `-` is standard input
+    /// Run this document, or a registered workflow, `NAME` or `NAME@VERSION`; `-` reads standard input
     #[arg(value_name = "FILE")]
     pub(crate) file: OsString,
     #[command(flatten)]
-    pub(crate) given: Given,
+    pub(crate) inputs: RunInputs,
     #[command(flatten)]
     pub(crate) registry: Registry,
-    /// Who does steps that name neither an agent nor a bound role
+    /// Use this agent for steps that name neither an agent nor a bound role [env: SLUICE_AGENT]
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// Model of steps that name none, instead of the document's default
+    /// Use this model for steps that name none, instead of the document's default
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
-    /// How many runs may be above a run that this one starts; never more than is configured
+    /// Limit the depth of nested runs to N, within the configured limit
     #[arg(long, value_name = "N")]
     pub(crate) max_depth: Option<u32>,
-    /// Which agent stands for a role
+    /// Bind a role to an agent; repeatable
     #[arg(long, value_name = "ROLE=AGENT", value_parser = pair)]
     pub(crate) bind: Vec<(String, String)>,
-    /// The same key within a day means the same run; `auto` makes one from the arguments
+    /// Return the run that was started with the same key within a day; `auto` derives a key from the arguments
     #[arg(long, value_name = "KEY")]
     pub(crate) idempotency_key: Option<String>,
-    /// Take over what an earlier run of the document did, but do this step and all after it again
+    /// Reuse the results of an earlier run, but repeat this step and all that depend on it
     #[arg(long, value_name = "STEP", requires = "of")]
     pub(crate) from_step: Vec<String>,
-    /// The earlier run, for `--from-step`
+    /// Name the earlier run for `--from-step`
     #[arg(long, value_name = "RUN", requires = "from_step")]
     #[arg(conflicts_with_all = ["arg", "args_json", "agent", "model", "max_depth", "bind", "idempotency_key"])]
     pub(crate) of: Option<String>,
-    /// Keep everything that providers and tools are asked and answer in a file
+    /// Record every exchange with providers and tools in this file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["mock", "replay"])]
     pub(crate) record: Option<PathBuf>,
-    /// Let a file that `--record` made answer for providers and tools, and say where the run asks something else
+    /// Replay a file of `--record` instead of calling providers and tools, and report every difference
     #[arg(long, value_name = "FILE", conflicts_with = "mock")]
     pub(crate) replay: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) here: Here,
+    pub(crate) options: WorkOptions,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Resume {
-    /// The run; a unique beginning of its id is enough
+    /// Select a run by its id or a unique prefix of it
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
     #[command(flatten)]
-    pub(crate) here: Here,
+    pub(crate) options: WorkOptions,
 }
 
-/// What a run is given.
+/// The arguments of a workflow.
 #[derive(Debug, Args)]
-pub(crate) struct Given {
-    /// An argument of the workflow; the text is read as the declared type
+pub(crate) struct RunInputs {
+    /// Set an argument of the workflow; the value is parsed as its declared type
     #[arg(id = "arg", long = "arg", value_name = "NAME=VALUE", value_parser = pair)]
     args: Vec<(String, String)>,
-    /// Arguments as a JSON object; `--arg` wins over it
+    /// Set arguments from a JSON object; `--arg` takes precedence
     #[arg(long, value_name = "JSON", value_parser = object)]
     args_json: Option<Object>,
 }
 
-impl Given {
-    /// All of it as one object.
+impl RunInputs {
     pub(crate) fn args(&self) -> Map<String, Value> {
         let mut args = self.args_json.clone().map(|object| object.0).unwrap_or_default();
         let written = self.args.iter().map(|(name, text)| (name.clone(), text.clone().into()));
@@ -79,71 +78,86 @@ impl Given {
     }
 }
 
-/// What every command that works on a run in this process takes.
+/// Options of every command that executes a run in this process.
 #[derive(Debug, Args)]
-pub(crate) struct Here {
-    /// Let a script answer for every agent and gateway: nothing is called
+pub(crate) struct WorkOptions {
+    /// Let a mock script answer for every agent and gateway; no provider is called
     #[arg(long, value_name = "FILE")]
     pub(crate) mock: Option<OsString>,
-    /// Policies to run under, a file or a directory, instead of the registry's
+    /// Use the policies in this file or directory instead of the registered ones
     #[arg(long, value_name = "PATH")]
     pub(crate) policies: Vec<OsString>,
-    /// Who judges what steps with `moderation` are given and say: a word list, or an address; by default what SLUICE_MODERATION says
+    /// Moderate steps with `moderation` by this word list or URL [env: SLUICE_MODERATION]
     #[arg(long, value_name = "FILE|URL")]
     pub(crate) moderation: Option<OsString>,
     #[command(flatten)]
     pub(crate) data: WriteData,
     #[command(flatten)]
     pub(crate) view: View,
-    /// Approve whatever is asked; what needs values or a choice is left to people
+    /// Approve every approval request; those that need values or a choice stay open
     #[arg(long)]
     pub(crate) yes: bool,
     #[command(flatten)]
     pub(crate) name: Name,
 }
 
-/// How a run that goes on is shown.
+/// How a run is printed while it executes.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct View {
-    /// Print the run as one line of JSON when the command ends
+    /// Print the final state of the run as one line of JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print every event of the run as a line of JSON when it is journalled
+    /// Print every event of the run as a line of JSON
     #[arg(long)]
     pub(crate) events: bool,
 }
 
 impl View {
-    pub(crate) fn reader(self) -> Reader {
-        if self.json { Reader::Program } else { Reader::Person }
+    pub(crate) fn output(self) -> OutputFormat {
+        if self.json { OutputFormat::Json } else { OutputFormat::Text }
     }
 }
 
-/// Who speaks.
+/// The identity of a command.
 #[derive(Debug, Args)]
 pub(crate) struct Name {
-    /// In whose name; by default the user's
+    /// Act as this principal [default: the user's name]
     #[arg(id = "as", long = "as", value_name = "NAME")]
     pub(crate) who: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Data {
-    /// Where runs are kept; by default what SLUICE_DATA says, else `.sluice`
-    #[arg(id = "data", long = "data", value_name = "DIR")]
+    /// Use this data directory [env: SLUICE_DATA] [default: .sluice]
+    #[arg(id = "data", long = "data", value_name = "DIR", help_heading = STORAGE)]
     pub(crate) dir: Option<PathBuf>,
-    /// Copy every seal made here to this file, those of another organisation NAME to FILE.NAME; by default what SLUICE_SEAL_FILE says
-    #[arg(long, value_name = "FILE")]
+    /// Append every new seal to this file, those of another organisation NAME to FILE.NAME [env: SLUICE_SEAL_FILE]
+    #[arg(long, value_name = "FILE", help_heading = STORAGE)]
     pub(crate) seal_file: Option<PathBuf>,
-    /// Keep runs in this PostgreSQL database, which nodes share: a URL, or `env:NAME` or `file:PATH` where it is; by default what SLUICE_DATABASE_URL says
-    #[arg(long, value_name = "URL")]
+    /// Use this PostgreSQL database: a URL, or a reference to one, `env:NAME` or `file:PATH` [env: SLUICE_DATABASE_URL]
+    #[arg(long, value_name = "URL", help_heading = STORAGE)]
     pub(crate) database_url: Option<String>,
-    /// Whose they are; none for the first organisation
+    /// The organisation; none for the first one.
     #[arg(skip)]
     pub(crate) organisation: Option<String>,
-    /// Why a store that was rolled back is opened; set by commands that write
+    /// Set by [`WriteData`].
     #[arg(skip)]
     pub(crate) accept_rollback: Option<String>,
+}
+
+/// What a command reads, and how it prints.
+#[derive(Debug, Args)]
+pub(crate) struct Target {
+    #[command(flatten)]
+    pub(crate) data: Data,
+    #[command(flatten)]
+    json: Json,
+}
+
+impl Target {
+    pub(crate) fn output(&self) -> OutputFormat {
+        self.json.output()
+    }
 }
 
 /// [`Data`] of a command that writes.
@@ -152,8 +166,8 @@ pub(crate) struct WriteData(Data);
 
 #[derive(Debug, Args)]
 struct AcceptRollback {
-    /// Start although the store is older than its seal file, for this reason, which is recorded in the audit
-    #[arg(long = "accept-rollback", value_name = "REASON", value_parser = NonEmptyStringValueParser::new())]
+    /// Open a store that is older than its seal file; the reason is recorded in the audit log
+    #[arg(long = "accept-rollback", value_name = "REASON", help_heading = STORAGE, help_heading = STORAGE, value_parser = NonEmptyStringValueParser::new())]
     accept_rollback: Option<String>,
 }
 
@@ -195,14 +209,14 @@ pub(crate) struct Object(Map<String, Value>);
 pub(super) fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("write it as `name=value`".to_owned()),
+        _ => Err("expected `name=value`".to_owned()),
     }
 }
 
 fn object(text: &str) -> Result<Object, String> {
     match serde_json::from_str(text) {
         Ok(Value::Object(object)) => Ok(Object(object)),
-        Ok(_) => Err("a JSON object is needed, such as `{\"name\": \"value\"}`".to_owned()),
-        Err(error) => Err(format!("this is no JSON: {error}")),
+        Ok(_) => Err("expected a JSON object, such as `{\"name\": \"value\"}`".to_owned()),
+        Err(error) => Err(format!("not valid JSON: {error}")),
     }
 }

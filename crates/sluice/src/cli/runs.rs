@@ -1,7 +1,6 @@
-//! The words of `runs`.
+//! The arguments of `runs`.
 
-use super::Json;
-use super::run::{Data, Given, Here, Name, View, WriteData, pair};
+use super::run::{Data, Name, RunInputs, Target, View, WorkOptions, WriteData, pair};
 use clap::{Args, Subcommand, ValueEnum};
 use sluice_core::choice::{Choice, find};
 use sluice_core::run::status::RunStatus;
@@ -10,127 +9,119 @@ use sluice_core::run::status::RunStatus;
 pub(crate) enum Runs {
     /// List runs, newest first
     #[command(after_help = "Example:\n  sluice runs list --status paused --status running")]
-    List(List),
-    /// Show a run: its steps, questions and checkpoints; or one of its steps
+    List(RunsList),
+    /// Show a run: its steps, approvals and checkpoints; or one of its steps
     #[command(
-        after_help = "With STEP: its inputs, prompt, answer, outputs, attempts, logs and cost.\n\n\
+        after_help = "With STEP: the step's inputs, prompt, answer, outputs, attempts, logs and cost.\n\n\
         Example:\n  sluice runs show run_0198c7d2\n  sluice runs show run_0198c7d2 write_offer"
     )]
-    Show(Show),
-    /// Print the lines that a run's steps logged
-    #[command(
-        after_help = "A shell step logs what it writes to standard error; calls of tools are logged \
-        too. `sluice runs show RUN STEP` shows what a step answered.\n\nExample:\n  \
-        sluice runs logs run_0198c7d2 --follow\n  sluice runs logs run_0198c7d2 build"
-    )]
+    Show(RunsShow),
+    /// Print the log lines of a run's steps
+    #[command(after_help = "A shell step logs its standard error; tool calls are logged \
+        too. `sluice runs show RUN STEP` shows the answer of a step.\n\nExample:\n  \
+        sluice runs logs run_0198c7d2 --follow\n  sluice runs logs run_0198c7d2 build")]
     Logs(Logs),
-    /// Follow a run until it ends, whoever works on it
+    /// Follow a run in any process until it ends
     #[command(after_help = "Exit code: as of `sluice run`, by how the run ended.\n\nExample:\n  \
         sluice runs watch run_0198c7d2 --events")]
     Watch(Watch),
-    /// Stop a run for good
+    /// Cancel a run
     #[command(after_help = "Example:\n  sluice runs cancel run_0198c7d2 --reason 'wrong vendor'")]
     Cancel(Cancel),
-    /// Start nothing more in a run for now
+    /// Pause a run: no further step starts
     #[command(after_help = "Example:\n  sluice runs pause run_0198c7d2")]
-    Pause(Told),
-    /// Let a paused run go on
+    Pause(RunCommandArgs),
+    /// Resume a paused run
     #[command(after_help = "Example:\n  sluice runs unpause run_0198c7d2")]
-    Unpause(Told),
-    /// Take a failed run up again: its failed steps and all that depend on them
+    Unpause(RunCommandArgs),
+    /// Retry a failed run: its failed steps and all that depend on them
     #[command(after_help = "Exit code: as of `sluice run`.\n\nExample:\n  \
         sluice runs retry run_0198c7d2")]
     Retry(Retry),
-    /// Start a new run that takes over what another did, and does some steps again
+    /// Start a new run that reuses the results of another, and repeats some steps
     #[command(after_help = "Exit code: as of `sluice run`.\n\nExample:\n  \
         sluice runs restart run_0198c7d2 --from write_offer")]
     Restart(Restart),
-    /// Go back to a checkpoint in the same run; what came later is done again
+    /// Rewind a run to a checkpoint; later steps are repeated
     #[command(after_help = "Exit code: as of `sluice run`.\n\nExample:\n  \
         sluice runs rewind run_0198c7d2 --to 3")]
     Rewind(Rewind),
-    /// Start a new run from a checkpoint of another, with changed arguments or outputs
+    /// Start a new run from a checkpoint, with changed arguments or outputs
     #[command(after_help = "Exit code: as of `sluice run`.\n\nExample:\n  \
         sluice runs branch run_0198c7d2 --at 2 --set assess_risk.risk_score=90")]
     Branch(Branch),
-    /// Show where values came from and where they went, also from run to run
+    /// Trace the sources and consumers of values, also across runs
     #[command(after_help = "Example:\n  \
         sluice runs provenance run_0198c7d2 --step write_offer --direction up")]
     Provenance(Provenance),
-    /// Print everything there is about a run as one JSON object
+    /// Print everything about a run as one JSON object
     #[command(after_help = "Example:\n  sluice runs export run_0198c7d2 --json > run.json")]
     Export(Export),
-    /// Choose who does a step that no member of the team fits
+    /// Assign a member to a step that no member of the team fits
     #[command(after_help = "Example:\n  sluice runs assign run_0198c7d2 trace iris")]
     Assign(Assign),
-    /// Erase what a run that ended was given and answered; its hashes and figures stay
-    #[command(after_help = "Without `--event`, all of it. The audit says who did it and why, and \
-        `sluice audit verify` still finds nothing wrong.\n\nExample:\n  \
+    /// Erase the inputs and outputs of an ended run; its hashes and figures stay
+    #[command(after_help = "The audit log records the principal and the reason, and \
+        `sluice audit verify` still succeeds.\n\nExample:\n  \
         sluice runs erase run_0198c7d2 --reason 'the customer asked'")]
     Erase(Erase),
-    /// Drop what steps said on the way to their answers, of runs that ended
+    /// Drop the streamed partial answers of ended runs
     #[command(
-        after_help = "The answers stay. The audit says which events went, and `sluice audit \
-        verify` still finds nothing wrong.\n\nExample:\n  \
+        after_help = "The final answers stay. The audit log records the events, and `sluice audit \
+        verify` still succeeds.\n\nExample:\n  \
         sluice runs elide --older-than 30d\n  sluice runs elide run_0198c7d2"
     )]
     Elide(Elide),
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct List {
-    /// Only runs in this status; several may be named
+pub(crate) struct RunsList {
+    /// List only runs in this status; repeatable
     #[arg(long, value_name = "STATUS", value_parser = status)]
     pub(crate) status: Vec<RunStatus>,
-    /// Only runs of this workflow
+    /// List only runs of this workflow
     #[arg(long, value_name = "NAME")]
     pub(crate) workflow: Option<String>,
-    /// Most runs to list
+    /// List at most N runs
     #[arg(long, value_name = "N", default_value_t = 50)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) limit: u16,
-    /// Only runs older than this one: the `next_cursor` of the page before
+    /// List only runs older than this one, the `next_cursor` of the previous page
     #[arg(long, value_name = "RUN")]
     pub(crate) before: Option<String>,
     #[command(flatten)]
-    pub(crate) data: Data,
-    #[command(flatten)]
-    pub(crate) json: Json,
+    pub(crate) target: Target,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Show {
+pub(crate) struct RunsShow {
     #[command(flatten)]
-    pub(crate) run: Named,
-    /// Show only this step, with everything about it; `STEP[0]` names an instance of `for_each`
+    pub(crate) run: RunArg,
+    /// Show only this step; `STEP[0]` selects an instance of `for_each`
     #[arg(value_name = "STEP")]
     pub(crate) step: Option<String>,
     #[command(flatten)]
-    pub(crate) data: Data,
-    #[command(flatten)]
-    pub(crate) json: Json,
+    pub(crate) target: Target,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Logs {
     #[command(flatten)]
-    pub(crate) run: Named,
+    pub(crate) run: RunArg,
     /// Print only the lines of this step and its instances
     #[arg(value_name = "STEP")]
     pub(crate) step: Option<String>,
-    /// Print new lines as they come, until the run ends
+    /// Print new lines until the run ends
     #[arg(long)]
     pub(crate) follow: bool,
     #[command(flatten)]
-    pub(crate) data: Data,
-    #[command(flatten)]
-    pub(crate) json: Json,
+    pub(crate) target: Target,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Watch {
     #[command(flatten)]
-    pub(crate) run: Named,
+    pub(crate) run: RunArg,
     #[command(flatten)]
     pub(crate) data: Data,
     #[command(flatten)]
@@ -139,47 +130,47 @@ pub(crate) struct Watch {
 
 #[derive(Debug, Args)]
 pub(crate) struct Cancel {
-    /// Why, for the journal
+    /// Record this reason in the journal
     #[arg(long, value_name = "TEXT", default_value = "cancelled at the command line")]
     pub(crate) reason: String,
     #[command(flatten)]
-    pub(crate) told: Told,
+    pub(crate) command: RunCommandArgs,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Assign {
     #[command(flatten)]
-    pub(crate) told: Told,
-    /// The step
+    pub(crate) command: RunCommandArgs,
+    /// Select the step
     #[arg(value_name = "STEP")]
     pub(crate) step: String,
-    /// A member of the team, or an agent
+    /// Assign this member of the team, or this agent
     #[arg(value_name = "MEMBER")]
     pub(crate) whom: String,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Erase {
-    /// Only this event; several may be named
+    /// Erase only this event; repeatable [default: all events]
     #[arg(long, value_name = "N")]
     pub(crate) event: Vec<u64>,
-    /// Why, for the audit
+    /// Record this reason in the audit log
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: String,
     #[command(flatten)]
-    pub(crate) told: Told,
+    pub(crate) command: RunCommandArgs,
 }
 
 #[derive(Debug, Args)]
 #[group(id = "elided", required = true, multiple = true, args = ["one", "older_than"])]
 pub(crate) struct Elide {
-    /// The run; a unique beginning of its id is enough. Without it, all that are old enough
+    /// Select a run by its id or a unique prefix of it [default: all runs that `--older-than` selects]
     #[arg(id = "one", value_name = "RUN")]
     pub(crate) run: Option<String>,
-    /// Only runs that ended so long ago
+    /// Select only runs that ended at least this long ago
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) older_than: Option<u64>,
-    /// Why, for the audit
+    /// Record this reason in the audit log
     #[arg(long, value_name = "TEXT", default_value = "elided at the command line")]
     pub(crate) reason: String,
     #[command(flatten)]
@@ -188,11 +179,11 @@ pub(crate) struct Elide {
     pub(crate) name: Name,
 }
 
-/// A run that is told something.
+/// A command to a run.
 #[derive(Debug, Args)]
-pub(crate) struct Told {
+pub(crate) struct RunCommandArgs {
     #[command(flatten)]
-    pub(crate) run: Named,
+    pub(crate) run: RunArg,
     #[command(flatten)]
     pub(crate) data: WriteData,
     #[command(flatten)]
@@ -202,105 +193,101 @@ pub(crate) struct Told {
 #[derive(Debug, Args)]
 pub(crate) struct Retry {
     #[command(flatten)]
-    pub(crate) run: Named,
+    pub(crate) run: RunArg,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) work: WorkArgs,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Restart {
     #[command(flatten)]
-    pub(crate) run: Named,
-    /// A step to do again, with all that depends on it; without it, the failed ones
+    pub(crate) run: RunArg,
+    /// Repeat this step and all that depend on it [default: the failed steps]; repeatable
     #[arg(long, value_name = "STEP")]
     pub(crate) from: Vec<String>,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) work: WorkArgs,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Rewind {
     #[command(flatten)]
-    pub(crate) run: Named,
-    /// The number of the checkpoint, as `runs show` lists them; 0 is the beginning
+    pub(crate) run: RunArg,
+    /// Select a checkpoint by its number in `runs show`; 0 is the beginning
     #[arg(long, value_name = "CHECKPOINT")]
     pub(crate) to: usize,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) work: WorkArgs,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Branch {
     #[command(flatten)]
-    pub(crate) run: Named,
-    /// The number of the checkpoint, as `runs show` lists them; 0 is the beginning
+    pub(crate) run: RunArg,
+    /// Select a checkpoint by its number in `runs show`; 0 is the beginning
     #[arg(long, value_name = "CHECKPOINT")]
     pub(crate) at: usize,
     #[command(flatten)]
-    pub(crate) given: Given,
-    /// An output that a step is taken to have had
+    pub(crate) inputs: RunInputs,
+    /// Override an output of a step: `STEP.OUTPUT=JSON`; repeatable
     #[arg(long, value_name = "STEP.OUTPUT=JSON", value_parser = pair)]
     pub(crate) set: Vec<(String, String)>,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) work: WorkArgs,
 }
 
-/// Here, or noted down for another process.
+/// Options of a command that starts or reopens a run.
 #[derive(Debug, Args)]
-pub(crate) struct Place {
-    /// Only note it down: whoever takes the run up does the work
+pub(crate) struct WorkArgs {
+    /// Record the request without executing it; the next `sluice resume` or server executes it
     #[arg(long)]
     pub(crate) detach: bool,
     #[command(flatten)]
-    pub(crate) here: Here,
+    pub(crate) options: WorkOptions,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Export {
     #[command(flatten)]
-    pub(crate) run: Named,
+    pub(crate) run: RunArg,
     #[command(flatten)]
-    pub(crate) data: Data,
-    #[command(flatten)]
-    pub(crate) json: Json,
+    pub(crate) target: Target,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Provenance {
     #[command(flatten)]
-    pub(crate) run: Named,
-    /// Only what has to do with this step
+    pub(crate) run: RunArg,
+    /// Show only values of this step
     #[arg(long, value_name = "STEP")]
     pub(crate) step: Option<String>,
-    /// Which way values are followed
-    #[arg(long, value_enum, default_value_t = Way::Both)]
-    pub(crate) direction: Way,
-    /// How it is shown
-    #[arg(long, value_enum, default_value_t = Shape::Table)]
-    pub(crate) format: Shape,
-    /// Over how many other runs values are followed
+    /// Choose the direction of the trace
+    #[arg(long, value_enum, default_value_t = TraceDirection::Both)]
+    pub(crate) direction: TraceDirection,
+    /// Choose the output format
+    #[arg(long, value_enum, default_value_t = TraceFormat::Table)]
+    pub(crate) format: TraceFormat,
+    /// Follow values across at most N other runs
     #[arg(long, value_name = "N", default_value_t = 8)]
     pub(crate) hops: u8,
     #[command(flatten)]
-    pub(crate) data: Data,
-    #[command(flatten)]
-    pub(crate) json: Json,
+    pub(crate) target: Target,
 }
 
-/// Which way values are followed.
+/// The direction of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Way {
-    /// To where they came from
+pub(crate) enum TraceDirection {
+    /// Sources of values
     Up,
-    /// To where they went
+    /// Consumers of values
     Down,
-    /// Both
+    /// Sources and consumers
     Both,
 }
 
-/// How crossings are shown.
+/// How a trace is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Shape {
+pub(crate) enum TraceFormat {
     /// A table for people
     Table,
     /// One JSON object
@@ -309,10 +296,9 @@ pub(crate) enum Shape {
     Mermaid,
 }
 
-/// One run.
 #[derive(Debug, Args)]
-pub(crate) struct Named {
-    /// The run; a unique beginning of its id is enough
+pub(crate) struct RunArg {
+    /// Select a run by its id or a unique prefix of it
     #[arg(id = "run", value_name = "RUN")]
     pub(crate) id: String,
 }
@@ -320,7 +306,7 @@ pub(crate) struct Named {
 fn status(word: &str) -> Result<RunStatus, String> {
     find::<RunStatus>(word).ok_or_else(|| {
         let words: Vec<&str> = RunStatus::WORDS.iter().map(|(word, _)| *word).collect();
-        format!("there is {}", words.join(", "))
+        format!("expected one of: {}", words.join(", "))
     })
 }
 

@@ -1,38 +1,38 @@
-//! The words of `schedules` and `lenses`.
+//! The arguments of `schedules` and `lenses`.
 
 use super::Json;
-use super::rows::{List, Named, One, Remove, Set, Show};
-use super::run::{Data, Name, WriteData};
+use super::rows::{ChangeRow, RemoveRow, RowArg, RowsList, RowsShow, SetRow};
+use super::run::{Name, Target, WriteData};
 use clap::{Args, Subcommand};
 use std::ffi::OsString;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Schedules {
-    /// List them all, with the next time of each
+    /// List all schedules, with their next slots
     #[command(after_help = "Example:\n  sluice schedules list")]
-    List(List),
-    /// Show one, and what became of its last slots
+    List(RowsList),
+    /// Show a schedule, and the outcomes of its last slots
     #[command(after_help = "Example:\n  sluice schedules show nightly")]
-    Show(Show),
-    /// Make one, or change fields of it
+    Show(RowsShow),
+    /// Create a schedule, or change its fields
     #[command(after_help = "Example:\n  sluice schedules set nightly workflow=credit-check \
         cron='30 2 * * *' time_zone=Europe/Berlin")]
-    Set(Set),
-    /// Remove one; its runs and its slots stay
+    Set(SetRow),
+    /// Remove a schedule; its runs and slots stay
     #[command(after_help = "Example:\n  sluice schedules remove nightly")]
-    Remove(Remove),
-    /// Let it start runs again, from the next slot on
+    Remove(RemoveRow),
+    /// Enable a schedule, from its next slot on
     #[command(after_help = "Example:\n  sluice schedules enable nightly")]
-    Enable(One),
-    /// Let it start nothing for now
+    Enable(ChangeRow),
+    /// Disable a schedule: it starts no run
     #[command(after_help = "Example:\n  sluice schedules disable nightly")]
-    Disable(One),
-    /// Show when its next slots are
+    Disable(ChangeRow),
+    /// Show the next slots of a schedule
     #[command(after_help = "Example:\n  sluice schedules slots nightly --next 10")]
     Slots(Slots),
-    /// Start what is due here, and do the work of what was started
-    #[command(after_help = "Ends after `--for`, or when interrupted, once the runs it started \
-        have ended or wait for people.\n\nExample:\n  \
+    /// Start due runs, and execute them in this process
+    #[command(after_help = "Ends after `--for` or an interrupt, once the runs it started \
+        have ended or wait for an approval.\n\nExample:\n  \
         sluice schedules tick --for 10m --agent shell")]
     Tick(Tick),
 }
@@ -40,32 +40,30 @@ pub(crate) enum Schedules {
 #[derive(Debug, Args)]
 pub(crate) struct Slots {
     #[command(flatten)]
-    pub(crate) row: Named,
-    /// How many
+    pub(crate) row: RowArg,
+    /// Show N slots
     #[arg(long, value_name = "N", default_value_t = 5)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) next: u16,
     #[command(flatten)]
-    pub(crate) data: Data,
-    #[command(flatten)]
-    pub(crate) json: Json,
+    pub(crate) target: Target,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Tick {
-    /// How long; without it, until interrupted. `0s` looks once
+    /// Run for this long; `0s` checks once [default: until interrupted]
     #[arg(long = "for", value_name = "DURATION", value_parser = span)]
     pub(crate) for_ms: Option<u64>,
-    /// Who does steps that name neither an agent nor a bound role
+    /// Use this agent for steps that name neither an agent nor a bound role [env: SLUICE_AGENT]
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// Let a script answer for every agent and gateway: nothing is called
+    /// Let a mock script answer for every agent and gateway; no provider is called
     #[arg(long, value_name = "FILE")]
     pub(crate) mock: Option<OsString>,
-    /// Policies to run under, a file or a directory, instead of the registry's
+    /// Use the policies in this file or directory instead of the registered ones
     #[arg(long, value_name = "PATH")]
     pub(crate) policies: Vec<OsString>,
-    /// Who judges what steps with `moderation` are given and say: a word list, or an address; by default what SLUICE_MODERATION says
+    /// Moderate steps with `moderation` by this word list or URL [env: SLUICE_MODERATION]
     #[arg(long, value_name = "FILE|URL")]
     pub(crate) moderation: Option<OsString>,
     #[command(flatten)]
@@ -78,15 +76,15 @@ pub(crate) struct Tick {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Lenses {
-    /// List them all, with their heads
+    /// List all lenses, with their heads
     #[command(after_help = "Example:\n  sluice lenses list")]
-    List(List),
-    /// Show one, with all its versions
+    List(RowsList),
+    /// Show a lens, with all its versions
     #[command(after_help = "Example:\n  sluice lenses show summarise")]
-    Show(Show),
+    Show(RowsShow),
 }
 
-/// A duration, which may be nothing.
+/// A duration that may be zero.
 fn span(text: &str) -> Result<u64, String> {
     if matches!(text, "0" | "0s") {
         return Ok(0);

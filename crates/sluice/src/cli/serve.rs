@@ -1,29 +1,29 @@
-//! The words of `serve`, `tokens` and `organisations`.
+//! The arguments of `serve`, `tokens` and `organisations`.
 
 use super::Json;
 use super::rows::BreakGlass;
-use super::run::{Data, Name, WriteData};
+use super::run::{Data, Name, Target, WriteData};
 use clap::{Args, Subcommand};
 use std::ffi::OsString;
 
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// Where to listen; by default what SLUICE_LISTEN says, else 127.0.0.1:7400
+    /// Listen at this address [env: SLUICE_LISTEN] [default: 127.0.0.1:7400]
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<String>,
-    /// Listen also where others reach it; have something in front that speaks TLS
+    /// Allow an address that is not loopback; put a TLS proxy in front
     #[arg(long)]
     pub(crate) allow_remote: bool,
-    /// Let a script answer for gateways with `provider: mock`, and for steps that name no agent
+    /// Let a mock script answer for gateways with `provider: mock`, and for steps without an agent
     #[arg(long, value_name = "FILE")]
     pub(crate) mock: Option<OsString>,
-    /// Let steps run commands on this machine
+    /// Allow steps to run shell commands on this machine
     #[arg(long)]
     pub(crate) shell: bool,
-    /// Policies to run under, a file or a directory, instead of the registry's
+    /// Use the policies in this file or directory instead of the registered ones
     #[arg(long, value_name = "PATH")]
     pub(crate) policies: Vec<OsString>,
-    /// Who judges what steps with `moderation` are given and say: a word list, or an address; by default what SLUICE_MODERATION says
+    /// Moderate steps with `moderation` by this word list or URL [env: SLUICE_MODERATION]
     #[arg(long, value_name = "FILE|URL")]
     pub(crate) moderation: Option<OsString>,
     /// Send cookies over TLS only
@@ -38,28 +38,28 @@ pub(crate) enum Tokens {
     /// List tokens and sessions
     #[command(after_help = "Example:\n  sluice tokens list")]
     List(ListTokens),
-    /// Make a token, shown once
+    /// Create a token, shown once
     #[command(after_help = "Example:\n  sluice tokens create ada --role approver --expires-in 90d")]
     Create(Box<CreateToken>),
-    /// Revoke a token, and all that were made with it
+    /// Revoke a token, and all tokens created with it
     #[command(after_help = "Example:\n  sluice tokens revoke tok_0123456789abcdef")]
     Revoke(RevokeToken),
 }
 
-/// Whose tokens.
+/// The organisation of tokens.
 #[derive(Debug, Args)]
 pub(crate) struct Of {
-    /// Of this organisation
+    /// Use this organisation
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub(crate) organisation: String,
     #[command(flatten)]
     pub(crate) data: Data,
 }
 
-/// The same for a command that writes.
+/// [`Of`] for a command that writes.
 #[derive(Debug, Args)]
 pub(crate) struct WriteOf {
-    /// Of this organisation
+    /// Use this organisation
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub(crate) organisation: String,
     #[command(flatten)]
@@ -76,19 +76,19 @@ pub(crate) struct ListTokens {
 
 #[derive(Debug, Args)]
 pub(crate) struct CreateToken {
-    /// In whose name it acts
+    /// Name the principal that the token acts as
     #[arg(value_name = "NAME")]
     pub(crate) principal: String,
-    /// viewer, operator, approver or admin; several may be named
+    /// Grant this role: viewer, operator, approver or admin; repeatable
     #[arg(long, value_name = "ROLE", required = true)]
     pub(crate) role: Vec<String>,
-    /// Only this permission of those roles; several may be named
+    /// Restrict the token to this permission of its roles; repeatable
     #[arg(long, value_name = "PERMISSION")]
     pub(crate) scope: Vec<String>,
-    /// A group of approvers, as policies name it; several may be named
+    /// Add the token to this group of approvers, as policies name it; repeatable
     #[arg(long, value_name = "GROUP")]
     pub(crate) group: Vec<String>,
-    /// How long it counts: `90d`, `12h`; for ever without this
+    /// Expire after this long: `90d`, `12h` [default: never]
     #[arg(long, value_name = "DURATION", value_parser = super::registry::duration)]
     pub(crate) expires_in: Option<u64>,
     #[command(flatten)]
@@ -103,7 +103,7 @@ pub(crate) struct CreateToken {
 
 #[derive(Debug, Args)]
 pub(crate) struct RevokeToken {
-    /// The token's id
+    /// Select a token by its id
     #[arg(value_name = "TOKEN")]
     pub(crate) id: String,
     #[command(flatten)]
@@ -119,8 +119,8 @@ pub(crate) enum Organisations {
     /// List organisations
     #[command(after_help = "Example:\n  sluice organisations list")]
     List(ListOrganisations),
-    /// Add an organisation: a store of its own, and a token of an admin
-    #[command(after_help = "A server that runs on the same data directory serves it at once.\n\n\
+    /// Add an organisation, with its own store and an admin token
+    #[command(after_help = "A server on the same data directory serves it at once.\n\n\
         Example:\n  sluice organisations add acme")]
     Add(AddOrganisation),
 }
@@ -128,14 +128,12 @@ pub(crate) enum Organisations {
 #[derive(Debug, Args)]
 pub(crate) struct ListOrganisations {
     #[command(flatten)]
-    pub(crate) data: Data,
-    #[command(flatten)]
-    pub(crate) json: Json,
+    pub(crate) target: Target,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct AddOrganisation {
-    /// Its name: small letters, digits, `-`
+    /// Name the organisation: lower-case letters, digits, `-`
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
     #[command(flatten)]

@@ -1,18 +1,17 @@
-//! The words of `tools`.
+//! The arguments of `tools`.
 
-use super::Json;
-use super::run::Data;
+use super::run::{Data, Target};
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Tools {
-    /// List the tools that were seen, and those whose definition changed
+    /// List known tools, and those whose definition changed
     #[command(after_help = "Example:\n  sluice tools list")]
     List(ListTools),
-    /// Show what a tool's server says of it, as accepted and as it is now
+    /// Show the accepted and the current definition of a tool
     #[command(after_help = "Example:\n  sluice tools show files.read_text_file")]
     Show(ShowTool),
-    /// Accept the definitions that tools have now
+    /// Accept the current definitions of tools
     #[command(
         after_help = "A tool whose description or input schema changed is not offered to models \
         until its new definition is accepted.\n\nExample:\n  sluice tools accept files.read_text_file"
@@ -23,25 +22,21 @@ pub(crate) enum Tools {
 #[derive(Debug, Args)]
 pub(crate) struct ListTools {
     #[command(flatten)]
-    pub(crate) json: Json,
-    #[command(flatten)]
-    pub(crate) data: Data,
+    pub(crate) target: Target,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowTool {
-    /// Full name of the tool, such as `server.tool`
+    /// Select a tool by its full name, such as `server.tool`
     #[arg(value_name = "TOOL")]
     pub(crate) tool: String,
     #[command(flatten)]
-    pub(crate) json: Json,
-    #[command(flatten)]
-    pub(crate) data: Data,
+    pub(crate) target: Target,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct AcceptTools {
-    /// Full names of tools; `server.*` stands for all tools of a server
+    /// Accept these tools by their full names; `server.*` selects all tools of a server
     #[arg(value_name = "TOOL", required = true)]
     pub(crate) tools: Vec<String>,
     #[command(flatten)]

@@ -1,39 +1,40 @@
-//! A run's events as they happen: Server-Sent Events, taken up again where they
-//! broke off.
+//! A run's events as they happen: Server-Sent Events, resumed where they broke off.
 //!
 //! INVARIANT: every event is handed over once and in order, however often the
 //! connection breaks: the next one begins after the last id that was seen.
 
-use super::{Answer, Client, Problem, bytes, problem};
+use super::{
+    ApiAnswer, ApiProblem, ApiRequest, Client, Response, SERVER_UNREACHABLE, not_sluice, problem,
+    read_whole,
+};
 use reqwest::Method;
-use reqwest::header::{ACCEPT, HeaderValue};
 use sluice_server::refused::Refused;
 use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long the server may not answer before it is given up.
+/// How long a server may be unreachable before the command fails.
 const PATIENCE_MS: u64 = 60_000;
 /// First wait before a connection is tried again, doubled each time.
 const WAIT_MS: u64 = 200;
 const WAIT_MS_MAX: u64 = 5000;
-/// How long a stream may be silent; the server says every 15 s that it lives.
+/// How long a stream may be silent; the server sends a heartbeat every 15 s.
 const SILENCE_MS: u64 = 60_000;
 /// Longest line of a stream.
 const LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// What comes along a stream.
+/// One item of a stream.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Sent {
-    /// An event: its id, type and envelope.
+pub(crate) enum StreamItem {
+    /// An event, with its envelope as JSON.
     Event { id: u64, kind: String, json: String },
-    /// Events that are not there any more.
+    /// A range of events that were elided.
     Elided(String),
 }
 
 impl Client {
-    /// Asks for something as long as a server that went away may take to come back.
-    pub(crate) async fn get_patiently(&self, path: &[&str]) -> anyhow::Result<Answer> {
+    /// Retries while the server is away, as during a restart.
+    pub(crate) async fn get_patiently(&self, path: &[&str]) -> anyhow::Result<ApiAnswer> {
         let (began, mut wait_ms) = (Instant::now(), WAIT_MS);
         loop {
             let error = match self.get(path, &[]).await {
@@ -41,7 +42,7 @@ impl Client {
                 Err(error) => error,
             };
             let away = error.downcast_ref::<Refused>().is_some()
-                || error.downcast_ref::<Problem>().is_some_and(Problem::is_for_now);
+                || error.downcast_ref::<ApiProblem>().is_some_and(ApiProblem::is_temporary);
             if !away || began.elapsed() > Duration::from_millis(PATIENCE_MS) {
                 return Err(error);
             }
@@ -51,46 +52,46 @@ impl Client {
     }
 }
 
-/// A run that is followed.
-pub(crate) struct Follow {
+/// The events of one run.
+pub(crate) struct EventStream {
     client: Client,
     run: String,
     /// The last event that was handed over.
     after: u64,
-    open: Option<reqwest::Response>,
-    lines: Lines,
-    ready: VecDeque<Sent>,
-    /// Since when nobody answers.
+    open: Option<Response>,
+    parser: SseParser,
+    ready: VecDeque<StreamItem>,
+    /// Since when the server is unreachable.
     lost: Option<Instant>,
     wait_ms: u64,
 }
 
-impl Follow {
-    pub(crate) fn new(client: &Client, run: &str, after: u64) -> Follow {
-        Follow {
+impl EventStream {
+    pub(crate) fn new(client: &Client, run: &str, after: u64) -> EventStream {
+        EventStream {
             client: client.clone(),
             run: run.to_owned(),
             after,
             open: None,
-            lines: Lines::default(),
+            parser: SseParser::default(),
             ready: VecDeque::new(),
             lost: None,
             wait_ms: WAIT_MS,
         }
     }
 
-    /// The next event; none when the stream has ended as streams do: because
-    /// the run has, or because the server stops. Who asks again is connected again.
-    pub(crate) async fn next(&mut self) -> anyhow::Result<Option<Sent>> {
+    /// The next item; none when the stream ended because the run has, or because the
+    /// server stops. The next call connects again.
+    pub(crate) async fn next(&mut self) -> anyhow::Result<Option<StreamItem>> {
         loop {
-            if let Some(sent) = self.ready.pop_front() {
-                if let Sent::Event { id, .. } = &sent {
+            if let Some(item) = self.ready.pop_front() {
+                if let StreamItem::Event { id, .. } = &item {
                     if *id <= self.after {
                         continue;
                     }
                     self.after = *id;
                 }
-                return Ok(Some(sent));
+                return Ok(Some(item));
             }
             let Some(response) = &mut self.open else {
                 self.connect().await?;
@@ -99,18 +100,18 @@ impl Follow {
             let silence = Duration::from_millis(SILENCE_MS);
             match tokio::time::timeout(silence, response.chunk()).await {
                 Ok(Ok(Some(chunk))) => {
-                    let read = self.lines.take(&chunk);
-                    self.ready.extend(read.ok_or_else(|| super::odd("a line is too long"))?);
+                    let read = self.parser.feed(&chunk);
+                    self.ready.extend(read.ok_or_else(|| not_sluice("a line is too long"))?);
                 }
                 Ok(Ok(None)) => {
                     self.open = None;
-                    self.lines = Lines::default();
+                    self.parser = SseParser::default();
                     return Ok(None);
                 }
-                // Cut off: taken up again after the last event.
+                // The connection broke: the next one resumes after the last event.
                 Ok(Err(_)) | Err(_) => {
                     self.open = None;
-                    self.lines = Lines::default();
+                    self.parser = SseParser::default();
                 }
             }
         }
@@ -122,8 +123,8 @@ impl Follow {
                 (self.open, self.lost, self.wait_ms) = (Some(response), None, WAIT_MS);
                 Ok(())
             }
-            Err(Broken::Refused(error)) => Err(error),
-            Err(Broken::Lost(refused)) => {
+            Err(ConnectError::Refused(error)) => Err(error),
+            Err(ConnectError::Lost(refused)) => {
                 let since = *self.lost.get_or_insert_with(Instant::now);
                 if since.elapsed() > Duration::from_millis(PATIENCE_MS) {
                     return Err(refused.into());
@@ -135,52 +136,48 @@ impl Follow {
         }
     }
 
-    async fn try_connect(&self) -> Result<reqwest::Response, Broken> {
-        let url = self.client.url(&["runs", &self.run, "events"]);
-        let request = self.client.request(Method::GET, url);
-        let stream = HeaderValue::from_static("text/event-stream");
-        let request = request.header(ACCEPT, stream).header("Last-Event-ID", self.after);
-        let response = match request.send().await {
-            Ok(response) => response,
-            Err(error) => return Err(Broken::Lost(self.client.unreachable(&error))),
-        };
+    async fn try_connect(&self) -> Result<Response, ConnectError> {
+        let path = ["runs", &self.run, "events"];
+        let (method, after) = (Method::GET, Some(self.after));
+        let request = ApiRequest { method, path: &path, query: &[], body: None, after };
+        let mut response = self.client.call(request).await.map_err(ConnectError::Lost)?;
         let status = response.status();
         if status.is_success() {
             return Ok(response);
         }
-        let body = bytes(response).await.map_err(Broken::Refused)?;
-        let told = problem(status, &body);
-        if told.is_for_now() {
-            return Err(Broken::Lost(Refused::new(
-                super::SERVER_UNREACHABLE,
-                format!("the server takes no reader: {}", told.message),
-                told.remedy,
+        let body = read_whole(&mut response).await;
+        let found = problem(status, &body.map_err(|error| ConnectError::Refused(error.into()))?);
+        if found.is_temporary() {
+            return Err(ConnectError::Lost(Refused::new(
+                SERVER_UNREACHABLE,
+                format!("the server refuses to stream events: {}", found.message),
+                found.remedy,
             )));
         }
-        Err(Broken::Refused(told.into()))
+        Err(ConnectError::Refused(found.into()))
     }
 }
 
 /// Why there is no stream.
-enum Broken {
-    /// It will not come.
+enum ConnectError {
+    /// A retry does not help.
     Refused(anyhow::Error),
-    /// It may come later.
+    /// A retry may succeed.
     Lost(Refused),
 }
 
-/// Frames out of bytes, wherever they are cut.
+/// Reads Server-Sent Events from bytes, wherever they are cut.
 #[derive(Debug, Default)]
-struct Lines {
+struct SseParser {
     rest: Vec<u8>,
     id: Option<u64>,
     kind: String,
     data: String,
 }
 
-impl Lines {
-    /// What is complete; nothing if a line is longer than lines are.
-    fn take(&mut self, chunk: &[u8]) -> Option<Vec<Sent>> {
+impl SseParser {
+    /// The items that are complete; none if a line exceeds its limit.
+    fn feed(&mut self, chunk: &[u8]) -> Option<Vec<StreamItem>> {
         self.rest.extend_from_slice(chunk);
         let mut sent = Vec::new();
         let mut from = 0;
@@ -194,10 +191,10 @@ impl Lines {
         fits.then_some(sent)
     }
 
-    fn line(&mut self, line: &str) -> Option<Sent> {
+    fn line(&mut self, line: &str) -> Option<StreamItem> {
         if line.is_empty() {
             let (kind, json) = (std::mem::take(&mut self.kind), std::mem::take(&mut self.data));
-            return self.id.take().map(|id| Sent::Event { id, kind, json });
+            return self.id.take().map(|id| StreamItem::Event { id, kind, json });
         }
         let (name, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
@@ -205,7 +202,9 @@ impl Lines {
             "id" => self.id = value.parse().ok(),
             "event" => value.clone_into(&mut self.kind),
             "data" => self.data.push_str(value),
-            "" if value.ends_with("were elided") => return Some(Sent::Elided(value.to_owned())),
+            "" if value.ends_with("were elided") => {
+                return Some(StreamItem::Elided(value.to_owned()));
+            }
             _ => {}
         }
         None
@@ -222,25 +221,26 @@ mod tests {
 
     #[test]
     fn frames_are_read_wherever_they_are_cut() {
-        let whole = Lines::default().take(TEXT.as_bytes()).unwrap();
+        let whole = SseParser::default().feed(TEXT.as_bytes()).unwrap();
         assert_eq!(whole.len(), 3);
-        let first =
-            Sent::Event {
-                id: 1, kind: "run.started".to_owned(), json: "{\"a\":\"é\"}".to_owned()
-            };
+        let first = StreamItem::Event {
+            id: 1,
+            kind: "run.started".to_owned(),
+            json: "{\"a\":\"é\"}".to_owned(),
+        };
         assert_eq!(whole[0], first);
-        assert_eq!(whole[1], Sent::Elided("2 to 5 were elided".to_owned()));
+        assert_eq!(whole[1], StreamItem::Elided("2 to 5 were elided".to_owned()));
         for cut in 0..TEXT.len() {
-            let mut lines = Lines::default();
-            let mut sent = lines.take(&TEXT.as_bytes()[..cut]).unwrap();
-            sent.extend(lines.take(&TEXT.as_bytes()[cut..]).unwrap());
+            let mut parser = SseParser::default();
+            let mut sent = parser.feed(&TEXT.as_bytes()[..cut]).unwrap();
+            sent.extend(parser.feed(&TEXT.as_bytes()[cut..]).unwrap());
             assert_eq!(sent, whole, "cut at {cut}");
         }
     }
 
     #[test]
-    fn half_a_frame_is_no_event() {
-        let mut lines = Lines::default();
-        assert_eq!(lines.take(b"id: 7\nevent: x\ndata: {").unwrap(), []);
+    fn an_incomplete_frame_is_not_handed_over() {
+        let mut parser = SseParser::default();
+        assert_eq!(parser.feed(b"id: 7\nevent: x\ndata: {").unwrap(), []);
     }
 }

@@ -1,71 +1,70 @@
-//! `sluice apply`: a file says what rows there are.
+//! `sluice apply`: applies a setup file to the registry.
 
-use super::rows::change_in;
-use super::{tell_people, tell_report, tell_unreadable};
+use super::{print_diagnostics, print_report, print_unreadable};
 use crate::Exit;
-use crate::cli::Reader;
+use crate::cli::OutputFormat;
 use crate::cli::registry::Apply;
 use crate::input;
 use crate::out::Out;
 use crate::problem::Unreadable;
 use crate::refused::unreadable;
+use crate::registry::change;
 use serde_json::json;
 use sluice_core::diagnostic::Diagnostic;
 use sluice_core::doc::setup::{FileRow, Setup};
 use sluice_core::rows::{self, RowFault};
 use sluice_govern::registry::{Kind, PolicySet, Row};
-use sluice_server::refused::Done;
 use sluice_server::refused::Refused;
+use sluice_server::refused::ServiceResult;
 use sluice_server::service::document::Findings;
 use sluice_server::service::document::Input;
-use sluice_server::service::registry::{Asked, Mode, Wanted, Wish};
+use sluice_server::service::registry::{Mode, PlannedChange, RowChange, RowEdit};
 use sluice_server::service::versions::{self, Document};
 use std::path::Path;
 
-/// Kinds of rows that `--prune` leaves alone: what runs refer to, and what only
-/// operators turn.
+/// Kinds of rows that `--prune` keeps: runs refer to them, or only operators set them.
 const NOT_PRUNED: [Kind; 3] = [Kind::Workflow, Kind::Lens, Kind::Switch];
 
 pub(super) async fn run(args: &Apply, out: &mut Out) -> anyhow::Result<Exit> {
-    let reader = args.by.json.reader();
-    let Some(wish) = read(args, reader, out)? else { return Ok(Exit::Refused) };
+    let output = args.by.json.output();
+    let Some(edit) = read(args, output, out)? else { return Ok(Exit::Refused) };
     let mode = if args.dry_run { Mode::Look } else { Mode::Write };
-    change_in(&args.by, mode, &wish, out).await
+    change(&args.by, mode, &edit, out).await
 }
 
-/// A setup with everything that stands in other files.
-struct Whole {
+/// A setup with the files that it names.
+struct SetupChange {
     input: Input,
     setup: Setup,
     rows: Vec<Row>,
     documents: Vec<Document>,
-    rest: Rest,
+    rest: UnnamedRows,
 }
 
-/// What becomes of rows that the file does not have.
+/// What happens to rows that the file does not name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Rest {
-    Stays,
-    Goes,
+enum UnnamedRows {
+    Keep,
+    Remove,
 }
 
-impl Wish for Whole {
-    fn rows(&self, there: &[Row]) -> Done<Wanted> {
+impl RowEdit for SetupChange {
+    fn rows(&self, stored: &[Row]) -> ServiceResult<PlannedChange> {
         let mut put = self.rows.clone();
-        put.extend(versions::rows(&self.documents, there)?);
+        put.extend(versions::rows(&self.documents, stored)?);
         let mut remove = Vec::new();
-        if self.rest == Rest::Goes {
+        if self.rest == UnnamedRows::Remove {
             let spare = |row: &&Row| {
                 let named = rows::find(&put, row.kind, &row.name).is_some();
                 !named && !NOT_PRUNED.contains(&row.kind)
             };
-            remove.extend(there.iter().filter(spare).map(|row| (row.kind, row.name.clone())));
+            remove.extend(stored.iter().filter(spare).map(|row| (row.kind, row.name.clone())));
         }
-        let refused = versions::check(&self.documents, &rows::with(there, &put, &remove))?;
+        let refused = versions::check(&self.documents, &rows::with(stored, &put, &remove))?;
         if !refused.is_empty() {
-            return Ok(Wanted::Refused(refused));
+            return Ok(PlannedChange::Refused(refused));
         }
-        Ok(Wanted::Rows(Asked { put, remove }))
+        Ok(PlannedChange::Rows(RowChange { put, remove }))
     }
 
     fn place(&self, faults: Vec<RowFault>) -> (Vec<Findings>, Vec<RowFault>) {
@@ -77,12 +76,12 @@ impl Wish for Whole {
     }
 }
 
-/// Reads the file and all it names; nothing if one is refused, which is told.
-fn read(args: &Apply, reader: Reader, out: &mut Out) -> anyhow::Result<Option<Whole>> {
+/// Reads the file and all it names; none if one is refused, which is reported.
+fn read(args: &Apply, output: OutputFormat, out: &mut Out) -> anyhow::Result<Option<SetupChange>> {
     let input = match input::read(&args.file) {
         Ok(input) => input,
         Err(unreadable) => {
-            tell_unreadable(&unreadable, reader, out)?;
+            print_unreadable(&unreadable, output, out)?;
             return Ok(None);
         }
     };
@@ -91,26 +90,26 @@ fn read(args: &Apply, reader: Reader, out: &mut Out) -> anyhow::Result<Option<Wh
         Err(diagnostics) => (None, diagnostics),
     };
     let Some(setup) = setup else {
-        tell(&input, &diagnostics, reader, out)?;
+        print(&input, &diagnostics, output, out)?;
         return Ok(None);
     };
-    if reader == Reader::Person {
-        tell_people(&input, &diagnostics, out)?;
+    if output == OutputFormat::Text {
+        print_diagnostics(&input, &diagnostics, out)?;
     }
-    let rest = if args.prune { Rest::Goes } else { Rest::Stays };
+    let rest = if args.prune { UnnamedRows::Remove } else { UnnamedRows::Keep };
     let dir = Path::new(&args.file).parent().unwrap_or(Path::new("")).to_owned();
     let (rows, documents) = (setup.rows.clone(), Vec::new());
-    let mut whole = Whole { input, setup, rows, documents, rest };
+    let mut whole = SetupChange { input, setup, rows, documents, rest };
     for file in whole.setup.files.clone() {
-        if !take(&mut whole, &dir, &file, reader, out)? {
+        if !add_file(&mut whole, &dir, &file, output, out)? {
             return Ok(None);
         }
     }
     if let Some(policy_dir) = &whole.setup.policy_dir {
         for path in crate::policies::directory(&dir.join(policy_dir))? {
-            let (name, text) = crate::policies::one(&path)?;
+            let (name, text) = crate::policies::read_file(&path)?;
             let body = json!({"text": text, "set": PolicySet::Active});
-            // What the file itself says of a policy is nearer.
+            // A policy in the setup takes precedence over the directory.
             if rows::find(&whole.rows, Kind::Policy, &name).is_none() {
                 whole.rows.push(Row { kind: Kind::Policy, name, body });
             }
@@ -119,52 +118,51 @@ fn read(args: &Apply, reader: Reader, out: &mut Out) -> anyhow::Result<Option<Wh
     Ok(Some(whole))
 }
 
-/// Adds what stands in another file; false if it is refused, which is told.
-fn take(
-    whole: &mut Whole,
+/// Adds a file that the setup names; false if it is refused, which is reported.
+fn add_file(
+    whole: &mut SetupChange,
     dir: &Path,
     file: &FileRow,
-    reader: Reader,
+    output: OutputFormat,
     out: &mut Out,
 ) -> anyhow::Result<bool> {
     let path = dir.join(&file.path);
     let name = file.name.clone().unwrap_or_default();
     match file.kind {
         Kind::Policy => {
-            let (_, text) = crate::policies::one(&path)?;
+            let (_, text) = crate::policies::read_file(&path)?;
             let body = json!({"text": text, "set": file.set});
             whole.rows.push(Row { kind: Kind::Policy, name, body });
         }
         Kind::Lens => {
-            let input = named(&path)?;
+            let input = read_named(&path)?;
             let (row, diagnostics) = match input.text() {
                 Ok(text) => Setup::lens(&name, text),
                 Err(diagnostics) => (None, diagnostics),
             };
             let Some(row) = row else {
-                tell(&input, &diagnostics, reader, out)?;
+                print(&input, &diagnostics, output, out)?;
                 return Ok(false);
             };
             whole.rows.push(row);
         }
-        _ => whole.documents.push(Document::new(named(&path)?)),
+        _ => whole.documents.push(Document::new(read_named(&path)?)),
     }
     Ok(true)
 }
 
-/// A file that the setup names.
-fn named(path: &Path) -> Result<Input, Refused> {
+fn read_named(path: &Path) -> Result<Input, Refused> {
     input::read(path.as_os_str()).map_err(|file: Unreadable| unreadable(&file))
 }
 
-fn tell(
+fn print(
     input: &Input,
     diagnostics: &[Diagnostic],
-    reader: Reader,
+    output: OutputFormat,
     out: &mut Out,
 ) -> anyhow::Result<()> {
-    match reader {
-        Reader::Person => tell_people(input, diagnostics, out),
-        Reader::Program => tell_report(input, diagnostics, out),
+    match output {
+        OutputFormat::Text => print_diagnostics(input, diagnostics, out),
+        OutputFormat::Json => print_report(input, diagnostics, out),
     }
 }

@@ -1,4 +1,4 @@
-//! `sluice approvals`: questions that runs ask, and their answers.
+//! `sluice approvals`.
 
 mod answer;
 mod approve;

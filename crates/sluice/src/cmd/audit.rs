@@ -1,4 +1,4 @@
-//! `sluice audit`: what happened, and the proof of it.
+//! `sluice audit`.
 
 mod adopt;
 mod export;

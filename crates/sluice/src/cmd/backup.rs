@@ -1,13 +1,13 @@
-//! `sluice backup`: a copy of the stores of all organisations, while others work on them.
+//! `sluice backup`: copies the stores of all organisations, also while they are in use.
 
 use crate::Exit;
+use crate::backend;
 use crate::cli::Backup;
-use crate::desk;
+use crate::data_location::DataLocation;
 use crate::key;
 use crate::local;
 use crate::organisation;
 use crate::out::Out;
-use crate::place::Place;
 use crate::refused::by_store;
 use sluice_core::visible;
 use sluice_server::refused::{DATA_UNUSABLE, FILE_EXISTS, Refused};
@@ -17,24 +17,24 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// What the directory with the copies of other organisations ends with.
+/// Suffix of the directory with the copies of other organisations.
 const OTHERS: &str = ".organisations";
 
 pub(super) fn run(args: &Backup, out: &mut Out) -> anyhow::Result<Exit> {
-    desk::here("`backup`")?;
-    if Place::of(&args.data)?.database().is_some() {
+    backend::only_data_directory("`backup`")?;
+    if DataLocation::resolve(&args.data)?.database().is_some() {
         let message = "`backup` copies the store of a data directory, and this one is a database";
         let remedy = "use the database's own means, such as `pg_dump` or a replica";
         return Err(Refused::new(DATA_UNUSABLE, message, remedy).into());
     }
     local::existing(&args.data)?;
     let dir = local::directory(&args.data);
-    let mut names = organisation::beside(&dir);
+    let mut names = organisation::other_directories(&dir);
     names.sort();
     let copies = copies(&dir, &args.file, &names);
     let mut made = Vec::new();
     if let Err(refused) = copies.iter().try_for_each(|copy| copy.make(&mut made)) {
-        // Half a backup is of no use.
+        // An incomplete backup is removed.
         for path in made.iter().rev() {
             let _ = std::fs::remove_file(path).or_else(|_| std::fs::remove_dir(path));
         }
@@ -58,12 +58,12 @@ pub(super) fn run(args: &Backup, out: &mut Out) -> anyhow::Result<Exit> {
 struct Copy {
     from: PathBuf,
     to: PathBuf,
-    /// Directories that are made for it, for their owner alone.
+    /// Directories to create, with access for the owner only.
     dirs: Vec<PathBuf>,
 }
 
-/// What is copied: the first organisation to the file, the others next to it, laid out
-/// as in a data directory.
+/// The copies: the first organisation goes to the file, the others next to it, laid out as in a
+/// data directory.
 fn copies(dir: &Path, file: &Path, names: &[String]) -> Vec<Copy> {
     let mut others = file.as_os_str().to_owned();
     others.push(OTHERS);
@@ -78,7 +78,7 @@ fn copies(dir: &Path, file: &Path, names: &[String]) -> Vec<Copy> {
 }
 
 impl Copy {
-    /// Copies the store. What it makes is added to `made`.
+    /// Copies the store. Created paths are added to `made`.
     fn make(&self, made: &mut Vec<PathBuf>) -> Result<(), Refused> {
         for dir in &self.dirs {
             match DirBuilder::new().mode(0o700).create(dir) {
@@ -87,14 +87,15 @@ impl Copy {
                 Err(error) => return Err(unwritable(dir, &error)),
             }
         }
-        // Made first, so that only its owner can ever read it; an empty file may be copied to.
+        // Created first, so that only its owner can read it at any time; SQLite copies into an
+        // empty file.
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.to);
         file.map_err(|error| unwritable(&self.to, &error))?;
         made.push(self.to.clone());
         sqlite::copy(&self.from, &self.to).map_err(|error| by_store(&self.from, &error))
     }
 
-    /// The keys of the organisation that are there.
+    /// The existing keys of the organisation.
     fn keys(&self) -> Vec<PathBuf> {
         let names = [key::SECRET, key::PUBLIC, key::DISPATCH].into_iter();
         names.map(|name| self.from.join(name)).filter(|path| path.exists()).collect()

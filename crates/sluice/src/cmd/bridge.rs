@@ -1,33 +1,32 @@
-//! `sluice bridge`: does the work of dispatches for an engine elsewhere, until it is
-//! told to stop.
+//! `sluice bridge`: executes dispatches of a remote engine until a signal stops it.
 
 mod file;
 #[cfg(test)]
 mod tests;
 
-use super::serve::LISTEN_REFUSED;
-use super::work::script;
-use super::{tell_people, tell_unreadable};
+use super::listen::listen;
+use super::local_worker::script;
+use super::{print_diagnostics, print_unreadable};
 use crate::Exit;
-use crate::cli::Reader;
+use crate::adapters::scrubbed;
+use crate::cli::OutputFormat;
 use crate::cli::bridge::Bridge;
 use crate::config::{self, CONFIG_INVALID, setting::Name};
-use crate::hands::scrubbed;
 use crate::input;
 use crate::keyring;
-use crate::kit;
 use crate::log;
 use crate::out::Out;
-use crate::stop::Stop;
-use file::{Given, Plan};
-use sluice_bridge::directory::{Connection, Kit};
+use crate::providers;
+use crate::stop::StopSignals;
+use file::{AdapterConfig, BridgeFile};
+use sluice_bridge::bridge_server::registration::{EVERY, Registration, instance_id};
+use sluice_bridge::bridge_server::{Adapters, BridgeServer, Settings};
+use sluice_bridge::directory::{AdapterContext, Connection};
 use sluice_bridge::mock::MockAdapter;
 use sluice_bridge::outbound::Outbound;
 use sluice_bridge::outbound::allow::AllowList;
 use sluice_bridge::secret::Secret;
 use sluice_bridge::shell::{Config as ShellConfig, ShellAdapter, Workspace};
-use sluice_bridge::station::registration::{EVERY, Registration, instance_id};
-use sluice_bridge::station::{Adapters, Settings, Station};
 use sluice_core::port::Clock as _;
 use sluice_core::port::adapter::Adapter;
 use sluice_core::secret::SecretRef;
@@ -36,16 +35,15 @@ use sluice_server::refused::Refused;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::sync::Arc;
-use tokio::net::TcpListener;
 
-/// What references to secrets look like, for those who wrote none.
+/// The remedy for an invalid secret reference.
 pub(super) const REFERENCES: &str = "`secret:NAME` names a secret of sluice.toml, `env:NAME` a \
                                      variable, `file:PATH` a file with nothing else in it";
 
 pub(super) async fn run(args: &Bridge, out: &mut Out) -> anyhow::Result<Exit> {
     log::begin();
-    // From here on the end is an orderly one, however early it comes.
-    let mut stop = Stop::listen()?;
+    // Signals are handled gracefully from here on.
+    let mut stop = StopSignals::listen()?;
     let Some(plan) = plan(args, out)? else { return Ok(Exit::Refused) };
     let outbound = Arc::new(Outbound::new(allowed(&plan)?));
     let Some(adapters) = adapters(&plan, &outbound, out)? else { return Ok(Exit::Refused) };
@@ -58,9 +56,9 @@ pub(super) async fn run(args: &Bridge, out: &mut Out) -> anyhow::Result<Exit> {
         every: EVERY,
         outbound: Arc::clone(&outbound),
     };
-    let listener = listen(&args.listen).await?;
+    let listener = listen(&args.listen, "keys").await?;
     let address = listener.local_addr()?;
-    let opened = Station::open(settings, adapters, outbound, Arc::new(SystemClock)).await;
+    let opened = BridgeServer::open(settings, adapters, outbound, Arc::new(SystemClock)).await;
     let station = opened.map_err(|error| {
         let remedy = "name a directory that is this bridge's alone as `spool`";
         Refused::new(CONFIG_INVALID, error.to_string(), remedy)
@@ -90,21 +88,23 @@ pub(super) async fn run(args: &Bridge, out: &mut Out) -> anyhow::Result<Exit> {
     }
 }
 
-/// What the file says; nothing if it is refused, which is told.
-fn plan(args: &Bridge, out: &mut Out) -> anyhow::Result<Option<Plan>> {
+/// Reads the file; none if it is refused, which is reported.
+fn plan(args: &Bridge, out: &mut Out) -> anyhow::Result<Option<BridgeFile>> {
     let input = match input::read(&args.file) {
         Ok(input) => input,
         Err(unreadable) => {
-            tell_unreadable(&unreadable, Reader::Person, out)?;
+            print_unreadable(&unreadable, OutputFormat::Text, out)?;
             return Ok(None);
         }
     };
     let base = Path::new(&args.file).parent().unwrap_or(Path::new("")).to_owned();
     let read = input.text().and_then(file::read);
     match read {
-        Ok(value) => Ok(Some(Plan::new(value, &base).map_err(|why| invalid(&input.name, &why))?)),
+        Ok(value) => {
+            Ok(Some(BridgeFile::new(value, &base).map_err(|why| invalid(&input.name, &why))?))
+        }
         Err(diagnostics) => {
-            tell_people(&input, &diagnostics, out)?;
+            print_diagnostics(&input, &diagnostics, out)?;
             Ok(None)
         }
     }
@@ -116,8 +116,7 @@ fn invalid(name: &str, why: &str) -> Refused {
     Refused::new(CONFIG_INVALID, format!("`{name}`: {why}"), remedy)
 }
 
-/// A secret that a file or flag of the operator names, to be shown at a URL if it is
-/// sent at all.
+/// Resolves a secret of the operator, which may be sent to this URL only.
 pub(super) fn secret(
     what: &str,
     reference: &SecretRef,
@@ -128,7 +127,7 @@ pub(super) fn secret(
     read.map_err(|error| Refused::new(CONFIG_INVALID, format!("`{what}`: {error}"), REFERENCES))
 }
 
-fn settings(plan: &Plan) -> Result<Settings, Refused> {
+fn settings(plan: &BridgeFile) -> Result<Settings, Refused> {
     let token = secret("token", &plan.token, Some(plan.server.0.as_str()))?;
     let key = plan.key.as_ref().map(|key| secret("key", key, None)).transpose()?;
     let usual =
@@ -144,8 +143,8 @@ fn settings(plan: &Plan) -> Result<Settings, Refused> {
     })
 }
 
-/// Where it calls: what is public, and what the operator names.
-fn allowed(plan: &Plan) -> Result<AllowList, Refused> {
+/// The outbound client: public addresses, and those that the operator allows.
+fn allowed(plan: &BridgeFile) -> Result<AllowList, Refused> {
     let words = config::get().words(Name::OutboundAllow);
     let words = words.iter().chain(&plan.allow).map(String::as_str);
     let list = AllowList::parse(words).map_err(|error| {
@@ -157,17 +156,17 @@ fn allowed(plan: &Plan) -> Result<AllowList, Refused> {
     Ok(urls.fold(list, |list, url| list.and(&url.0)))
 }
 
-/// Who does the work; nothing if a script is refused, which is told.
+/// The adapters; none if a script is refused, which is reported.
 fn adapters(
-    plan: &Plan,
+    plan: &BridgeFile,
     outbound: &Arc<Outbound>,
     out: &mut Out,
 ) -> anyhow::Result<Option<Adapters>> {
     let wire = Arc::clone(outbound) as Arc<dyn sluice_bridge::wire::Wire>;
     let pins = plan.spool.with_extension("tools");
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&pins)?;
-    let tool_servers = kit::tool_servers(&pins);
-    let kit = Kit { wire, tool_servers, secrets: keyring::operator(), callbacks: None };
+    let tool_servers = providers::tool_servers(&pins);
+    let kit = AdapterContext { wire, tool_servers, secrets: keyring::operator(), callbacks: None };
     let mut adapters = Adapters::new();
     for (name, given) in &plan.adapters {
         let provider = given.provider.as_deref().unwrap_or(name);
@@ -184,27 +183,30 @@ fn adapters(
     Ok(Some(adapters))
 }
 
-fn scripted(name: &str, given: &Given, out: &mut Out) -> anyhow::Result<Option<MockAdapter>> {
+fn scripted(
+    name: &str,
+    given: &AdapterConfig,
+    out: &mut Out,
+) -> anyhow::Result<Option<MockAdapter>> {
     let Some(file) = &given.script else {
         let why = format!("the adapter `{name}` needs a `script`");
         return Err(invalid("adapters", &why).into());
     };
-    Ok(script(file.as_os_str(), Reader::Person, out)?.map(MockAdapter::new))
+    Ok(script(file.as_os_str(), OutputFormat::Text, out)?.map(MockAdapter::new))
 }
 
-/// Each run works in a directory of its own.
-fn shell(plan: &Plan, given: &Given) -> ShellAdapter {
+fn shell(plan: &BridgeFile, given: &AdapterConfig) -> ShellAdapter {
     let dir = given.workspace.clone().unwrap_or_else(|| plan.spool.with_extension("workspaces"));
     let dir = std::path::absolute(&dir).unwrap_or(dir);
     ShellAdapter::new(ShellConfig::new(Workspace::PerRun(dir)))
 }
 
 fn spoken_to(
-    kit: &Kit,
+    kit: &AdapterContext,
     gateway: &str,
     name: &str,
     provider: &str,
-    given: &Given,
+    given: &AdapterConfig,
 ) -> Result<Arc<dyn Adapter>, Refused> {
     let connection = Connection {
         provider: provider.to_owned(),
@@ -214,27 +216,13 @@ fn spoken_to(
     };
     let missing = given.tool_servers.iter().find(|one| !kit.tool_servers.contains_key(*one));
     if let Some(missing) = missing {
-        let why = format!("the adapter `{name}` names `{missing}`, which is no server of tools");
+        let why =
+            format!("the adapter `{name}` names `{missing}`, which is not a configured MCP server");
         return Err(invalid("adapters", &why));
     }
     kit.adapter(gateway, &connection).ok_or_else(|| {
-        let why = format!("nobody here speaks to `{provider}` as the adapter `{name}` says");
+        let why =
+            format!("the adapter `{name}` names the provider `{provider}`, which is not known");
         invalid("adapters", &why)
     })
-}
-
-/// Listens where it was said, if that is near enough.
-async fn listen(said: &str) -> anyhow::Result<TcpListener> {
-    let bound = TcpListener::bind(said).await.map_err(|error| {
-        let message = format!("cannot listen at {said}: {error}");
-        let remedy = "choose another address with `--listen ADDR`, or end who has it";
-        Refused::new(LISTEN_REFUSED, message, remedy)
-    })?;
-    if !bound.local_addr()?.ip().is_loopback() && !config::get().is_on(Name::AllowRemote) {
-        let message = format!("{said} can be reached by others, and keys would go unhidden");
-        let remedy =
-            "listen at 127.0.0.1, or put something with TLS in front and say `--allow-remote`";
-        return Err(Refused::new(LISTEN_REFUSED, message, remedy).into());
-    }
-    Ok(bound)
 }

@@ -2,54 +2,41 @@
 
 use super::rows;
 use crate::Exit;
-use crate::cli::Reader;
+use crate::backend;
+use crate::cli::OutputFormat;
 use crate::cli::registry::Budgets;
-use crate::cli::rows::{List, One, Rows};
-use crate::desk::{self, Desk};
-use crate::local::{self, Local};
+use crate::cli::rows::{ChangeRow, RowCommand, RowsList};
 use crate::out::{Layout, Out};
+use crate::registry::print;
 use crate::table::Table;
 use serde_json::{Value, json};
 use sluice_core::money::Money;
 use sluice_govern::registry::Kind;
-use sluice_server::service::registry::Author;
-use sluice_server::service::rows::{figures, reopen as reopened};
+use sluice_server::service::registry::Mode;
 
-/// Most budgets that a server is asked for.
+/// Most budgets that are listed.
 const ROWS_MAX: usize = 10_000;
 
 pub(super) async fn run(command: &Budgets, out: &mut Out) -> anyhow::Result<Exit> {
     match command {
-        Budgets::Rows(Rows::List(args)) => list(args, out).await,
-        Budgets::Rows(command) => rows::run(Kind::Envelope, command, out).await,
+        Budgets::RowCommand(RowCommand::List(args)) => list(args, out).await,
+        Budgets::RowCommand(command) => rows::run(Kind::Envelope, command, out).await,
         Budgets::Reopen(args) => reopen(args, out).await,
     }
 }
 
-async fn list(args: &List, out: &mut Out) -> anyhow::Result<Exit> {
-    let desk = Desk::read(&args.data).await?;
-    let found: Vec<Value> = match &desk {
-        Desk::Here(local) => here(local).await?,
-        Desk::There(client) => client.list(&["budgets"], ROWS_MAX).await?,
-    };
-    desk.close().await;
-    match args.json.reader() {
-        Reader::Program => {
+async fn list(args: &RowsList, out: &mut Out) -> anyhow::Result<Exit> {
+    let client = backend::read(&args.target.data).await?;
+    let found = client.list(&["budgets"], ROWS_MAX).await?;
+    client.close().await;
+    match args.target.output() {
+        OutputFormat::Json => {
             out.json(Layout::Line, &json!({"data": found, "meta": {"next_cursor": null}}))?;
         }
-        Reader::Person if found.is_empty() => out.note("no budgets")?,
-        Reader::Person => out.print(&table(&found))?,
+        OutputFormat::Text if found.is_empty() => out.note("no budgets")?,
+        OutputFormat::Text => out.print(&table(&found))?,
     }
     Ok(Exit::Done)
-}
-
-async fn here(local: &Local) -> anyhow::Result<Vec<Value>> {
-    let rows = local.store.registry(None).await?.rows;
-    let mut found = Vec::new();
-    for row in rows.iter().filter(|row| row.kind == Kind::Envelope) {
-        found.push(figures(local, row).await?.object(row));
-    }
-    Ok(found)
 }
 
 fn table(budgets: &[Value]) -> String {
@@ -62,7 +49,7 @@ fn table(budgets: &[Value]) -> String {
             None => word("scope"),
         };
         let cap = one["amount_cents"].as_number().and_then(|cap| Money::from_cents(cap).ok());
-        // What is on is not written down.
+        // `enabled` is only stored where it is false.
         let note = match (one["enabled"] != false, one["closed"] == true) {
             (false, _) => "off",
             (true, true) => "closed",
@@ -82,24 +69,13 @@ fn table(budgets: &[Value]) -> String {
     table.draw()
 }
 
-/// Accepts the overruns that are booked, so that they close the budget no more.
-async fn reopen(args: &One, out: &mut Out) -> anyhow::Result<Exit> {
-    let (name, reader) = (args.row.name.as_str(), args.by.json.reader());
-    match Desk::write(&args.by.data).await? {
-        Desk::Here(local) => {
-            let who = local::who(&args.by.name);
-            let author = Author { name: &who, break_glass: args.by.glass.reason.as_deref() };
-            let changed = reopened(&local, author, name).await;
-            local.close().await;
-            crate::registry::tell(&changed?, reader, out)
-        }
-        Desk::There(client) => {
-            desk::by_token(&args.by.name)?;
-            desk::without_glass(&args.by.glass)?;
-            let done = client.post(&["budgets", name, "reopen"], &json!({})).await?.data;
-            crate::registry::tell_there(&done, reader, out)
-        }
-    }
+/// Accepts the overrun of a budget, which then blocks no more.
+async fn reopen(args: &ChangeRow, out: &mut Out) -> anyhow::Result<Exit> {
+    let client = backend::write(&args.by.data, &args.by).await?;
+    let path = ["budgets", args.row.name.as_str(), "reopen"];
+    let changed = client.post(&path, &json!({})).await?.read()?;
+    client.close().await;
+    print(&changed, Mode::Write, args.by.json.output(), out)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `sluice config`.
 
 use crate::Exit;
-use crate::cli::{Config, ConfigShow, Reader};
+use crate::cli::{Config, ConfigShow, OutputFormat};
 use crate::config::{self, Source, secrets};
 use crate::out::{Layout, Out};
 use crate::table::Table;
@@ -15,8 +15,8 @@ pub(super) fn run(command: &Config, out: &mut Out) -> anyhow::Result<Exit> {
 
 fn show(args: &ConfigShow, out: &mut Out) -> anyhow::Result<Exit> {
     let config = config::get();
-    match args.json.reader() {
-        Reader::Program => {
+    match args.target.output() {
+        OutputFormat::Json => {
             let settings = config.all().map(|(setting, value, from)| {
                 json!({
                     "name": setting.name,
@@ -50,7 +50,7 @@ fn show(args: &ConfigShow, out: &mut Out) -> anyhow::Result<Exit> {
             let data: Vec<Value> = settings.chain(servers).chain(secrets).collect();
             out.json(Layout::Line, &json!({"data": data, "meta": {"next_cursor": null}}))?;
         }
-        Reader::Person => {
+        OutputFormat::Text => {
             let mut table = Table::new(&["SETTING", "VALUE", "FROM"]);
             for (setting, value, from) in config.all() {
                 let value = value.map(ToString::to_string).unwrap_or_default();

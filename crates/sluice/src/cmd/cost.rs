@@ -2,9 +2,9 @@
 
 use crate::Exit;
 use crate::amount;
-use crate::cli::Reader;
+use crate::backend;
+use crate::cli::OutputFormat;
 use crate::cli::cost::Cost;
-use crate::desk::Desk;
 use crate::out::{Layout, Out};
 use crate::table::Table;
 use jiff::tz::TimeZone;
@@ -12,43 +12,34 @@ use serde_json::json;
 use sluice_core::choice::Choice;
 use sluice_core::cost::{Bucket, By};
 use sluice_core::money::Money;
-use sluice_server::service::cost::{self, Asked, CostShown};
+use sluice_server::service::cost::CostShown;
 use sluice_server::service::registry::now_ms;
 
 pub(super) async fn run(args: &Cost, out: &mut Out) -> anyhow::Result<Exit> {
     let until_ms = now_ms().saturating_add(1);
     let since_ms = until_ms.saturating_sub(args.since);
-    let desk = Desk::read(&args.data).await?;
-    let rows: Vec<CostShown> = match &desk {
-        Desk::Here(local) => {
-            let asked = Asked { bucket: args.bucket, by: args.by.clone(), since_ms, until_ms };
-            cost::rows(local, &asked).await?.iter().map(CostShown::from).collect()
-        }
-        Desk::There(client) => {
-            let by: Vec<&str> = args.by.iter().map(|one| word(*one)).collect();
-            let mut query = vec![
-                ("bucket", word(args.bucket).to_owned()),
-                ("since_ms", since_ms.to_string()),
-                ("until_ms", until_ms.to_string()),
-            ];
-            if !by.is_empty() {
-                query.push(("by", by.join(",")));
-            }
-            client.get(&["cost"], &query).await?.read()?
-        }
-    };
-    desk.close().await;
-    match args.json.reader() {
-        Reader::Program => {
+    let by: Vec<&str> = args.by.iter().map(|one| word(*one)).collect();
+    let mut query = vec![
+        ("bucket", word(args.bucket).to_owned()),
+        ("since_ms", since_ms.to_string()),
+        ("until_ms", until_ms.to_string()),
+    ];
+    if !by.is_empty() {
+        query.push(("by", by.join(",")));
+    }
+    let client = backend::read(&args.target.data).await?;
+    let rows: Vec<CostShown> = client.get(&["cost"], &query).await?.read()?;
+    client.close().await;
+    match args.target.output() {
+        OutputFormat::Json => {
             out.json(Layout::Line, &json!({"data": rows, "meta": {"next_cursor": null}}))?;
         }
-        Reader::Person if rows.is_empty() => out.note("nothing has cost anything")?,
-        Reader::Person => out.print(&table(args, &rows))?,
+        OutputFormat::Text if rows.is_empty() => out.note("nothing has cost anything")?,
+        OutputFormat::Text => out.print(&table(args, &rows))?,
     }
     Ok(Exit::Done)
 }
 
-/// The word of a choice.
 fn word<T: Choice + PartialEq>(one: T) -> &'static str {
     T::WORDS.iter().find(|(_, other)| *other == one).map_or("", |(word, _)| word)
 }
@@ -76,8 +67,7 @@ fn table(args: &Cost, rows: &[CostShown]) -> String {
     table.draw()
 }
 
-/// When a row's time began, as exactly as it matters. Days and months are those of UTC,
-/// wherever they are shown.
+/// The start of a bucket, as precisely as its length requires, in UTC.
 fn from(bucket: Bucket, start_ms: u64) -> String {
     let moment = amount::moment_in(start_ms, &TimeZone::UTC);
     let length = match bucket {

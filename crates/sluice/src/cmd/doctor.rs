@@ -1,7 +1,7 @@
-//! `sluice doctor`: is everything in order that Sluice needs here?
+//! `sluice doctor`: checks the installation.
 //!
-//! Looks and never mends: nothing is made, brought up to date or put right.
-//! Every line that is not fine says what to do.
+//! The checks change nothing: no file is created, migrated or repaired. Every warning and
+//! failure has a remedy.
 
 mod data;
 mod gateways;
@@ -10,17 +10,16 @@ mod secrets;
 mod server;
 
 use crate::Exit;
-use crate::cli::{Doctor, Reader};
+use crate::cli::{Doctor, OutputFormat};
 use crate::config;
+use crate::data_location::DataLocation;
 use crate::keyring;
 use crate::out::{Layout, Out};
-use crate::place::Place;
 use crate::table::Table;
 use serde::Serialize;
 use serde_json::json;
 use sluice_server::refused::Refused;
 
-/// How something is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Health {
@@ -29,44 +28,52 @@ enum Health {
     Fail,
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, Serialize)]
-struct Check {
+struct DoctorCheck {
     name: &'static str,
     health: Health,
     message: String,
     remedy: Option<String>,
 }
 
-impl Check {
-    fn ok(name: &'static str, message: impl Into<String>) -> Check {
-        Check { name, health: Health::Ok, message: message.into(), remedy: None }
+impl DoctorCheck {
+    fn ok(name: &'static str, message: impl Into<String>) -> DoctorCheck {
+        DoctorCheck { name, health: Health::Ok, message: message.into(), remedy: None }
     }
 
-    fn warn(name: &'static str, message: impl Into<String>, remedy: impl Into<String>) -> Check {
+    fn warn(
+        name: &'static str,
+        message: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> DoctorCheck {
         let remedy = Some(remedy.into());
-        Check { name, health: Health::Warn, message: message.into(), remedy }
+        DoctorCheck { name, health: Health::Warn, message: message.into(), remedy }
     }
 
-    fn fail(name: &'static str, message: impl Into<String>, remedy: impl Into<String>) -> Check {
+    fn fail(
+        name: &'static str,
+        message: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> DoctorCheck {
         let remedy = Some(remedy.into());
-        Check { name, health: Health::Fail, message: message.into(), remedy }
+        DoctorCheck { name, health: Health::Fail, message: message.into(), remedy }
     }
 
-    fn refused(name: &'static str, refused: &Refused) -> Check {
+    fn refused(name: &'static str, refused: &Refused) -> DoctorCheck {
         let notes = refused.notes.iter().map(|note| format!("; {note}"));
         let message = format!("{}{}", refused.message, notes.collect::<String>());
-        Check::fail(name, message, refused.remedy.clone())
+        DoctorCheck::fail(name, message, refused.remedy.clone())
     }
 }
 
 pub(super) async fn run(args: &Doctor, out: &mut Out) -> anyhow::Result<Exit> {
     let mut checks = vec![settings()];
-    let place = match Place::of(&args.data) {
+    let place = match DataLocation::resolve(&args.target.data) {
         Ok(place) => place,
         Err(refused) => {
-            checks.push(Check::refused("database", &refused));
-            return tell(&checks, args.json.reader(), out);
+            checks.push(DoctorCheck::refused("database", &refused));
+            return print(&checks, args.target.output(), out);
         }
     };
     let dir = place.dir();
@@ -75,9 +82,9 @@ pub(super) async fn run(args: &Doctor, out: &mut Out) -> anyhow::Result<Exit> {
         checks.extend(server::checks(url).await);
     }
     if asked.is_some() && !dir.exists() {
-        return tell(&checks, args.json.reader(), out);
+        return print(&checks, args.target.output(), out);
     }
-    let keyring = keyring::of(&args.data);
+    let keyring = keyring::for_data(&args.target.data);
     checks.extend(secrets::declared(&keyring));
     checks.extend(data::checks(&place));
     if let Some(store) = data::readable(&place) {
@@ -85,32 +92,32 @@ pub(super) async fn run(args: &Doctor, out: &mut Out) -> anyhow::Result<Exit> {
         checks.push(data::clock(&*store).await);
         checks.extend(data::seal_file(&place, &*store).await);
     }
-    tell(&checks, args.json.reader(), out)
+    print(&checks, args.target.output(), out)
 }
 
-/// What can be said when the settings themselves are refused.
+/// Reports settings that are invalid.
 pub(super) fn without_settings(
     args: &Doctor,
     refused: &Refused,
     out: &mut Out,
 ) -> anyhow::Result<Exit> {
-    tell(&[Check::refused("settings", refused)], args.json.reader(), out)
+    print(&[DoctorCheck::refused("settings", refused)], args.target.output(), out)
 }
 
-fn settings() -> Check {
+fn settings() -> DoctorCheck {
     const NAME: &str = "settings";
     let config = config::get();
     match config.strays.as_slice() {
-        [] => Check::ok(NAME, "every setting makes sense"),
-        strays => Check::warn(NAME, strays.join("; "), "take it out of the environment"),
+        [] => DoctorCheck::ok(NAME, "every setting makes sense"),
+        strays => DoctorCheck::warn(NAME, strays.join("; "), "take it out of the environment"),
     }
 }
 
-fn tell(checks: &[Check], reader: Reader, out: &mut Out) -> anyhow::Result<Exit> {
+fn print(checks: &[DoctorCheck], output: OutputFormat, out: &mut Out) -> anyhow::Result<Exit> {
     let worst = checks.iter().any(|check| check.health == Health::Fail);
-    match reader {
-        Reader::Program => out.json(Layout::Line, &json!({"ok": !worst, "checks": checks}))?,
-        Reader::Person => {
+    match output {
+        OutputFormat::Json => out.json(Layout::Line, &json!({"ok": !worst, "checks": checks}))?,
+        OutputFormat::Text => {
             let mut table = Table::new(&["CHECK", "", ""]);
             for check in checks {
                 let word = match check.health {

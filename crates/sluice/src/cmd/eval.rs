@@ -1,11 +1,11 @@
-//! `sluice eval`: one expression, tried before it is written into a document.
+//! `sluice eval`: evaluates one expression.
 
-use super::{tell_people, tell_unreadable};
+use super::{print_diagnostics, print_unreadable};
 use crate::Exit;
-use crate::cli::{Eval, Reader};
+use crate::cli::{Eval, OutputFormat};
 use crate::input;
 use crate::out::{Layout, Out};
-use crate::problem::{Line, Unreadable};
+use crate::problem::{ReportedProblem, Unreadable};
 use serde::Serialize;
 use serde_json::Value;
 use sluice_core::code::{Code, Severity};
@@ -18,67 +18,70 @@ use sluice_core::yaml;
 use sluice_server::service::document::Input;
 use std::ffi::OsString;
 
-/// What people read for the file name of the expression.
+/// The file name in diagnostics of the expression.
 const EXPRESSION: &str = "expression";
 
 pub(super) fn run(args: &Eval, out: &mut Out) -> anyhow::Result<Exit> {
-    let reader = args.json.reader();
+    let output = args.json.output();
     match evaluate(args) {
         Ok(value) => {
-            match reader {
-                Reader::Person => out.json(Layout::Pretty, &value)?,
-                Reader::Program => out.json(Layout::Line, &Answer::Value { ok: true, value })?,
+            match output {
+                OutputFormat::Text => out.json(Layout::Pretty, &value)?,
+                OutputFormat::Json => {
+                    out.json(Layout::Line, &EvalAnswer::Value { ok: true, value })?;
+                }
             }
             Ok(Exit::Done)
         }
         Err(refusal) => {
-            match reader {
-                Reader::Person => refusal.tell(out)?,
-                Reader::Program => out.json(Layout::Line, &refusal.answer())?,
+            match output {
+                OutputFormat::Text => refusal.print(out)?,
+                OutputFormat::Json => out.json(Layout::Line, &refusal.answer())?,
             }
             Ok(refusal.exit())
         }
     }
 }
 
-/// Why there is no value.
-enum Refusal {
+enum EvalRefusal {
     Unreadable(Unreadable),
     Problems(Input, Vec<Diagnostic>),
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Answer<'a> {
+enum EvalAnswer<'a> {
     Value { ok: bool, value: Value },
-    Errors { ok: bool, errors: Vec<Line<'a>> },
+    Errors { ok: bool, errors: Vec<ReportedProblem<'a>> },
 }
 
-impl Refusal {
-    fn new(input: Input, text: &str, problem: Problem) -> Refusal {
+impl EvalRefusal {
+    fn new(input: Input, text: &str, problem: Problem) -> EvalRefusal {
         let mut problems = Problems::default();
         problems.add(problem);
-        Refusal::Problems(input, problems.into_diagnostics(text))
+        EvalRefusal::Problems(input, problems.into_diagnostics(text))
     }
 
-    fn tell(&self, out: &mut Out) -> anyhow::Result<()> {
+    fn print(&self, out: &mut Out) -> anyhow::Result<()> {
         match self {
-            Refusal::Unreadable(file) => tell_unreadable(file, Reader::Person, out),
-            Refusal::Problems(input, diagnostics) => tell_people(input, diagnostics, out),
+            EvalRefusal::Unreadable(file) => print_unreadable(file, OutputFormat::Text, out),
+            EvalRefusal::Problems(input, diagnostics) => print_diagnostics(input, diagnostics, out),
         }
     }
 
-    fn answer(&self) -> Answer<'_> {
+    fn answer(&self) -> EvalAnswer<'_> {
         let errors = match self {
-            Refusal::Unreadable(file) => vec![Line::unreadable(file)],
-            Refusal::Problems(_, diagnostics) => diagnostics.iter().map(Line::new).collect(),
+            EvalRefusal::Unreadable(file) => vec![ReportedProblem::unreadable(file)],
+            EvalRefusal::Problems(_, diagnostics) => {
+                diagnostics.iter().map(ReportedProblem::new).collect()
+            }
         };
-        Answer::Errors { ok: false, errors }
+        EvalAnswer::Errors { ok: false, errors }
     }
 
     fn exit(&self) -> Exit {
         match self {
-            Refusal::Problems(_, diagnostics)
+            EvalRefusal::Problems(_, diagnostics)
                 if diagnostics.iter().all(|d| d.code.severity() == Severity::Failure) =>
             {
                 Exit::Failed
@@ -88,25 +91,25 @@ impl Refusal {
     }
 }
 
-fn evaluate(args: &Eval) -> Result<Value, Refusal> {
+fn evaluate(args: &Eval) -> Result<Value, EvalRefusal> {
     let source = args.expression.as_str();
     let input = || Input { name: EXPRESSION.to_owned(), bytes: source.as_bytes().to_vec() };
     let expression = Expr::parse(source).map_err(|fault| {
         let problem = Problem::from_fault(Code::BadExpression, fault.span, fault);
-        Refusal::new(input(), source, problem)
+        EvalRefusal::new(input(), source, problem)
     })?;
     let names = args.with.as_ref().map_or_else(|| Ok(Names::new()), names)?;
-    // Tolerant, as conditions and success criteria are.
+    // Missing values are tolerated, as in conditions and success criteria.
     expression.eval(&names, Membership::Tolerant).map_err(|error| {
         let whole = Span::new(0, source.len());
         let problem = Problem::new(Code::ConditionError, whole, error.to_string())
             .with_hint("let it read smaller values");
-        Refusal::new(input(), source, problem)
+        EvalRefusal::new(input(), source, problem)
     })
 }
 
-fn names(file: &OsString) -> Result<Names, Refusal> {
-    let input = input::read(file).map_err(Refusal::Unreadable)?;
+fn names(file: &OsString) -> Result<Names, EvalRefusal> {
+    let input = input::read(file).map_err(EvalRefusal::Unreadable)?;
     let read = input.text().and_then(|text| {
         let mut problems = Problems::default();
         let root = yaml::parse(text, &mut problems);
@@ -118,5 +121,5 @@ fn names(file: &OsString) -> Result<Names, Refusal> {
             }),
         }
     });
-    read.map_err(|diagnostics| Refusal::Problems(input, diagnostics))
+    read.map_err(|diagnostics| EvalRefusal::Problems(input, diagnostics))
 }

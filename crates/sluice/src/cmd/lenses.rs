@@ -2,8 +2,8 @@
 
 use super::rows::{all, list};
 use crate::Exit;
-use crate::cli::Reader;
-use crate::cli::rows::Show;
+use crate::cli::OutputFormat;
+use crate::cli::rows::RowsShow;
 use crate::cli::schedules::Lenses;
 use crate::out::{Layout, Out};
 use serde_json::Value;
@@ -19,10 +19,10 @@ pub(super) async fn run(command: &Lenses, out: &mut Out) -> anyhow::Result<Exit>
     }
 }
 
-async fn show(args: &Show, out: &mut Out) -> anyhow::Result<Exit> {
-    let rows = all(&args.data).await?;
+async fn show(args: &RowsShow, out: &mut Out) -> anyhow::Result<Exit> {
+    let rows = all(&args.target.data).await?;
     let row = super::rows::lens_at(registry::row(&rows, Kind::Lens, &args.row.name)?);
-    if args.json.reader() == Reader::Program {
+    if args.target.output() == OutputFormat::Json {
         out.json(Layout::Line, &object(&row))?;
         return Ok(Exit::Done);
     }

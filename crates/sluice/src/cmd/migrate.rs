@@ -1,21 +1,20 @@
-//! `sluice migrate`: everything of a data directory, into a database that nodes share.
+//! `sluice migrate`: moves a data directory into a database that nodes share.
 //!
-//! Every organisation is held before the first is copied, so that what can be
-//! refused is refused while nothing has happened. The directory's files are put
-//! away last, when all of it is there, compared and verified; whoever begins again
-//! after a crash goes on with whatever is left.
+//! Every organisation is locked before the first is copied, so that refusals come before any
+//! change. The files of the directory are renamed last, after everything was copied, compared
+//! and verified. After a crash the command continues with what is left.
 
 mod check;
 
 use crate::Exit;
-use crate::cli::Reader;
+use crate::backend;
+use crate::cli::OutputFormat;
 use crate::cli::migrate::Migrate;
 use crate::config;
-use crate::desk;
+use crate::data_location::DataLocation;
 use crate::local;
 use crate::organisation::{self, DEFAULT};
 use crate::out::{Layout, Out};
-use crate::place::Place;
 use crate::refused::{by_database, by_store};
 use check::Checked;
 use serde_json::{Map, Value, json};
@@ -27,34 +26,33 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Nothing was moved: somebody works there, or the database is not for it.
+/// Nothing was moved: the directory is in use, or the database is not empty.
 const MIGRATE_REFUSED: &str = "migrate_refused";
-/// What arrived is not what was there.
+/// The copy differs from the original.
 pub(super) const MIGRATE_UNVERIFIED: &str = "migrate_unverified";
-/// How often people are told of the progress within a table.
+/// Interval of progress messages.
 const TOLD_MS: u64 = 1000;
 
-/// One organisation that is moved.
 struct Moving {
     name: String,
-    place: Place,
+    place: DataLocation,
     transfer: Transfer,
 }
 
-/// What came of one.
+/// The result for one organisation.
 struct Moved {
     name: String,
     carried: Vec<Carried>,
-    /// None where it was moved and checked before.
+    /// None if it was moved and checked before.
     checked: Option<Checked>,
-    /// What its file is called now.
+    /// The new name of its file.
     file: PathBuf,
 }
 
 pub(super) fn run(args: &Migrate, out: &mut Out) -> anyhow::Result<Exit> {
-    desk::here("`migrate`")?;
+    backend::only_data_directory("`migrate`")?;
     let url = config::database(&args.to, "--to")?;
-    let reader = args.json.reader();
+    let output = args.json.output();
     let mut held = Vec::new();
     for (name, dir) in sources(&args.from)? {
         held.push(begin(name, dir, &url)?);
@@ -62,7 +60,7 @@ pub(super) fn run(args: &Migrate, out: &mut Out) -> anyhow::Result<Exit> {
     let mut done = Vec::new();
     for mut moving in held {
         let checked =
-            if moving.transfer.has_ended() { None } else { Some(carry(&mut moving, reader, out)?) };
+            if moving.transfer.has_ended() { None } else { Some(carry(&mut moving, output, out)?) };
         done.push((moving, checked));
     }
     let mut all = Vec::new();
@@ -71,14 +69,13 @@ pub(super) fn run(args: &Migrate, out: &mut Out) -> anyhow::Result<Exit> {
         let file = transfer.retire().map_err(|error| refused(place.dir(), error))?;
         all.push(Moved { name, carried, checked, file });
     }
-    tell(&args.from, &all, reader, out)?;
+    print(&args.from, &all, output, out)?;
     Ok(Exit::Done)
 }
 
-/// The organisations whose store is in a directory. Those that were put away before
-/// are done.
+/// The organisations that are not moved yet.
 fn sources(dir: &Path) -> Result<Vec<(String, PathBuf)>, Refused> {
-    let mut names = organisation::beside(dir);
+    let mut names = organisation::other_directories(dir);
     names.retain(|name| organisation::fits(name) && name != DEFAULT);
     names.sort();
     let mut found: Vec<(String, PathBuf)> =
@@ -99,21 +96,21 @@ fn sources(dir: &Path) -> Result<Vec<(String, PathBuf)>, Refused> {
 
 fn begin(name: String, dir: PathBuf, url: &str) -> anyhow::Result<Moving> {
     let organisation = (name != DEFAULT).then(|| name.clone());
-    let place = Place::moved(dir, organisation, url);
+    let place = DataLocation::moved(dir, organisation, url);
     let schema = place.schema();
     let begun = Transfer::begin(place.dir(), url, schema.as_deref(), SystemClock.now_ms());
     let transfer = begun.map_err(|error| refused(place.dir(), error))?;
     Ok(Moving { name, place, transfer })
 }
 
-/// Copies, compares and verifies one, and makes it a store.
-fn carry(moving: &mut Moving, reader: Reader, out: &mut Out) -> anyhow::Result<Checked> {
+/// Copies, compares and verifies one organisation, and registers it as a store.
+fn carry(moving: &mut Moving, output: OutputFormat, out: &mut Out) -> anyhow::Result<Checked> {
     let Moving { name, place, transfer } = moving;
     let mut told = Instant::now();
     let mut failed = Ok(());
     let mut tell = |progress: Progress| {
         let is_time = told.elapsed() >= Duration::from_millis(TOLD_MS);
-        if reader == Reader::Person && (is_time || is_worth_telling(&progress)) {
+        if output == OutputFormat::Text && (is_time || is_worth_telling(&progress)) {
             told = Instant::now();
             failed = out.note(&line(name, &progress));
         }
@@ -122,7 +119,7 @@ fn carry(moving: &mut Moving, reader: Reader, out: &mut Out) -> anyhow::Result<C
     let carried = transfer.carry(&mut tell);
     failed?;
     carried.map_err(|error| refused(place.dir(), error))?;
-    if reader == Reader::Person {
+    if output == OutputFormat::Text {
         out.note(&format!("{name}: verifying the audit and every run"))?;
     }
     let checked = local::wait(check::check(place, transfer))?;
@@ -130,7 +127,6 @@ fn carry(moving: &mut Moving, reader: Reader, out: &mut Out) -> anyhow::Result<C
     Ok(checked)
 }
 
-/// The end of a table that takes a while.
 fn is_worth_telling(progress: &Progress) -> bool {
     progress.doing == Doing::Copying && progress.rows == progress.of && progress.of > 1
 }
@@ -143,8 +139,8 @@ fn line(name: &str, progress: &Progress) -> String {
     format!("{name}: {doing} {} of {} rows of `{}`", progress.rows, progress.of, progress.table)
 }
 
-fn tell(dir: &Path, all: &[Moved], reader: Reader, out: &mut Out) -> anyhow::Result<()> {
-    if reader == Reader::Program {
+fn print(dir: &Path, all: &[Moved], output: OutputFormat, out: &mut Out) -> anyhow::Result<()> {
+    if output == OutputFormat::Json {
         let organisations: Vec<Value> = all.iter().map(object).collect();
         return out.json(Layout::Line, &json!({"organisations": organisations}));
     }
@@ -153,7 +149,7 @@ fn tell(dir: &Path, all: &[Moved], reader: Reader, out: &mut Out) -> anyhow::Res
         let frames = moved.carried.iter().find(|carried| carried.table == "frame");
         let frames = frames.map_or(0, |carried| carried.rows);
         let said =
-            moved.checked.as_ref().map_or("they were moved before".to_owned(), Checked::said);
+            moved.checked.as_ref().map_or("they were moved before".to_owned(), Checked::summary);
         out.print(&format!("{}: {rows} rows, {frames} of them frames; {said}\n", moved.name))?;
         out.note(&format!("its store is put away as `{}`", moved.file.display()))?;
     }
@@ -187,7 +183,7 @@ fn object(moved: &Moved) -> Value {
     })
 }
 
-/// What a transfer that did not end means to whoever asked for it.
+/// Converts the error of a transfer.
 fn refused(dir: &Path, error: TransferError) -> anyhow::Error {
     let said = error.to_string();
     let remedy = match error {
@@ -211,7 +207,7 @@ fn refused(dir: &Path, error: TransferError) -> anyhow::Error {
             return Refused::new(MIGRATE_UNVERIFIED, said, remedy).into();
         }
         TransferError::Read(_) | TransferError::Write(_) | TransferError::Stopped => {
-            let again = "not everything was moved; run the same command again, and it goes on";
+            let again = "not everything was moved; repeat the command to continue";
             return anyhow::Error::new(error).context(again);
         }
     };

@@ -1,4 +1,4 @@
-//! `sluice plan`: what a document becomes.
+//! `sluice plan`: shows the plan of a document.
 
 mod arrows;
 mod dot;
@@ -6,65 +6,64 @@ pub(super) mod mermaid;
 mod picture;
 mod text;
 
-use super::{registry, tell_people, tell_unreadable};
+use super::{print_diagnostics, print_unreadable, registry};
 use crate::Exit;
-use crate::beside;
-use crate::cli::{self, Reader, Shape};
+use crate::cli::{self, OutputFormat, PlanFormat};
 use crate::input;
 use crate::out::{Layout, Out};
 use crate::problem::Report;
+use crate::referenced_documents;
 use serde::Serialize;
 use sluice_core::plan::Plan;
 
 pub(super) fn run(args: &cli::Plan, out: &mut Out) -> anyhow::Result<Exit> {
     let shape = args.shape();
-    let reader = if shape == Shape::Json { Reader::Program } else { Reader::Person };
-    let Some(registry) = registry(&args.registry, reader, out)? else {
+    let output = if shape == PlanFormat::Json { OutputFormat::Json } else { OutputFormat::Text };
+    let Some(registry) = registry(&args.registry, output, out)? else {
         return Ok(Exit::Refused);
     };
     let input = match input::read(&args.file) {
         Ok(input) => input,
         Err(unreadable) => {
-            tell_unreadable(&unreadable, reader, out)?;
+            print_unreadable(&unreadable, output, out)?;
             return Ok(Exit::Refused);
         }
     };
-    let (checked, _) = beside::look(&input, registry);
+    let (checked, _) = referenced_documents::check_one(&input, registry);
     let Some(plan) = checked.plan else {
-        match reader {
-            Reader::Person => tell_people(&input, &checked.diagnostics, out)?,
-            Reader::Program => {
+        match output {
+            OutputFormat::Text => print_diagnostics(&input, &checked.diagnostics, out)?,
+            OutputFormat::Json => {
                 out.json(Layout::Line, &Report::new(&input.name, &checked.diagnostics))?;
             }
         }
         return Ok(Exit::Refused);
     };
-    tell_people(&input, &checked.diagnostics, out)?;
+    print_diagnostics(&input, &checked.diagnostics, out)?;
     match shape {
-        Shape::Text => out.print(&text::draw(&plan))?,
-        Shape::Mermaid => out.print(&mermaid::draw(&plan))?,
-        Shape::Dot => out.print(&dot::draw(&plan))?,
-        Shape::Json => out.json(Layout::Pretty, &Whole::of(&plan))?,
+        PlanFormat::Text => out.print(&text::draw(&plan))?,
+        PlanFormat::Mermaid => out.print(&mermaid::draw(&plan))?,
+        PlanFormat::Dot => out.print(&dot::draw(&plan))?,
+        PlanFormat::Json => out.json(Layout::Pretty, &PlanReport::new(&plan))?,
     }
     Ok(Exit::Done)
 }
 
-/// The plan and what follows from it, for programs.
+/// The plan with its hash and waves, as JSON.
 #[derive(Serialize)]
-struct Whole<'p> {
+struct PlanReport<'p> {
     hash: String,
     waves: Vec<Vec<&'p str>>,
     plan: &'p Plan,
 }
 
-impl Whole<'_> {
-    fn of(plan: &Plan) -> Whole<'_> {
+impl PlanReport<'_> {
+    fn new(plan: &Plan) -> PlanReport<'_> {
         let ids = |wave: &Vec<u32>| wave.iter().map(|at| id(plan, *at)).collect();
-        Whole { hash: plan.hash(), waves: plan.graph.layers().iter().map(ids).collect(), plan }
+        PlanReport { hash: plan.hash(), waves: plan.graph.layers().iter().map(ids).collect(), plan }
     }
 }
 
-/// The id of the step at a position.
 fn id(plan: &Plan, position: u32) -> &str {
     &plan.steps[position as usize].id
 }

@@ -1,19 +1,19 @@
 //! `sluice policies`.
 
 mod check;
+mod comparison;
 mod diff;
 mod init;
 mod shadow;
 mod test;
-mod told;
 
 use super::rows::{list, remove, show};
 use crate::Exit;
-use crate::cli::Reader;
+use crate::cli::OutputFormat;
 use crate::cli::registry::Policies;
-use crate::cli::rows::List;
+use crate::cli::rows::RowsList;
 use crate::out::Out;
-use crate::registry::known;
+use crate::registry::load_rows;
 use sluice_govern::registry::{Kind, PolicySet, Row};
 use sluice_server::refused::{POLICIES_REFUSED, Refused};
 use sluice_server::service::policies::{self, Files};
@@ -32,21 +32,21 @@ pub(super) async fn run(command: &Policies, out: &mut Out) -> anyhow::Result<Exi
     }
 }
 
-async fn all(args: &List, out: &mut Out) -> anyhow::Result<Exit> {
-    let stored = policies::stored(&known(&args.data).await?, PolicySet::Active)?;
+async fn all(args: &RowsList, out: &mut Out) -> anyhow::Result<Exit> {
+    let stored = policies::stored(&load_rows(&args.target.data).await?, PolicySet::Active)?;
     let exit = list(Kind::Policy, args, out).await?;
-    if stored.is_empty() && args.json.reader() == Reader::Person {
+    if stored.is_empty() && args.target.output() == OutputFormat::Text {
         out.note("the default set is in force; `sluice policies init` writes it out")?;
     }
     Ok(exit)
 }
 
-/// The files of a set that is named: `active`, `shadow`, or files and directories.
-fn files(named: &[OsString], there: &[Row]) -> Result<Files, Refused> {
+/// The files of a policy set: `active`, `shadow`, or files and directories.
+fn files(named: &[OsString], stored: &[Row]) -> Result<Files, Refused> {
     match named {
-        [one] if one == "active" => policies::active(there),
+        [one] if one == "active" => policies::active(stored),
         [one] if one == "shadow" => {
-            let files = policies::stored(there, PolicySet::Shadow)?;
+            let files = policies::stored(stored, PolicySet::Shadow)?;
             if files.is_empty() {
                 let message = "no policies are in shadow";
                 let remedy = "`sluice policies shadow DIR` puts a set there";

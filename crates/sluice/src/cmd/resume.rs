@@ -1,7 +1,7 @@
-//! `sluice resume`: an unfinished run goes on here. The result of one that has ended
-//! is shown again.
+//! `sluice resume`: continues an unfinished run in this process. The result of a run that
+//! has ended is printed again.
 
-use super::work::Bench;
+use super::local_worker::LocalWorker;
 use crate::Exit;
 use crate::cli::run::Resume;
 use crate::local;
@@ -11,15 +11,17 @@ use sluice_server::refused::{RUN_PAUSED, Refused};
 use sluice_server::service::find;
 
 pub(super) async fn run(args: &Resume, out: &mut Out) -> anyhow::Result<Exit> {
-    local::existing(&args.here.data)?;
-    let Some(bench) = Bench::open(&args.here, out).await? else { return Ok(Exit::Refused) };
-    let row = find::run(&bench.local, &args.run).await?;
-    let run = find::load(&bench.local, row.run).await?;
+    local::existing(&args.options.data)?;
+    let Some(worker) = LocalWorker::open(&args.options, out).await? else {
+        return Ok(Exit::Refused);
+    };
+    let row = find::run(&worker.local, &args.run).await?;
+    let run = find::load(&worker.local, row.run).await?;
     if run.status.is_terminal() && run.recovers_at_ms().is_none() {
         // A script that resumes after a crash need not know whether the run had just
         // ended: it gets the same result.
         out.note(&format!("{} has ended already", run.id))?;
-        return bench.follow(run.id, run.version, out).await;
+        return worker.follow(run.id, run.version, out).await;
     }
     if row.owner.is_some() {
         return Err(Refused::owned(run.id).into());
@@ -29,9 +31,9 @@ pub(super) async fn run(args: &Resume, out: &mut Out) -> anyhow::Result<Exit> {
         let remedy = format!("`sluice runs unpause {}` first", run.id);
         return Err(Refused::new(RUN_PAUSED, message, remedy).into());
     }
-    bench.has_hands_for(&run, |_, status| !status.is_settled()).await?;
-    let taken = bench.local.engine.take_up(run.id).await;
-    taken.map_err(|error| crate::refused::take(run.id, error))?;
-    out.note(&format!("{} goes on", run.id))?;
-    bench.follow(run.id, run.version, out).await
+    worker.check_agents(&run, |_, status| !status.is_settled()).await?;
+    let taken = worker.local.engine.take_up(run.id).await;
+    taken.map_err(|error| crate::refused::claim(run.id, error))?;
+    out.note(&format!("{} continues", run.id))?;
+    worker.follow(run.id, run.version, out).await
 }

@@ -1,19 +1,20 @@
-//! `sluice run`: a document becomes a run, here.
+//! `sluice run`: starts a run of a document and does its work in this process.
 
-use super::runs::restart;
-use super::work::Bench;
-use super::{registry, tell_people, tell_unreadable};
+use super::local_worker::LocalWorker;
+use super::run_host::RunHost;
+use super::runs::restart::restart;
+use super::{print_diagnostics, print_unreadable, registry};
 use crate::Exit;
-use crate::beside::{self, Documents};
-use crate::cli::Reader;
+use crate::adapters;
+use crate::cli::OutputFormat;
 use crate::cli::run::Run;
 use crate::config;
-use crate::hands;
 use crate::input;
-use crate::kit::Tape;
 use crate::out::{Layout, Out};
 use crate::problem::{Report, Unreadable};
-use crate::registry::at_rest;
+use crate::providers::Tape;
+use crate::referenced_documents::{self, Documents};
+use crate::registry::stored_rows;
 use sluice_core::journal::event::DocumentSource;
 use sluice_core::plan::Plan;
 use sluice_core::suggest::suggest;
@@ -33,27 +34,29 @@ pub(super) async fn run(args: &Run, out: &mut Out) -> anyhow::Result<Exit> {
 }
 
 async fn work(args: &Run, tape: &Tape, out: &mut Out) -> anyhow::Result<Exit> {
-    let reader = args.here.view.reader();
-    let rows = at_rest(&args.here.data).await?;
-    let Some((documents, source)) = documents(args, &rows, reader, out)? else {
+    let output = args.options.view.output();
+    let rows = stored_rows(&args.options.data).await?;
+    let Some((documents, source)) = documents(args, &rows, output, out)? else {
         return Ok(Exit::Refused);
     };
     let plan = &documents.main.definition.plan;
     let bindings = bindings(args, plan)?;
-    let Some(bench) = Bench::equipped(&args.here, tape.kit(&args.here.data)?, out).await? else {
+    let Some(worker) =
+        LocalWorker::open_with(&args.options, tape.kit(&args.options.data)?, out).await?
+    else {
         return Ok(Exit::Refused);
     };
     if let Some(source) = &args.of {
-        return again(args, source, &documents, bench, out).await;
+        return restarted(args, source, &documents, worker, out).await;
     }
     let Documents { main, children, bring } = documents;
-    let mut start = Start::new(main, args.given.args());
+    let mut start = Start::new(main, args.inputs.args());
     start.source = source;
     start.children = children;
     start.bring = bring;
-    start.initiator.clone_from(&bench.who);
+    start.initiator.clone_from(&worker.who);
     start.role_bindings = bindings;
-    let scripted = || args.here.mock.is_some().then(|| hands::MOCK.to_owned());
+    let scripted = || args.options.mock.is_some().then(|| adapters::MOCK.to_owned());
     start.default_agent = config::agent().or_else(scripted);
     start.default_model = sluice_server::service::start::model(args.model.clone())?;
     start.recursion_depth_max = args.max_depth;
@@ -61,88 +64,87 @@ async fn work(args: &Run, tape: &Tape, out: &mut Out) -> anyhow::Result<Exit> {
         Some(key) if key == "auto" => Some(start.auto_key()),
         key => key,
     };
-    let started = bench.local.engine.start(start).await;
+    let started = worker.local.engine.start(start).await;
     let StartedRun { run, existed } = started.map_err(refused::start)?;
     if existed {
-        return known(run, bench, out).await;
+        return existing(run, worker, out).await;
     }
     out.note(&format!("{run} started"))?;
-    bench.follow(run, 0, out).await
+    worker.follow(run, 0, out).await
 }
 
-/// The run was there before, by its key: its end is told, or it is gone on with.
-async fn known(
+/// The key names an existing run: it is continued, or its result is printed again.
+async fn existing(
     run: sluice_core::run::id::RunId,
-    bench: Bench<'_>,
+    worker: LocalWorker<'_>,
     out: &mut Out,
 ) -> anyhow::Result<Exit> {
     out.note(&format!("{run} was started before with this key"))?;
-    let now = find::load(&bench.local, run).await?;
+    let now = find::load(&worker.local, run).await?;
     if !now.status.is_terminal() || now.recovers_at_ms().is_some() {
-        // Whoever has it goes on with it; here it is then only followed.
-        let _ = bench.local.engine.take_up(run).await;
+        // A run that another process owns is only followed.
+        let _ = worker.local.engine.take_up(run).await;
     }
-    bench.follow(run, 0, out).await
+    worker.follow(run, 0, out).await
 }
 
-/// `--from-step … --of RUN`: the run's own document must be the one that is named.
-async fn again(
+/// `--from-step … --of RUN`: the run must be one of this document.
+async fn restarted(
     args: &Run,
     source: &str,
     documents: &Documents,
-    bench: Bench<'_>,
+    worker: LocalWorker<'_>,
     out: &mut Out,
 ) -> anyhow::Result<Exit> {
-    let row = find::run(&bench.local, source).await?;
-    let source = find::load(&bench.local, row.run).await?;
+    let source = worker.load(source).await?;
+    let id = source.id.to_string();
     if source.definition.hash != documents.main.definition.hash {
-        let message =
-            format!("{} is a run of another document, or of an older state of it", row.run);
-        let remedy =
-            format!("`sluice runs restart {}` uses the document it was started with", row.run);
+        let message = format!("{id} is a run of another document, or of an older state of it");
+        let remedy = format!("`sluice runs restart {id}` uses the document it was started with");
         return Err(Refused::new(DOCUMENT_CHANGED, message, remedy).into());
     }
-    restart::again(&source, &args.from_step, bench, args.here.yes, out).await
+    let host = RunHost::local(worker, args.options.view).await?;
+    restart(host, &id, &args.from_step, args.options.yes, out).await
 }
 
-/// The document and all it refers to; nothing if one is refused, which is told.
+/// Reads the document and all it refers to; none if one is refused, which is reported.
 fn documents(
     args: &Run,
     rows: &[Row],
-    reader: Reader,
+    output: OutputFormat,
     out: &mut Out,
 ) -> anyhow::Result<Option<(Documents, DocumentSource)>> {
-    let Some(named) = registry(&args.registry, reader, out)? else { return Ok(None) };
+    let Some(named) = registry(&args.registry, output, out)? else { return Ok(None) };
     let (input, source) = match input(args, rows)? {
         Ok(found) => found,
         Err(unreadable) => {
-            tell_unreadable(&unreadable, reader, out)?;
+            print_unreadable(&unreadable, output, out)?;
             return Ok(None);
         }
     };
     let registry = versions::registry(named, rows)?;
-    let (documents, findings) = beside::gather(input, registry, rows)?;
+    let (documents, findings) = referenced_documents::gather(input, registry, rows)?;
     let last = findings.len() - 1;
     for (at, found) in findings.iter().enumerate() {
         let refused = documents.is_none() && at == last;
-        if refused && reader == Reader::Program {
+        if refused && output == OutputFormat::Json {
             out.json(Layout::Line, &Report::new(&found.input.name, &found.diagnostics))?;
         } else {
-            tell_people(&found.input, &found.diagnostics, out)?;
+            print_diagnostics(&found.input, &found.diagnostics, out)?;
         }
     }
     Ok(documents.map(|documents| (documents, source)))
 }
 
-/// The file that is named; if there is none, the registered workflow of that name.
+/// Reads the file; if it does not exist, the registered workflow of that name.
 fn input(args: &Run, rows: &[Row]) -> Result<Result<(Input, DocumentSource), Unreadable>, Refused> {
     let missing = |file: &Unreadable| file.cause.kind() == std::io::ErrorKind::NotFound;
-    // No workflow has a name like a path.
+    // A workflow name cannot be a path.
     let name = |file: &Unreadable| !file.name.contains(['/', '.', '\\']);
     let registered = rows.iter().any(|row| row.kind == Kind::Workflow);
     match input::read(&args.file) {
         Err(file) if registered && missing(&file) && name(&file) => {
-            // A registry file may say what its library steps and lenses are.
+            // With a registry file, library steps and lenses may differ from the registered ones.
             let whole = args.registry.file.is_none();
             let source = if whole { DocumentSource::Registered } else { DocumentSource::File };
             Ok(Ok((versions::input(rows, &file.name)?, source)))
@@ -151,7 +153,7 @@ fn input(args: &Run, rows: &[Row]) -> Result<Result<(Input, DocumentSource), Unr
     }
 }
 
-/// Who stands for which role. A role that no step can have is a slip.
+/// The role bindings. A role that the document does not declare is refused.
 fn bindings(args: &Run, plan: &Plan) -> Result<BTreeMap<String, String>, Refused> {
     for (role, _) in &args.bind {
         if !plan.roles.contains_key(role) {

@@ -1,4 +1,4 @@
-//! `sluice runs`: looking at runs, and changing their course.
+//! `sluice runs`.
 
 mod assign;
 mod branch;
@@ -46,7 +46,7 @@ pub(super) async fn run(command: &Runs, out: &mut Out) -> anyhow::Result<Exit> {
     }
 }
 
-/// The whole id of a run at a server, by its beginning.
+/// Resolves a unique prefix of a run's id.
 async fn id(client: &Client, text: &str) -> anyhow::Result<String> {
     let detail = client.get(&["runs", text], &[]).await?.data;
     let id = detail["run_id"].as_str().context("the server shows a run without its id")?;

@@ -5,15 +5,15 @@ mod tick;
 use super::rows::{all, change, patch, remove, set};
 use crate::Exit;
 use crate::amount;
-use crate::cli::Reader;
-use crate::cli::rows::{List, One, Show};
+use crate::backend;
+use crate::cli::OutputFormat;
+use crate::cli::rows::{ChangeRow, RowsList, RowsShow};
 use crate::cli::schedules::{Schedules, Slots};
-use crate::desk::Desk;
 use crate::out::{Layout, Out};
+use crate::registry::load;
 use crate::table::Table;
 use serde_json::{Value, json};
 use sluice_core::journal::envelope::timestamp;
-use sluice_core::port::slots::Slot;
 use sluice_core::schedule::Timing;
 use sluice_core::visible;
 use sluice_govern::registry::{Kind, Row, Schedule};
@@ -21,7 +21,7 @@ use sluice_server::service::registry;
 use sluice_server::service::registry::now_ms;
 use sluice_server::service::rows::object;
 
-/// Slots that `show` shows.
+/// Slots that `show` prints.
 const SHOWN: usize = 20;
 
 pub(super) async fn run(command: &Schedules, out: &mut Out) -> anyhow::Result<Exit> {
@@ -37,23 +37,23 @@ pub(super) async fn run(command: &Schedules, out: &mut Out) -> anyhow::Result<Ex
     }
 }
 
-async fn switch(args: &One, enabled: Value, out: &mut Out) -> anyhow::Result<Exit> {
-    let wish = patch(Kind::Schedule, &args.row.name, |body| {
+async fn switch(args: &ChangeRow, enabled: Value, out: &mut Out) -> anyhow::Result<Exit> {
+    let edit = patch(Kind::Schedule, &args.row.name, |body| {
         body.insert("enabled".to_owned(), enabled.clone());
         Ok(())
     });
-    change(&args.by, &wish, out).await
+    change(&args.by, &edit, out).await
 }
 
-/// A row that can be read, and its times.
+/// Parses a schedule and its timing.
 fn read(row: &Row) -> anyhow::Result<(Schedule, Timing)> {
     let schedule: Schedule = serde_json::from_value(row.body.clone())?;
     let timing = Timing::of(&schedule).map_err(anyhow::Error::msg)?;
     Ok((schedule, timing))
 }
 
-/// When, for people.
-fn when(schedule: &Schedule) -> String {
+/// The timing as text.
+fn timing_text(schedule: &Schedule) -> String {
     match (&schedule.cron, &schedule.every) {
         (Some(cron), _) => format!("{cron} ({})", schedule.time_zone),
         (None, Some(Value::String(every))) => format!("every {every}"),
@@ -62,16 +62,16 @@ fn when(schedule: &Schedule) -> String {
     }
 }
 
-/// A slot, in the zone that the schedule's times are written in.
-fn at(slot_ms: u64, schedule: &Schedule) -> String {
+/// A slot, in the time zone of the schedule.
+fn slot_time(slot_ms: u64, schedule: &Schedule) -> String {
     match schedule.cron {
         Some(_) => amount::moment_at(slot_ms, &schedule.time_zone),
         None => amount::moment(slot_ms),
     }
 }
 
-async fn list(args: &List, out: &mut Out) -> anyhow::Result<Exit> {
-    let rows = all(&args.data).await?;
+async fn list(args: &RowsList, out: &mut Out) -> anyhow::Result<Exit> {
+    let rows = all(&args.target.data).await?;
     let rows: Vec<&Row> = rows.iter().filter(|row| row.kind == Kind::Schedule).collect();
     let mut data = Vec::new();
     let mut table = Table::new(&["NAME", "WORKFLOW", "WHEN", "OVERLAP", "NEXT", ""]);
@@ -85,53 +85,45 @@ async fn list(args: &List, out: &mut Out) -> anyhow::Result<Exit> {
         table.row([
             row.name.clone(),
             schedule.workflow.clone(),
-            when(&schedule),
+            timing_text(&schedule),
             overlap,
-            next_ms.map(|ms| at(ms, &schedule)).unwrap_or_default(),
+            next_ms.map(|ms| slot_time(ms, &schedule)).unwrap_or_default(),
             if schedule.enabled { String::new() } else { "disabled".to_owned() },
         ]);
     }
-    match args.json.reader() {
-        Reader::Program => {
+    match args.target.output() {
+        OutputFormat::Json => {
             out.json(Layout::Line, &json!({"data": data, "meta": {"next_cursor": null}}))?;
         }
-        Reader::Person if rows.is_empty() => out.note("no schedules")?,
-        Reader::Person => out.print(&table.draw())?,
+        OutputFormat::Text if rows.is_empty() => out.note("no schedules")?,
+        OutputFormat::Text => out.print(&table.draw())?,
     }
     Ok(Exit::Done)
 }
 
-async fn show(args: &Show, out: &mut Out) -> anyhow::Result<Exit> {
-    let rows = all(&args.data).await?;
+async fn show(args: &RowsShow, out: &mut Out) -> anyhow::Result<Exit> {
+    let client = backend::read(&args.target.data).await?;
+    let rows = load(&client).await?.rows;
     let row = registry::row(&rows, Kind::Schedule, &args.row.name)?;
-    let slots: Vec<Value> = match Desk::read(&args.data).await? {
-        Desk::Here(local) => {
-            let slots = local.store.slots(row.name.clone(), None, SHOWN).await?;
-            local.close().await;
-            slots.iter().map(slot_object).collect()
-        }
-        Desk::There(client) => {
-            let query = [("limit", SHOWN.to_string())];
-            let path = ["schedules", &row.name, "slots"];
-            let mut slots: Vec<Value> = client.get(&path, &query).await?.read()?;
-            for slot in slots.iter_mut().filter_map(Value::as_object_mut) {
-                let at = slot.shift_remove("at").unwrap_or_default();
-                slot.insert("noted_at".to_owned(), at);
-            }
-            slots
-        }
-    };
+    let query = [("limit", SHOWN.to_string())];
+    let path = ["schedules", &row.name, "slots"];
+    let mut slots: Vec<Value> = client.get(&path, &query).await?.read()?;
+    client.close().await;
+    for slot in slots.iter_mut().filter_map(Value::as_object_mut) {
+        let at = slot.shift_remove("at").unwrap_or_default();
+        slot.insert("noted_at".to_owned(), at);
+    }
     let (schedule, timing) = read(row)?;
     let next_ms = timing.next(now_ms()).filter(|_| schedule.enabled);
-    if args.json.reader() == Reader::Program {
+    if args.target.output() == OutputFormat::Json {
         let mut fields = object(row);
         fields["next_at"] = next_ms.map(timestamp).into();
         fields["slots"] = slots.into();
         out.json(Layout::Line, &fields)?;
         return Ok(Exit::Done);
     }
-    super::rows::tell(row, Reader::Person, out)?;
-    let next = next_ms.map_or_else(|| "disabled".to_owned(), |ms| at(ms, &schedule));
+    super::rows::print(row, OutputFormat::Text, out)?;
+    let next = next_ms.map_or_else(|| "disabled".to_owned(), |ms| slot_time(ms, &schedule));
     out.print(&format!("  next  {next}\n"))?;
     if slots.is_empty() {
         return Ok(Exit::Done);
@@ -144,26 +136,16 @@ async fn show(args: &Show, out: &mut Out) -> anyhow::Result<Exit> {
             count => format!(" and {} before", count - 1),
         };
         let word = |name: &str| slot[name].as_str().unwrap_or_default().to_owned();
-        let slot = amount::ms(&word("slot_at")).map(|ms| at(ms, &schedule)).unwrap_or_default();
+        let slot =
+            amount::ms(&word("slot_at")).map(|ms| slot_time(ms, &schedule)).unwrap_or_default();
         table.row([slot, format!("{}{many}", word("fate")), word("why"), word("run_id")]);
     }
     out.print(&format!("\n{}", table.draw()))?;
     Ok(Exit::Done)
 }
 
-fn slot_object(slot: &Slot) -> Value {
-    json!({
-        "slot_at": timestamp(slot.slot_ms),
-        "count": slot.count,
-        "fate": slot.fate,
-        "why": slot.why,
-        "run_id": slot.run.map(|run| run.to_string()),
-        "noted_at": timestamp(slot.at_ms),
-    })
-}
-
 async fn slots(args: &Slots, out: &mut Out) -> anyhow::Result<Exit> {
-    let rows = all(&args.data).await?;
+    let rows = all(&args.target.data).await?;
     let row = registry::row(&rows, Kind::Schedule, &args.row.name)?;
     let (schedule, timing) = read(row)?;
     let mut at_ms = now_ms();
@@ -172,7 +154,7 @@ async fn slots(args: &Slots, out: &mut Out) -> anyhow::Result<Exit> {
         Some((at_ms, timing.is_off(at_ms)))
     });
     let next: Vec<(u64, bool)> = next.take(args.next.into()).collect();
-    if args.json.reader() == Reader::Program {
+    if args.target.output() == OutputFormat::Json {
         let slot = |(at_ms, off): &(u64, bool)| json!({"slot_at": timestamp(*at_ms), "skipped": off.then_some("date")});
         let data: Vec<Value> = next.iter().map(slot).collect();
         out.json(Layout::Line, &json!({"data": data, "meta": {"enabled": schedule.enabled}}))?;
@@ -183,7 +165,7 @@ async fn slots(args: &Slots, out: &mut Out) -> anyhow::Result<Exit> {
     }
     for (at_ms, off) in next {
         let why = if off { "  skipped: date" } else { "" };
-        out.print(&format!("{}{why}\n", at(at_ms, &schedule)))?;
+        out.print(&format!("{}{why}\n", slot_time(at_ms, &schedule)))?;
     }
     Ok(Exit::Done)
 }

@@ -1,7 +1,7 @@
 //! `sluice schema`: the JSON Schema of a document format, or the OpenAPI description of the server.
 
 use crate::Exit;
-use crate::cli::{self, Reader, Schema};
+use crate::cli::{self, OutputFormat, Schema};
 use crate::out::{Layout, Out};
 use sluice_core::doc::Format;
 use sluice_core::doc::setup::Setup;
@@ -9,14 +9,14 @@ use sluice_server::api;
 
 pub(super) fn run(args: &Schema, out: &mut Out) -> anyhow::Result<Exit> {
     let schema = match args.format {
-        cli::Format::Lobsterx => Format::Lobsterx.json_schema(),
-        cli::Format::Lens => Format::Lens.json_schema(),
-        cli::Format::Setup => Setup::json_schema(),
-        cli::Format::Openapi => api::openapi::document(&api::routes()),
+        cli::SchemaFormat::Lobsterx => Format::Lobsterx.json_schema(),
+        cli::SchemaFormat::Lens => Format::Lens.json_schema(),
+        cli::SchemaFormat::Setup => Setup::json_schema(),
+        cli::SchemaFormat::Openapi => api::openapi::document(&api::routes()),
     };
-    let layout = match args.json.reader() {
-        Reader::Person => Layout::Pretty,
-        Reader::Program => Layout::Line,
+    let layout = match args.json.output() {
+        OutputFormat::Text => Layout::Pretty,
+        OutputFormat::Json => Layout::Line,
     };
     out.json(layout, &schema)?;
     Ok(Exit::Done)

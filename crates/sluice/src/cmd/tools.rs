@@ -1,9 +1,9 @@
-//! `sluice tools`: what servers of tools say of their tools, and what of that is accepted.
+//! `sluice tools`: lists and accepts the tool definitions of MCP servers.
 
 use crate::Exit;
-use crate::cli::Reader;
+use crate::backend;
+use crate::cli::OutputFormat;
 use crate::cli::tools::{AcceptTools, ListTools, ShowTool, Tools};
-use crate::desk;
 use crate::local;
 use crate::out::{Layout, Out};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use sluice_server::refused::{DATA_UNUSABLE, ROW_UNKNOWN, Refused};
 use std::io;
 
 pub(super) fn run(command: &Tools, out: &mut Out) -> anyhow::Result<Exit> {
-    desk::here("`tools`")?;
+    backend::only_data_directory("`tools`")?;
     match command {
         Tools::List(args) => list(args, out),
         Tools::Show(args) => show(args, out),
@@ -23,9 +23,10 @@ pub(super) fn run(command: &Tools, out: &mut Out) -> anyhow::Result<Exit> {
 }
 
 fn list(args: &ListTools, out: &mut Out) -> anyhow::Result<Exit> {
-    let pins =
-        PinFile::new(&local::directory(&args.data)).read().map_err(|error| unusable(&error))?;
-    if args.json.reader() == Reader::Program {
+    let pins = PinFile::new(&local::directory(&args.target.data))
+        .read()
+        .map_err(|error| unusable(&error))?;
+    if args.target.output() == OutputFormat::Json {
         let data: Vec<Value> = pins.iter().map(|(name, pin)| shown(name, pin)).collect();
         out.json(Layout::Line, &json!({"data": data, "meta": {"next_cursor": null}}))?;
         return Ok(Exit::Done);
@@ -40,10 +41,11 @@ fn list(args: &ListTools, out: &mut Out) -> anyhow::Result<Exit> {
 }
 
 fn show(args: &ShowTool, out: &mut Out) -> anyhow::Result<Exit> {
-    let pins =
-        PinFile::new(&local::directory(&args.data)).read().map_err(|error| unusable(&error))?;
+    let pins = PinFile::new(&local::directory(&args.target.data))
+        .read()
+        .map_err(|error| unusable(&error))?;
     let pin = pins.get(&args.tool).ok_or_else(|| unknown(&args.tool))?;
-    if args.json.reader() == Reader::Program {
+    if args.target.output() == OutputFormat::Json {
         out.json(Layout::Line, &shown(&args.tool, pin))?;
         return Ok(Exit::Done);
     }
@@ -87,12 +89,12 @@ fn shown(name: &str, pin: &Pin) -> Value {
 }
 
 fn unknown(tool: &str) -> Refused {
-    let message = format!("no tool `{}` was seen here", visible::brief(tool));
+    let message = format!("no tool `{}` is known", visible::brief(tool));
     Refused::new(ROW_UNKNOWN, message, "`sluice tools list` shows the tools that were")
 }
 
 fn unusable(error: &io::Error) -> Refused {
     let message = format!("`{FILE}` in the data directory cannot be used: {error}");
-    let remedy = "put it right; without the file every tool is accepted anew when it is seen";
+    let remedy = "correct it; without the file every tool is accepted when it is first seen";
     Refused::new(DATA_UNUSABLE, message, remedy)
 }

@@ -1,26 +1,26 @@
-//! `sluice validate`: every problem of every document named.
+//! `sluice validate`: reports every problem of every document.
 
-use super::{count, registry, tell_people, tell_unreadable};
+use super::{count, print_diagnostics, print_unreadable, registry};
 use crate::Exit;
-use crate::beside;
-use crate::cli::{Reader, Validate};
+use crate::cli::{OutputFormat, Validate};
 use crate::draw;
 use crate::input;
 use crate::out::{Layout, Out};
 use crate::problem::Report;
+use crate::referenced_documents;
 use sluice_core::doc::{Checked, Registry};
 use sluice_core::visible;
 use std::ffi::OsStr;
 
 pub(super) fn run(args: &Validate, out: &mut Out) -> anyhow::Result<Exit> {
-    let reader = args.json.reader();
-    let Some(mut registry) = registry(&args.registry, reader, out)? else {
+    let output = args.json.output();
+    let Some(mut registry) = registry(&args.registry, output, out)? else {
         return Ok(Exit::Refused);
     };
     let mut exit = Exit::Done;
     for name in &args.files {
         let found;
-        (found, registry) = one(name, registry, reader, out)?;
+        (found, registry) = check(name, registry, output, out)?;
         if found != Exit::Done {
             exit = Exit::Refused;
         }
@@ -28,32 +28,32 @@ pub(super) fn run(args: &Validate, out: &mut Out) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
-/// Checks one document, and hands the registry on to the next.
-fn one(
+/// Checks one document, and returns the registry for the next.
+fn check(
     name: &OsStr,
     registry: Registry,
-    reader: Reader,
+    output: OutputFormat,
     out: &mut Out,
 ) -> anyhow::Result<(Exit, Registry)> {
     let input = match input::read(name) {
         Ok(input) => input,
         Err(unreadable) => {
-            tell_unreadable(&unreadable, reader, out)?;
-            if reader == Reader::Person {
+            print_unreadable(&unreadable, output, out)?;
+            if output == OutputFormat::Text {
                 let name = visible::line(draw::place_name(&unreadable.name));
                 out.print(&format!("{name}: 1 error, 0 warnings\n"))?;
             }
             return Ok((Exit::Refused, registry));
         }
     };
-    let (checked, registry) = beside::look(&input, registry);
-    match reader {
-        Reader::Person => {
-            tell_people(&input, &checked.diagnostics, out)?;
+    let (checked, registry) = referenced_documents::check_one(&input, registry);
+    match output {
+        OutputFormat::Text => {
+            print_diagnostics(&input, &checked.diagnostics, out)?;
             let name = visible::line(draw::place_name(&input.name));
             out.print(&format!("{name}: {}\n", summary(&checked)))?;
         }
-        Reader::Program => {
+        OutputFormat::Json => {
             out.json(Layout::Line, &Report::new(&input.name, &checked.diagnostics))?;
         }
     }

@@ -2,17 +2,17 @@
 
 mod start;
 
-use super::rows::{all, change, list, remove, tell};
-use super::tell_unreadable;
+use super::print_unreadable;
+use super::rows::{all, change, list, print, remove};
 use crate::Exit;
 use crate::cli::registry::{Put, Workflows};
-use crate::cli::rows::Show;
+use crate::cli::rows::RowsShow;
 use crate::input;
 use crate::out::Out;
 use sluice_core::rows;
 use sluice_govern::registry::{Kind, Row};
-use sluice_server::refused::Done;
-use sluice_server::service::registry::{Asked, Wanted, Wish};
+use sluice_server::refused::ServiceResult;
+use sluice_server::service::registry::{PlannedChange, RowChange, RowEdit};
 use sluice_server::service::versions::{self, Document};
 
 pub(super) async fn run(command: &Workflows, out: &mut Out) -> anyhow::Result<Exit> {
@@ -25,23 +25,23 @@ pub(super) async fn run(command: &Workflows, out: &mut Out) -> anyhow::Result<Ex
     }
 }
 
-async fn show(args: &Show, out: &mut Out) -> anyhow::Result<Exit> {
-    let rows = all(&args.data).await?;
-    tell(versions::find(&rows, &args.row.name)?, args.json.reader(), out)?;
+async fn show(args: &RowsShow, out: &mut Out) -> anyhow::Result<Exit> {
+    let rows = all(&args.target.data).await?;
+    print(versions::find(&rows, &args.row.name)?, args.target.output(), out)?;
     Ok(Exit::Done)
 }
 
-/// Documents that become versions.
+/// Registers documents as versions.
 struct Versions(Vec<Document>);
 
-impl Wish for Versions {
-    fn rows(&self, there: &[Row]) -> Done<Wanted> {
-        let put = versions::rows(&self.0, there)?;
-        let refused = versions::check(&self.0, &rows::with(there, &put, &[]))?;
+impl RowEdit for Versions {
+    fn rows(&self, stored: &[Row]) -> ServiceResult<PlannedChange> {
+        let put = versions::rows(&self.0, stored)?;
+        let refused = versions::check(&self.0, &rows::with(stored, &put, &[]))?;
         if !refused.is_empty() {
-            return Ok(Wanted::Refused(refused));
+            return Ok(PlannedChange::Refused(refused));
         }
-        Ok(Wanted::Rows(Asked { put, remove: Vec::new() }))
+        Ok(PlannedChange::Rows(RowChange { put, remove: Vec::new() }))
     }
 }
 
@@ -49,7 +49,7 @@ async fn put(args: &Put, out: &mut Out) -> anyhow::Result<Exit> {
     let input = match input::read(&args.file) {
         Ok(input) => input,
         Err(unreadable) => {
-            tell_unreadable(&unreadable, args.by.json.reader(), out)?;
+            print_unreadable(&unreadable, args.by.json.output(), out)?;
             return Ok(Exit::Refused);
         }
     };

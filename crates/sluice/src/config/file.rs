@@ -1,7 +1,7 @@
-//! `sluice.toml`: found, read, and every problem placed by its line.
+//! Finds and parses `sluice.toml`, and reports every problem with its line.
 
 use super::secrets;
-use super::setting::{Kind, SETTINGS, Setting};
+use super::setting::{SETTINGS, Setting, SettingKind};
 use super::tool_server::{self, ToolServer};
 use super::value::{self, Value};
 use super::{CONFIG_INVALID, FILE};
@@ -15,20 +15,20 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
-/// What a file says.
+/// The contents of a file.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    /// Positions in the table of settings, and values.
+pub(super) struct FileSettings {
+    /// Indices into the table of settings, and values.
     pub(super) settings: Vec<(usize, Value)>,
-    /// Servers of tools: a table has any number of them.
     pub(super) tool_servers: Vec<ToolServer>,
-    /// Secrets that rows may name.
     pub(super) secrets: Vec<Declared>,
 }
 
-/// The file that is named, else the one in this directory, else the one in the
-/// data directory; nothing if there is none.
-pub(super) fn find(named: Option<&Path>, data: &Path) -> Result<Option<(PathBuf, Found)>, Refused> {
+/// Reads the named file, else the one in this directory, else the one in the data directory.
+pub(super) fn find(
+    named: Option<&Path>,
+    data: &Path,
+) -> Result<Option<(PathBuf, FileSettings)>, Refused> {
     let path = match named {
         Some(path) => path.to_owned(),
         None => {
@@ -42,7 +42,7 @@ pub(super) fn find(named: Option<&Path>, data: &Path) -> Result<Option<(PathBuf,
     let input = input::read(path.as_os_str()).map_err(|file| unreadable(&file))?;
     let refused = |notes: Vec<String>| {
         let message = format!("`{}` cannot be used", path.display());
-        let remedy = "put it right; `docs/guide/configuration.md` lists the settings";
+        let remedy = "correct it; `docs/guide/configuration.md` lists the settings";
         Refused::new(CONFIG_INVALID, message, remedy).with_notes(notes)
     };
     if input.bytes.len() > DOCUMENT_BYTES_MAX {
@@ -51,34 +51,34 @@ pub(super) fn find(named: Option<&Path>, data: &Path) -> Result<Option<(PathBuf,
     let Ok(text) = input.text() else { return Err(refused(vec!["it is not UTF-8".to_owned()])) };
     let dir = path.parent().unwrap_or(Path::new(""));
     let mut found = read(text, dir).map_err(refused)?;
-    // A file in the data directory cannot say where that is.
+    // A file in the data directory cannot set the data directory.
     if path.parent() == Some(data) && named.is_none() {
         found.settings.retain(|(at, _)| SETTINGS[*at].name != "data");
     }
     Ok(Some((path, found)))
 }
 
-/// Reads a whole file, or says everything that is wrong with it.
-pub(super) fn read(text: &str, dir: &Path) -> Result<Found, Vec<String>> {
-    let mut reading = Reading { text, dir, found: Found::default(), notes: Vec::new() };
+/// Parses a file, or returns all of its problems.
+pub(super) fn read(text: &str, dir: &Path) -> Result<FileSettings, Vec<String>> {
+    let mut reader = TomlReader { text, dir, found: FileSettings::default(), notes: Vec::new() };
     match DeTable::parse(text) {
-        Ok(table) => reading.table("", table.get_ref()),
+        Ok(table) => reader.table("", table.get_ref()),
         Err(error) => {
             let at = error.span().map_or(0, |span| span.start);
-            reading.note(at, error.message());
+            reader.note(at, error.message());
         }
     }
-    if reading.notes.is_empty() { Ok(reading.found) } else { Err(reading.notes) }
+    if reader.notes.is_empty() { Ok(reader.found) } else { Err(reader.notes) }
 }
 
-struct Reading<'t> {
+struct TomlReader<'t> {
     text: &'t str,
     dir: &'t Path,
-    found: Found,
+    found: FileSettings,
     notes: Vec<String>,
 }
 
-impl Reading<'_> {
+impl TomlReader<'_> {
     fn note(&mut self, at: usize, what: &str) {
         let at = self.text.floor_char_boundary(at);
         let line = self.text[..at].matches('\n').count() + 1;
@@ -145,23 +145,23 @@ impl Reading<'_> {
         let takes = || format!("this is not {}", setting.kind.takes());
         let text = |text: &str| value::read(setting, OsStr::new(text), self.dir);
         match (setting.kind, value) {
-            (Kind::Words | Kind::Paths, DeValue::Array(items)) => {
+            (SettingKind::Words | SettingKind::Paths, DeValue::Array(items)) => {
                 let words: Option<Vec<String>> =
                     items.iter().map(|item| item.get_ref().as_str().map(str::to_owned)).collect();
                 let words = value::bounded(words.ok_or_else(takes)?)?;
                 Ok(match setting.kind {
-                    Kind::Paths => {
+                    SettingKind::Paths => {
                         Value::Paths(words.iter().map(|word| self.dir.join(word)).collect())
                     }
                     _ => Value::Words(words),
                 })
             }
-            (Kind::Words | Kind::Paths, _) => Err(takes()),
-            (Kind::Number { .. }, DeValue::Integer(number)) if number.radix() == 10 => {
+            (SettingKind::Words | SettingKind::Paths, _) => Err(takes()),
+            (SettingKind::Number { .. }, DeValue::Integer(number)) if number.radix() == 10 => {
                 text(number.as_str())
             }
-            (Kind::Switch, DeValue::Boolean(on)) => Ok(Value::Switch(*on)),
-            (Kind::Number { .. } | Kind::Switch, _) => Err(takes()),
+            (SettingKind::Switch, DeValue::Boolean(on)) => Ok(Value::Switch(*on)),
+            (SettingKind::Number { .. } | SettingKind::Switch, _) => Err(takes()),
             (_, DeValue::String(word)) => text(word),
             _ => Err(takes()),
         }

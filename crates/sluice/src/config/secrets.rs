@@ -1,7 +1,7 @@
 //! Secrets that rows may name: `[secrets.NAME]` in `sluice.toml`, and nowhere else.
 //!
-//! Where a secret is kept, which organisations may name it and which hosts it may be
-//! shown to is the operator's alone to say.
+//! Only the operator decides where a secret is stored, which organisations may name it, and
+//! which hosts it may be sent to.
 
 use crate::organisation::{self, DEFAULT};
 use serde_json::{Value, json};
@@ -13,24 +13,23 @@ use sluice_core::visible;
 use std::path::Path;
 use toml::de::{DeTable, DeValue};
 
-/// The table.
 pub(super) const TABLE: &str = "secrets";
-/// What is said of a secret.
+/// Fields of a secret.
 const FIELDS: [&str; 3] = ["from", "organisations", "hosts"];
 /// Most secrets.
 const SECRETS_MAX: usize = 1000;
 /// Most organisations, and most hosts, of one secret.
 const WORDS_MAX: usize = 1000;
 
-/// What is wrong, and where in the text.
+/// A problem, and its offset in the text.
 type Notes = Vec<(usize, String)>;
 
-/// What a secret is called among the settings.
+/// The name of a secret among the settings.
 pub(crate) fn setting(secret: &Declared) -> String {
     format!("{TABLE}.{}", secret.name)
 }
 
-/// A secret for programs: never what it holds.
+/// A secret as JSON, without its value.
 pub(crate) fn to_json(secret: &Declared) -> Value {
     json!({
         "from": secret.from,
@@ -39,14 +38,14 @@ pub(crate) fn to_json(secret: &Declared) -> Value {
     })
 }
 
-/// The same for people.
+/// A secret as text, without its value.
 pub(crate) fn shown(secret: &Declared) -> String {
     let hosts = secret.hosts.to_string();
     let hosts = if hosts.is_empty() { "sent nowhere".to_owned() } else { format!("for {hosts}") };
     format!("{} ({hosts}; named by {})", secret.from, secret.organisations.join(", "))
 }
 
-/// Reads all of them, or says everything that is wrong.
+/// Parses the table, or returns all of its problems.
 pub(super) fn read(table: &DeTable<'_>, dir: &Path) -> Result<Vec<Declared>, Notes> {
     let (mut secrets, mut notes) = (Vec::new(), Notes::new());
     if table.len() > SECRETS_MAX {
@@ -75,7 +74,7 @@ struct SecretReader<'t> {
 }
 
 impl SecretReader<'_> {
-    /// Nothing of the text is repeated that may be the secret itself.
+    /// Problems do not repeat the text, which may be the secret itself.
     fn note(&mut self, at: usize, what: &str) {
         let name = visible::brief(self.name);
         self.notes.push((at, format!("`{TABLE}.{name}` {what}")));
@@ -111,7 +110,7 @@ impl SecretReader<'_> {
         let read = value.get_ref().as_str().map(str::parse::<SecretRef>);
         match read {
             Some(Ok(SecretRef::File(path))) => {
-                // Paths in a file are meant from where it stands.
+                // Paths are relative to the file.
                 let path = self.dir.join(path).to_string_lossy().into_owned();
                 Some(SecretRef::File(path))
             }

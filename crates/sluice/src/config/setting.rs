@@ -1,20 +1,20 @@
-//! The one table of settings. Everything else about them is made from it.
+//! The only table of settings; flags, variables, help and the guide follow it.
 
 use sluice_core::duration;
 use sluice_core::limits::DURATION_MS_MAX;
 
-/// What a setting takes.
+/// The type of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum SettingKind {
     Path,
     /// Files or directories.
     Paths,
-    /// A file, or the address of somebody.
+    /// A file, or a URL.
     PathOrUrl,
     Text,
     /// An address and a port to listen on.
     Address,
-    /// An `http://` or `https://` address.
+    /// An `http://` or `https://` URL.
     Url,
     /// A reference to a secret, or the secret itself.
     Secret,
@@ -23,7 +23,7 @@ pub(crate) enum Kind {
         min: u64,
         max: u64,
     },
-    /// A span of time such as `2d`, bounded in milliseconds.
+    /// A duration such as `2d`, bounded in milliseconds.
     Duration {
         min_ms: u64,
         max_ms: u64,
@@ -32,60 +32,58 @@ pub(crate) enum Kind {
     Choice(&'static [&'static str]),
 }
 
-impl Kind {
-    /// For people.
+impl SettingKind {
     pub(crate) fn takes(self) -> String {
         match self {
-            Kind::Path => "a path".to_owned(),
-            Kind::Paths => "a list of paths".to_owned(),
-            Kind::PathOrUrl => {
+            SettingKind::Path => "a path".to_owned(),
+            SettingKind::Paths => "a list of paths".to_owned(),
+            SettingKind::PathOrUrl => {
                 "a path or an address such as `https://example.com/judge`".to_owned()
             }
-            Kind::Text => "a text".to_owned(),
-            Kind::Address => "an address and a port, such as `127.0.0.1:7400`".to_owned(),
-            Kind::Url => "an address such as `http://127.0.0.1:7400`".to_owned(),
-            Kind::Secret => "`env:NAME`, `file:PATH`, or the secret itself".to_owned(),
-            Kind::Words => "a list of texts".to_owned(),
-            Kind::Number { min, max } => format!("a number from {min} to {max}"),
-            Kind::Duration { min_ms, max_ms } => {
+            SettingKind::Text => "a text".to_owned(),
+            SettingKind::Address => "an address and a port, such as `127.0.0.1:7400`".to_owned(),
+            SettingKind::Url => "an address such as `http://127.0.0.1:7400`".to_owned(),
+            SettingKind::Secret => "`env:NAME`, `file:PATH`, or the secret itself".to_owned(),
+            SettingKind::Words => "a list of texts".to_owned(),
+            SettingKind::Number { min, max } => format!("a number from {min} to {max}"),
+            SettingKind::Duration { min_ms, max_ms } => {
                 let (least, most) = (duration::format(min_ms), duration::format(max_ms));
                 format!("a duration from `{least}` to `{most}`")
             }
-            Kind::Switch => "`true` or `false`".to_owned(),
-            Kind::Choice(words) => format!("one of: {}", words.join(", ")),
+            SettingKind::Switch => "`true` or `false`".to_owned(),
+            SettingKind::Choice(words) => format!("one of: {}", words.join(", ")),
         }
     }
 }
 
-/// One setting.
 #[derive(Debug)]
 pub(crate) struct Setting {
-    /// As a file writes it; a dot leads into a table.
+    /// The name in a file; a dot separates a table.
     pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
-    /// As a variable would write it.
+    pub(crate) kind: SettingKind,
+    /// The default, as a variable would set it.
     pub(crate) default: Option<&'static str>,
-    /// The flag that is stronger than it, where commands have one.
+    /// The flag that overrides it, if commands have one.
     pub(crate) flag: Option<&'static str>,
-    /// One line for people.
+    /// One line of help.
     pub(crate) about: &'static str,
 }
 
 impl Setting {
-    /// The variable of the environment.
+    /// The name of the environment variable.
     pub(crate) fn variable(&self) -> String {
         format!("{}{}", super::PREFIX, self.name.replace('.', "_").to_ascii_uppercase())
     }
 }
 
-/// Declares the settings: a name to ask by, and its row of the table.
+/// Declares the settings: an enum of names, and the table.
 macro_rules! settings {
     ($($ask:ident $name:literal, $kind:expr, $default:expr, $flag:expr, $about:literal;)*) => {
-        /// A setting, to ask for.
+        /// The name of a setting in code.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) enum Name { $($ask),* }
 
-        /// All of them.
+        /// All settings.
         pub(crate) const SETTINGS: &[Setting] = &[
             $(Setting {
                 name: $name, kind: $kind, default: $default, flag: $flag, about: $about,
@@ -94,52 +92,52 @@ macro_rules! settings {
     };
 }
 
-/// A span of time that people are given.
-const WAIT: Kind = Kind::Duration { min_ms: 1000, max_ms: DURATION_MS_MAX };
+/// A time limit for people.
+const WAIT: SettingKind = SettingKind::Duration { min_ms: 1000, max_ms: DURATION_MS_MAX };
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 
 settings! {
-    Data "data", Kind::Path, Some(".sluice"), Some("data"),
-        "where runs are kept";
-    DatabaseUrl "database_url", Kind::Secret, None, Some("database-url"),
+    Data "data", SettingKind::Path, Some(".sluice"), Some("data"),
+        "the data directory";
+    DatabaseUrl "database_url", SettingKind::Secret, None, Some("database-url"),
         "the PostgreSQL database that nodes share, instead of a file in the data directory";
-    Url "url", Kind::Url, None, Some("url"),
-        "the server that commands talk to, instead of a data directory";
-    Token "token", Kind::Secret, None, None,
-        "what the server knows the caller by";
-    Agent "agent", Kind::Text, None, Some("agent"),
-        "who does steps that name neither an agent nor a bound role";
-    DefaultModel "default_model", Kind::Text, None, None,
+    Url "url", SettingKind::Url, None, Some("url"),
+        "the server that commands call, instead of a data directory";
+    Token "token", SettingKind::Secret, None, None,
+        "the token that commands send to the server";
+    Agent "agent", SettingKind::Text, None, Some("agent"),
+        "the agent of steps that name neither an agent nor a bound role";
+    DefaultModel "default_model", SettingKind::Text, None, None,
         "the model of steps for which neither the caller, the document nor the agent names one";
-    Policies "policies", Kind::Paths, None, Some("policies"),
-        "policies that runs here are under, instead of the registry's";
-    Moderation "moderation", Kind::PathOrUrl, None, Some("moderation"),
-        "who judges texts: a word list, or an address";
-    ModerationToken "moderation_token", Kind::Secret, None, None,
-        "what a moderator at an address knows the caller by; a reference, never the token itself";
-    SealFile "seal_file", Kind::Path, None, Some("seal-file"),
-        "where every seal is copied to; those of another organisation NAME to FILE.NAME";
-    Listen "listen", Kind::Address, Some("127.0.0.1:7400"), Some("listen"),
+    Policies "policies", SettingKind::Paths, None, Some("policies"),
+        "policies for runs in this process, instead of the registered ones";
+    Moderation "moderation", SettingKind::PathOrUrl, None, Some("moderation"),
+        "the moderator: a word list, or a URL";
+    ModerationToken "moderation_token", SettingKind::Secret, None, None,
+        "the token for an HTTP moderator; a reference, never the token itself";
+    SealFile "seal_file", SettingKind::Path, None, Some("seal-file"),
+        "the file that every seal is appended to; seals of another organisation NAME go to FILE.NAME";
+    Listen "listen", SettingKind::Address, Some("127.0.0.1:7400"), Some("listen"),
         "where `sluice serve` listens";
-    PublicUrl "public_url", Kind::Url, None, None,
-        "where gateways elsewhere reach `sluice serve`; by default where it listens";
-    AllowRemote "allow_remote", Kind::Switch, Some("false"), Some("allow-remote"),
+    PublicUrl "public_url", SettingKind::Url, None, None,
+        "the URL by which remote gateways reach `sluice serve`; by default where it listens";
+    AllowRemote "allow_remote", SettingKind::Switch, Some("false"), Some("allow-remote"),
         "let `sluice serve` listen beyond this machine; put TLS in front of it";
-    SecureCookies "secure_cookies", Kind::Switch, Some("false"), Some("secure-cookies"),
+    SecureCookies "secure_cookies", SettingKind::Switch, Some("false"), Some("secure-cookies"),
         "whether cookies are sent over TLS only";
-    CorsOrigins "cors_origins", Kind::Words, Some(""), Some("cors-origin"),
-        "pages of other origins that may ask the server";
-    Hosts "hosts", Kind::Words, Some(""), None,
-        "names, beside those of this machine, under which agents reach `/mcp`";
-    OutboundAllow "outbound.allow", Kind::Words, Some(""), None,
+    CorsOrigins "cors_origins", SettingKind::Words, Some(""), Some("cors-origin"),
+        "other origins whose pages may call the server";
+    Hosts "hosts", SettingKind::Words, Some(""), None,
+        "further host names under which agents reach `/mcp`";
+    OutboundAllow "outbound.allow", SettingKind::Words, Some(""), None,
         "hosts, addresses and networks that may be called though they are private";
-    OtelEndpoint "otel.endpoint", Kind::Url, None, None,
+    OtelEndpoint "otel.endpoint", SettingKind::Url, None, None,
         "where traces are sent, over OTLP/HTTP";
-    LeaseMs "lease_ms", Kind::Number { min: 1000, max: 600_000 }, Some("10000"), None,
-        "how long a node counts as alive after it last said so; then others take up its runs";
+    LeaseMs "lease_ms", SettingKind::Number { min: 1000, max: 600_000 }, Some("10000"), None,
+        "how long a lease lasts without a heartbeat; then other nodes claim the runs";
     ApprovalsExpiresIn "approvals.expires_in", WAIT, Some("7d"), None,
-        "how long an approval stays open, unless its step says `expires_in`";
+        "how long an approval stays open, unless its step sets `expires_in`";
     ApprovalsRemindNormal "approvals.remind_normal", WAIT, Some("1h"), None,
         "when the first reminder of an open approval is written, with level `normal`";
     ApprovalsRemindElevated "approvals.remind_elevated", WAIT, Some("24h"), None,
@@ -147,50 +145,50 @@ settings! {
     ApprovalsRemindCritical "approvals.remind_critical", WAIT, Some("72h"), None,
         "when the last reminder is written, with level `critical`";
     QueueTimeout "queue_timeout", WAIT, Some("1h"), None,
-        "how long a step waits at a gate that may open, unless its agent says `queue_timeout_s`";
+        "how long a step waits at a gate that may open, unless its agent sets `queue_timeout_s`";
     WorkspacesKeep "workspaces.keep", WAIT, Some("7d"), None,
         "how long the files that shell steps made are kept after their run has ended";
-    LogLevel "log.level", Kind::Choice(&["error", "warn", "info", "debug"]), Some("info"), None,
+    LogLevel "log.level", SettingKind::Choice(&["error", "warn", "info", "debug"]), Some("info"), None,
         "how much `sluice serve` logs";
-    LogFormat "log.format", Kind::Choice(&["text", "json"]), Some("text"), None,
+    LogFormat "log.format", SettingKind::Choice(&["text", "json"]), Some("text"), None,
         "how it logs";
-    RecursionDepth "limits.recursion_depth", Kind::Number { min: 0, max: 20 }, Some("5"), None,
-        "how many runs may be above a run; a caller can only lower it";
-    BodyBytes "limits.body_bytes", Kind::Number { min: KIB, max: 64 * MIB }, Some("2097152"), None,
+    RecursionDepth "limits.recursion_depth", SettingKind::Number { min: 0, max: 20 }, Some("5"), None,
+        "the greatest depth of nested runs; a caller can only lower it";
+    BodyBytes "limits.body_bytes", SettingKind::Number { min: KIB, max: 64 * MIB }, Some("2097152"), None,
         "longest body of a request";
-    RequestTimeoutMs "limits.request_timeout_ms", Kind::Number { min: 100, max: 600_000 },
+    RequestTimeoutMs "limits.request_timeout_ms", SettingKind::Number { min: 100, max: 600_000 },
         Some("30000"), None,
         "how long a request may take, streams apart";
-    RatePerSecond "limits.rate_per_second", Kind::Number { min: 1, max: 1_000_000 },
+    RatePerSecond "limits.rate_per_second", SettingKind::Number { min: 1, max: 1_000_000 },
         Some("200"), None,
         "requests of one token in a second, in the long run";
-    RateBurst "limits.rate_burst", Kind::Number { min: 1, max: 1_000_000 }, Some("400"), None,
+    RateBurst "limits.rate_burst", SettingKind::Number { min: 1, max: 1_000_000 }, Some("400"), None,
         "requests of one token at once";
-    InFlightMax "limits.in_flight_max", Kind::Number { min: 1, max: 1_000_000 }, Some("512"), None,
-        "requests that are worked on at once; more are told to come again";
-    ConnectionsMax "limits.connections_max", Kind::Number { min: 1, max: 1_000_000 },
+    InFlightMax "limits.in_flight_max", SettingKind::Number { min: 1, max: 1_000_000 }, Some("512"), None,
+        "concurrent requests; further ones are refused with `overloaded`";
+    ConnectionsMax "limits.connections_max", SettingKind::Number { min: 1, max: 1_000_000 },
         Some("4096"), None,
         "connections at once, at most half of the file handles; a new one ends the oldest idle one";
-    ReadersMax "limits.readers_max", Kind::Number { min: 1, max: 1_000_000 }, Some("4096"), None,
+    ReadersMax "limits.readers_max", SettingKind::Number { min: 1, max: 1_000_000 }, Some("4096"), None,
         "streams of events at once";
-    McpCallsMax "limits.mcp_calls_max", Kind::Number { min: 1, max: 1_000_000 }, Some("256"), None,
+    McpCallsMax "limits.mcp_calls_max", SettingKind::Number { min: 1, max: 1_000_000 }, Some("256"), None,
         "calls of agents over MCP at once";
-    BodyMemoryBytes "limits.body_memory_bytes", Kind::Number { min: MIB, max: 64 * KIB * MIB },
+    BodyMemoryBytes "limits.body_memory_bytes", SettingKind::Number { min: MIB, max: 64 * KIB * MIB },
         Some("268435456"), None,
         "bytes of bodies that are being read at once";
-    TokenPercent "limits.token_percent", Kind::Number { min: 1, max: 100 }, Some("25"), None,
-        "what one token or gateway may have of connections, requests, streams, MCP calls and body memory";
-    OrganisationPercent "limits.organisation_percent", Kind::Number { min: 1, max: 100 },
+    TokenPercent "limits.token_percent", SettingKind::Number { min: 1, max: 100 }, Some("25"), None,
+        "the share of one token or gateway in connections, requests, streams, MCP calls and body memory";
+    OrganisationPercent "limits.organisation_percent", SettingKind::Number { min: 1, max: 100 },
         Some("75"), None,
-        "what one organisation may have of them";
-    StrangersPercent "limits.strangers_percent", Kind::Number { min: 1, max: 100 },
+        "the share of one organisation in the same";
+    StrangersPercent "limits.strangers_percent", SettingKind::Number { min: 1, max: 100 },
         Some("12"), None,
-        "what all clients without a token may have of requests and body memory; one address has half of it";
-    GatewayRatePerSecond "limits.gateway_rate_per_second", Kind::Number { min: 1, max: 1_000_000 },
+        "the share of all clients without a token in requests and body memory; one address has half of it";
+    GatewayRatePerSecond "limits.gateway_rate_per_second", SettingKind::Number { min: 1, max: 1_000_000 },
         Some("1000"), None,
         "requests of one gateway in a second; twice as many at once";
-    SessionsMax "limits.sessions_max", Kind::Number { min: 1, max: 1000 }, Some("20"), None,
+    SessionsMax "limits.sessions_max", SettingKind::Number { min: 1, max: 1000 }, Some("20"), None,
         "sessions of one token; one more ends the oldest";
-    DrainMs "limits.drain_ms", Kind::Number { min: 0, max: 600_000 }, Some("10000"), None,
-        "how long requests may take to end when the server stops, and runs to be handed over";
+    DrainMs "limits.drain_ms", SettingKind::Number { min: 0, max: 600_000 }, Some("10000"), None,
+        "how long requests may take to end when the server stops, and runs to be released";
 }

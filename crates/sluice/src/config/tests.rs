@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-fn given(pairs: &[(&str, &str)]) -> super::Given {
+fn given(pairs: &[(&str, &str)]) -> super::FlagValues {
     let one = |(name, value): &(&str, &str)| ((*name).to_owned(), vec![OsString::from(value)]);
     pairs.iter().map(one).collect()
 }
@@ -143,7 +143,7 @@ fn a_secret_is_never_shown() {
 fn a_variable_that_is_no_setting_is_noticed() {
     let variables = given(&[("SLUICE_DTA", "x"), ("SLUICE_RUN_ID", "r"), ("SLUICE_DATA", "d")]);
     let config = Config::load(&Sources { variables, ..Sources::default() }).unwrap();
-    assert_eq!(config.strays, ["`SLUICE_DTA` is no setting; did you mean `SLUICE_DATA`?"]);
+    assert_eq!(config.strays, ["`SLUICE_DTA` is not a setting; did you mean `SLUICE_DATA`?"]);
 }
 
 #[test]
@@ -233,7 +233,10 @@ fn everything_wrong_with_servers_of_tools_is_told_and_no_key_is_repeated() {
         assert!(!notes.contains("hunter2") && !notes.contains("pw"), "{notes}");
     }
     for (text, told) in [
-        ("[tool_servers.\"a.b\"]\ncommand = [\"x\"]\n", "line 1: `tool_servers.a.b` is no name"),
+        (
+            "[tool_servers.\"a.b\"]\ncommand = [\"x\"]\n",
+            "line 1: `tool_servers.a.b` is not a valid name",
+        ),
         ("[tool_servers]\nx = 1\n", "line 2: `tool_servers.x` is to be a table"),
         ("[tool_server.x]\ncommand = [\"x\"]\n", "did you mean `tool_servers`?"),
         ("tool_servers = 1\n", "line 1: `tool_servers` is to be a table of tables"),
@@ -256,7 +259,7 @@ fn a_database_counts_unless_a_directory_is_named_more_strongly() {
     assert_eq!(found(given(&[]), both).unwrap().as_deref(), Some(url));
     let refused = found(given(&[("SLUICE_DATABASE_URL", "mysql://x:s3cret@y/z")]), given(&[]));
     let message = refused.unwrap_err().message;
-    assert_eq!(message, "`database_url` is no URL of a PostgreSQL database");
+    assert_eq!(message, "`database_url` is not a URL of a PostgreSQL database");
     let two = given(&[("url", "http://127.0.0.1:1"), ("database-url", url)]);
     assert!(Config::load(&Sources { flags: two, ..Sources::default() }).is_err());
 }

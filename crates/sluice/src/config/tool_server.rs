@@ -1,7 +1,7 @@
-//! Servers of tools: `[tool_servers.NAME]` in `sluice.toml`, and nowhere else.
+//! MCP servers: `[tool_servers.NAME]` in `sluice.toml`, and nowhere else.
 //!
-//! A server is a command that is run here, or an address. Both are the operator's
-//! alone: no document and no row can name another.
+//! A server is a local command or a URL. Only the operator configures them: no document and no
+//! row can name another.
 
 use serde_json::{Value, json};
 use sluice_bridge::mcp::McpServer;
@@ -16,45 +16,43 @@ use std::path::Path;
 use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 
-/// The table.
 pub(super) const TABLE: &str = "tool_servers";
-/// What is said of a server.
+/// Fields of a server.
 const FIELDS: [&str; 5] = ["command", "env", "url", "key", "read_only_tools"];
 /// Most servers.
 const SERVERS_MAX: usize = 100;
-/// Most words of a command, and most variables.
+/// Most arguments of a command, and most variables.
 const WORDS_MAX: usize = 100;
 /// Longest name, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
-/// A server of tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ToolServer {
     pub(crate) name: String,
-    way: Way,
-    /// The tools, by their own names, that only read.
+    way: ToolTransport,
+    /// Names of tools that only read.
     read_only: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Way {
+enum ToolTransport {
     Command(Command),
     Url { url: String, key: Option<SecretRef> },
 }
 
-/// What is wrong, and where in the text.
+/// A problem, and its offset in the text.
 type Notes = Vec<(usize, String)>;
 
 impl ToolServer {
-    /// How it is asked for tools. Nothing is started yet.
+    /// A client of the server. The command is not started yet.
     pub(crate) fn open(
         &self,
         pins: &Arc<PinFile>,
         secrets: &Keyring,
     ) -> Arc<dyn sluice_bridge::tools::ToolServer> {
         let server = match &self.way {
-            Way::Command(command) => McpServer::process(&self.name, command.clone()),
-            Way::Url { url, key } => {
+            ToolTransport::Command(command) => McpServer::process(&self.name, command.clone()),
+            ToolTransport::Url { url, key } => {
                 let key = key.as_ref().map(|key| secrets.of_setting(key));
                 McpServer::elsewhere(&self.name, url, key)
                     .expect("the address was checked when it was read")
@@ -64,15 +62,15 @@ impl ToolServer {
         Arc::new(Pinned::new(Arc::new(server), Arc::clone(pins)))
     }
 
-    /// What it is called among the settings.
+    /// The name among the settings.
     pub(crate) fn setting(&self) -> String {
         format!("{TABLE}.{}", self.name)
     }
 
     pub(crate) fn to_json(&self) -> Value {
         let mut shown = match &self.way {
-            Way::Command(command) => json!({"command": command.argv, "env": command.env}),
-            Way::Url { url, key } => json!({"url": url, "key": key}),
+            ToolTransport::Command(command) => json!({"command": command.argv, "env": command.env}),
+            ToolTransport::Url { url, key } => json!({"url": url, "key": key}),
         };
         if !self.read_only.is_empty() {
             shown["read_only_tools"] = json!(self.read_only);
@@ -84,14 +82,14 @@ impl ToolServer {
 impl fmt::Display for ToolServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.way {
-            Way::Command(command) => {
+            ToolTransport::Command(command) => {
                 f.write_str(&visible::brief(&command.argv.join(" ")))?;
                 if !command.env.is_empty() {
                     write!(f, " (sees {})", command.env.join(", "))?;
                 }
                 Ok(())
             }
-            Way::Url { url, key } => {
+            ToolTransport::Url { url, key } => {
                 f.write_str(&visible::brief(url))?;
                 key.iter().try_for_each(|key| write!(f, " (key {key})"))
             }
@@ -99,7 +97,7 @@ impl fmt::Display for ToolServer {
     }
 }
 
-/// Reads all of them, or says everything that is wrong.
+/// Parses the table, or returns all of its problems.
 pub(super) fn read(table: &DeTable<'_>, dir: &Path) -> Result<Vec<ToolServer>, Notes> {
     let (mut servers, mut notes) = (Vec::new(), Notes::new());
     if table.len() > SERVERS_MAX {
@@ -107,41 +105,42 @@ pub(super) fn read(table: &DeTable<'_>, dir: &Path) -> Result<Vec<ToolServer>, N
     }
     for (name, value) in table {
         let (at, name) = (name.span().start, name.get_ref().as_ref());
-        let mut reading = Reading { name, dir, notes: Notes::new() };
+        let mut reader = ToolServerReader { name, dir, notes: Notes::new() };
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.chars().all(plain) {
-            let what = "is no name of a server: letters, digits, `_` and `-`, at most 64";
-            reading.note(at, what);
+            let what =
+                "is not a valid name of a server: use letters, digits, `_` and `-`, at most 64";
+            reader.note(at, what);
         }
         match value.get_ref() {
             DeValue::Table(fields) => {
-                let read_only = reading.words(fields, "read_only_tools").unwrap_or_default().1;
-                if let Some(way) = reading.way(at, fields)
-                    && reading.notes.is_empty()
+                let read_only = reader.words(fields, "read_only_tools").unwrap_or_default().1;
+                if let Some(way) = reader.way(at, fields)
+                    && reader.notes.is_empty()
                 {
                     servers.push(ToolServer { name: name.to_owned(), way, read_only });
                 }
             }
-            _ => reading.note(at, "is to be a table with `command` or `url`"),
+            _ => reader.note(at, "is to be a table with `command` or `url`"),
         }
-        notes.extend(reading.notes);
+        notes.extend(reader.notes);
     }
     if notes.is_empty() { Ok(servers) } else { Err(notes) }
 }
 
-struct Reading<'t> {
+struct ToolServerReader<'t> {
     name: &'t str,
     dir: &'t Path,
     notes: Notes,
 }
 
-impl Reading<'_> {
+impl ToolServerReader<'_> {
     fn note(&mut self, at: usize, what: &str) {
         let name = visible::brief(self.name);
         self.notes.push((at, format!("`{TABLE}.{name}` {what}")));
     }
 
-    fn way(&mut self, at: usize, fields: &DeTable<'_>) -> Option<Way> {
+    fn way(&mut self, at: usize, fields: &DeTable<'_>) -> Option<ToolTransport> {
         for key in fields.keys() {
             let field = key.get_ref().as_ref();
             if !FIELDS.contains(&field) {
@@ -187,12 +186,12 @@ impl Reading<'_> {
         at: usize,
         mut argv: Vec<String>,
         env: Option<(usize, Vec<String>)>,
-    ) -> Option<Way> {
+    ) -> Option<ToolTransport> {
         let Some(program) = argv.first_mut().filter(|program| !program.is_empty()) else {
             self.note(at, "has a `command` without a program");
             return None;
         };
-        // Paths in a file are meant from where it stands; a bare name is looked up.
+        // Paths are relative to the file; a bare name is searched in `PATH`.
         if program.contains('/') {
             *program = self.dir.join(&*program).to_string_lossy().into_owned();
         }
@@ -206,10 +205,15 @@ impl Reading<'_> {
             let bad = visible::brief(bad).into_owned();
             self.note(at, &format!("has an `env` with `{bad}`, which names no variable"));
         }
-        Some(Way::Command(Command { argv, env }))
+        Some(ToolTransport::Command(Command { argv, env }))
     }
 
-    fn address(&mut self, at: usize, url: String, key: Option<(usize, String)>) -> Option<Way> {
+    fn address(
+        &mut self,
+        at: usize,
+        url: String,
+        key: Option<(usize, String)>,
+    ) -> Option<ToolTransport> {
         if let Err(refusal) = McpServer::elsewhere(self.name, &url, None) {
             self.note(at, &format!("has a `url` that {refusal}"));
         }
@@ -221,7 +225,7 @@ impl Reading<'_> {
                 None
             }
         };
-        Some(Way::Url { url, key })
+        Some(ToolTransport::Url { url, key })
     }
 
     fn text(&mut self, fields: &DeTable<'_>, name: &str) -> Option<(usize, String)> {

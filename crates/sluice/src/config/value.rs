@@ -1,6 +1,6 @@
-//! A setting out of a text: of a variable, a flag, or a file.
+//! Parses a setting from the text of a variable, a flag, or a file.
 
-use super::setting::{Kind, Setting};
+use super::setting::{Setting, SettingKind};
 use sluice_bridge::secret::known;
 use sluice_core::duration;
 use sluice_core::secret::SecretRef;
@@ -13,7 +13,7 @@ const SECRET_BYTES_MAX: u64 = 64 * 1024;
 /// Most items of a list.
 const ITEMS_MAX: usize = 1000;
 
-/// What a setting says.
+/// The value of a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Value {
     Text(String),
@@ -27,13 +27,13 @@ pub(crate) enum Value {
     Secret(Secret),
 }
 
-/// A secret, or where it is. Shown, it is never the secret.
+/// A secret, or a reference to one. It is never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Secret {
     Literal(String),
     Variable(String),
     File(PathBuf),
-    /// One that is declared under `[secrets.NAME]`.
+    /// A secret that is declared under `[secrets.NAME]`.
     Named(String),
 }
 
@@ -55,17 +55,17 @@ impl fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// The secret itself.
+    /// Resolves the secret.
     pub(crate) fn resolve(&self) -> Result<String, String> {
         let found = match self {
             Secret::Literal(text) => text.clone(),
             Secret::Variable(name) => {
-                std::env::var(name).map_err(|_| "there is no such variable".to_owned())?
+                std::env::var(name).map_err(|_| "the variable is not set".to_owned())?
             }
             Secret::File(path) => {
                 let kind = std::fs::metadata(path).map_err(|error| error.to_string())?;
                 if !kind.is_file() || kind.len() > SECRET_BYTES_MAX {
-                    return Err("this is no file with a secret".to_owned());
+                    return Err("the file does not hold a secret".to_owned());
                 }
                 std::fs::read_to_string(path).map_err(|error| error.to_string())?
             }
@@ -75,7 +75,7 @@ impl Secret {
         };
         let found = found.trim();
         if found.is_empty() || found.contains(|c: char| !c.is_ascii_graphic()) {
-            return Err("this is no token: it has to be one word".to_owned());
+            return Err("not a token: it must be one word".to_owned());
         }
         let secret = sluice_bridge::secret::Secret::new(found);
         let noted = known::process().note(&format!("setting {self}"), &secret);
@@ -83,7 +83,7 @@ impl Secret {
         Ok(found.to_owned())
     }
 
-    /// Where it is; none if it is written out.
+    /// The reference; none if the secret is given literally.
     pub(super) fn reference(&self) -> Option<SecretRef> {
         match self {
             Secret::Literal(_) => None,
@@ -114,7 +114,7 @@ impl fmt::Display for Value {
 }
 
 impl Value {
-    /// For programs.
+    /// As JSON.
     pub(crate) fn to_json(&self) -> serde_json::Value {
         match self {
             Value::Paths(paths) => {
@@ -128,13 +128,13 @@ impl Value {
     }
 }
 
-/// Reads what was given, perhaps several times.
+/// Parses the values of a flag or variable.
 pub(super) fn read_all(setting: &Setting, texts: &[OsString]) -> Result<Value, String> {
     let here = Path::new("");
-    if let (Kind::Paths, [_, _, ..]) = (setting.kind, texts) {
+    if let (SettingKind::Paths, [_, _, ..]) = (setting.kind, texts) {
         return Ok(Value::Paths(texts.iter().map(PathBuf::from).collect()));
     }
-    if setting.kind == Kind::Words {
+    if setting.kind == SettingKind::Words {
         let words = texts.iter().map(|text| text.to_str().map(str::to_owned));
         let words: Option<Vec<String>> = words.collect();
         let commas = |words: Vec<String>| {
@@ -146,17 +146,17 @@ pub(super) fn read_all(setting: &Setting, texts: &[OsString]) -> Result<Value, S
     }
     match texts.last() {
         Some(text) => read(setting, text, here),
-        // A switch is only there or not.
+        // A switch has no value.
         None => Ok(Value::Switch(true)),
     }
 }
 
-/// Reads one text. Paths are relative to `dir`.
+/// Parses one text. Paths are relative to `dir`.
 pub(super) fn read(setting: &Setting, text: &OsStr, dir: &Path) -> Result<Value, String> {
     let takes = || format!("this is not {}", setting.kind.takes());
     match setting.kind {
-        Kind::Path => return Ok(Value::Path(dir.join(text))),
-        Kind::Paths => {
+        SettingKind::Path => return Ok(Value::Path(dir.join(text))),
+        SettingKind::Paths => {
             let paths = std::env::split_paths(text).map(|path| dir.join(path));
             return bounded(paths.collect()).map(Value::Paths);
         }
@@ -164,36 +164,40 @@ pub(super) fn read(setting: &Setting, text: &OsStr, dir: &Path) -> Result<Value,
     }
     let text = text.to_str().ok_or_else(takes)?;
     let found = match setting.kind {
-        Kind::Path | Kind::Paths => None,
-        Kind::PathOrUrl if is_url(text) => Some(Value::Text(text.to_owned())),
-        Kind::PathOrUrl => Some(Value::Text(dir.join(text).to_str().ok_or_else(takes)?.to_owned())),
-        Kind::Text => (!text.is_empty()).then(|| Value::Text(text.to_owned())),
-        Kind::Address => is_address(text).then(|| Value::Text(text.to_owned())),
-        Kind::Url => is_url(text).then(|| Value::Text(text.trim_end_matches('/').to_owned())),
-        Kind::Secret => Some(Value::Secret(secret(text, dir))),
-        Kind::Words => {
+        SettingKind::Path | SettingKind::Paths => None,
+        SettingKind::PathOrUrl if is_url(text) => Some(Value::Text(text.to_owned())),
+        SettingKind::PathOrUrl => {
+            Some(Value::Text(dir.join(text).to_str().ok_or_else(takes)?.to_owned()))
+        }
+        SettingKind::Text => (!text.is_empty()).then(|| Value::Text(text.to_owned())),
+        SettingKind::Address => is_address(text).then(|| Value::Text(text.to_owned())),
+        SettingKind::Url => {
+            is_url(text).then(|| Value::Text(text.trim_end_matches('/').to_owned()))
+        }
+        SettingKind::Secret => Some(Value::Secret(secret(text, dir))),
+        SettingKind::Words => {
             let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
             return bounded(words.map(str::to_owned).collect()).map(Value::Words);
         }
-        Kind::Number { min, max } => {
+        SettingKind::Number { min, max } => {
             let number = text.trim().parse::<u64>().ok();
             number.filter(|number| (min..=max).contains(number)).map(Value::Number)
         }
-        Kind::Duration { min_ms, max_ms } => {
+        SettingKind::Duration { min_ms, max_ms } => {
             let ms = duration::parse(text.trim()).ok();
             ms.filter(|ms| (min_ms..=max_ms).contains(ms)).map(Value::Duration)
         }
-        Kind::Switch => match text {
+        SettingKind::Switch => match text {
             "true" | "1" => Some(Value::Switch(true)),
             "false" | "0" => Some(Value::Switch(false)),
             _ => None,
         },
-        Kind::Choice(words) => words.contains(&text).then(|| Value::Text(text.to_owned())),
+        SettingKind::Choice(words) => words.contains(&text).then(|| Value::Text(text.to_owned())),
     };
     found.ok_or_else(takes)
 }
 
-/// A list that is no longer than lists may be.
+/// Refuses a list that is too long.
 pub(super) fn bounded<T>(items: Vec<T>) -> Result<Vec<T>, String> {
     if items.len() > ITEMS_MAX {
         return Err(format!("there are more than {ITEMS_MAX} of them"));
@@ -212,8 +216,8 @@ pub(crate) fn secret(text: &str, dir: &Path) -> Secret {
     }
 }
 
-/// Whether a text is an address on the web: with a host, and without a name and
-/// password, which would end up in logs.
+/// Whether a text is a URL with a host, and without a user name and password, which would end
+/// up in logs.
 fn is_url(text: &str) -> bool {
     let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
     let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
@@ -221,14 +225,14 @@ fn is_url(text: &str) -> bool {
     !host.is_empty() && !host.contains('@') && text.chars().all(plain)
 }
 
-/// The password in the URL of a database, as it is written there.
+/// The password in the URL of a database, as written.
 pub(super) fn password(url: &str) -> Option<&str> {
     let rest = url.split_once("://")?.1;
     let (user, _) = rest.split(['/', '?']).next()?.rsplit_once('@')?;
     user.split_once(':').map(|(_, password)| password).filter(|password| !password.is_empty())
 }
 
-/// A host or an address, and a port.
+/// Parses a host or an address, and a port.
 fn is_address(text: &str) -> bool {
     match text.rsplit_once(':') {
         Some((host, port)) => !host.is_empty() && port.parse::<u16>().is_ok(),

@@ -1,7 +1,7 @@
-//! How a run ended, told.
+//! Prints how a run ended.
 
+use super::Live;
 use super::family::Family;
-use super::{Live, Part};
 use crate::Exit;
 use crate::amount;
 use crate::local::Again;
@@ -19,10 +19,10 @@ use sluice_engine::world::SystemClock;
 use sluice_server::service::runs::last_steps;
 use std::fmt::Write as _;
 
-/// Most steps whose texts are shown in place of outputs.
+/// Most steps whose texts are printed in place of outputs.
 const LAST_MAX: usize = 20;
 
-/// The exit code that a run's status means.
+/// The exit code for the status of a run.
 pub(crate) fn exit(status: RunStatus) -> Exit {
     match status {
         RunStatus::Completed => Exit::Done,
@@ -38,26 +38,25 @@ pub(crate) fn exit(status: RunStatus) -> Exit {
 }
 
 impl Live<'_> {
-    /// Whether a run that failed is taken up again by itself, here.
+    /// Whether the engine retries a failed run.
     pub(super) fn recovers(&mut self, run: &Run, out: &mut Out) -> anyhow::Result<bool> {
-        let at_ms = run.recovers_at_ms().filter(|_| self.follow.part != Part::Watch);
-        let Some(at_ms) = at_ms else { return Ok(false) };
+        let Some(at_ms) = run.recovers_at_ms() else { return Ok(false) };
         if self.failed != run.version {
             self.failed = run.version;
             let wait_ms = at_ms.saturating_sub(SystemClock.now_ms());
-            let text = format!("failed; it is taken up again in {}", amount::time(wait_ms));
+            let text = format!("failed; the engine retries it in {}", amount::time(wait_ms));
             self.note(&text, out)?;
         }
         Ok(true)
     }
 
-    /// The run as programs see it, with what other runs took from it.
+    /// Prints the state of the run, as the API returns it.
     async fn shown(&self, run: &Run, out: &mut Out) -> anyhow::Result<()> {
         let taken = self.follow.local.store.taken(run.id).await?;
         out.json(Layout::Line, &project(run).with_taken(taken))
     }
 
-    /// The run has ended.
+    /// Prints the result of a run.
     pub(super) async fn end(&mut self, run: &Run, out: &mut Out) -> anyhow::Result<Exit> {
         if let Some(screen) = &mut self.screen {
             screen.draw(&picture(run), SystemClock.now_ms());
@@ -82,7 +81,7 @@ impl Live<'_> {
         Ok(exit(run.status))
     }
 
-    /// Only people who are not here can make the run go on.
+    /// Prints the approvals that a run waits for.
     pub(super) async fn wait_for_people(
         &mut self,
         run: &Run,
@@ -94,15 +93,15 @@ impl Live<'_> {
             screen.keep();
         }
         let Again { look, work } = &self.follow.again;
-        let what = if family.open.is_empty() { "somebody to be assigned" } else { "an answer" };
+        let what = if family.open.is_empty() { "an assignment" } else { "an approval" };
         let mut text = format!("{} waits for {what}", run.id);
-        for (asker, id) in &family.open {
-            let asked = &asker.approvals[id];
-            let step = asker.name(asked.at);
-            let summary = asked.summary.lines().next().unwrap_or_default();
+        for (run_of, id) in &family.open {
+            let approval = &run_of.approvals[id];
+            let step = run_of.name(approval.at);
+            let summary = approval.summary.lines().next().unwrap_or_default();
             let (step, summary) = (visible::brief(&step), visible::brief(summary));
             let _ = write!(text, "\n{step}: {summary}");
-            let ways: &[&str] = match asked.source {
+            let ways: &[&str] = match approval.source {
                 ApprovalSource::Escalation => &["retry", "skip", "abort"],
                 ApprovalSource::Step | ApprovalSource::Policy | ApprovalSource::Tool => {
                     &["approve", "reject"]
@@ -113,10 +112,10 @@ impl Live<'_> {
                 let _ = write!(text, "\n  sluice approvals {way} {id}{why}{look}");
             }
         }
-        for (asker, step) in &family.blocked {
+        for (run_of, step) in &family.blocked {
             let step = visible::brief(step);
-            let _ = write!(text, "\n{step}: nobody in the team fits it");
-            let _ = write!(text, "\n  sluice runs assign {asker} {step} MEMBER{look}");
+            let _ = write!(text, "\n{step}: no member of the team fits it");
+            let _ = write!(text, "\n  sluice runs assign {run_of} {step} MEMBER{look}");
         }
         let _ = write!(text, "\nthen\n  sluice resume {}{work}", run.id);
         out.note(&text)?;
@@ -127,7 +126,6 @@ impl Live<'_> {
     }
 }
 
-/// A run as it is drawn.
 pub(super) fn picture(run: &Run) -> Picture {
     Picture::from(&project(run))
 }
@@ -149,8 +147,8 @@ pub(super) fn summary(shown: &Picture) -> String {
     text
 }
 
-/// The run's result, a name a line, and what its last steps said, where the
-/// document does not say what the result is.
+/// The outputs of a run, one per line, and the texts of its last steps if the document declares
+/// no outputs.
 pub(super) fn outputs(shown: &Picture, last: &[(String, Value)]) -> String {
     let named = match &shown.outputs {
         None => return String::new(),
@@ -162,7 +160,7 @@ pub(super) fn outputs(shown: &Picture, last: &[(String, Value)]) -> String {
     result.chain(said.map(|(name, said)| values::named(name, said))).collect()
 }
 
-/// The texts of the steps that stand for the result.
+/// The texts of the last steps of a run without outputs.
 fn last_words(run: &Run) -> Vec<(String, Value)> {
     let last = last_steps(run);
     let shown = project(run);

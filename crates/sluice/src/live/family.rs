@@ -1,4 +1,4 @@
-//! A run and the runs it started, as far as they have not ended.
+//! A run and its unfinished child runs.
 
 use crate::local::Local;
 use sluice_core::plan::step::Work;
@@ -13,34 +13,34 @@ use sluice_engine::world::SystemClock;
 use sluice_server::service::find::{self, UNFINISHED};
 use std::collections::VecDeque;
 
-/// Most runs of a family that are looked at in one go.
+/// Most runs of a family that are loaded at once.
 const FAMILY_MAX: usize = 1000;
 
 pub(super) struct Family {
-    /// Questions that wait for an answer, oldest first, and who asks.
+    /// Pending approvals, oldest first, with their runs.
     pub(super) open: Vec<(Run, ApprovalId)>,
-    /// Steps that wait until somebody is assigned: the run, and their names.
+    /// Steps that wait for an assignment, with their runs.
     pub(super) blocked: Vec<(RunId, String)>,
-    /// Whether some step is only waiting for its next attempt.
+    /// Whether a step waits for its next attempt.
     pub(super) retries: bool,
-    /// Whether a run had to be taken up: it does not wait, whatever it looked like.
-    pub(super) taken_up: bool,
+    /// Whether a run was claimed, which therefore does not wait.
+    pub(super) claimed: bool,
 }
 
 impl Family {
-    /// Looks at the run and everything below it. What lies around and is due
-    /// is taken up: answers may have come from another process.
-    pub(super) async fn look(local: &Local, root: &Run) -> anyhow::Result<Family> {
+    /// Loads the run and its child runs. Runs that are due are claimed: another process may have
+    /// decided an approval.
+    pub(super) async fn load(local: &Local, root: &Run) -> anyhow::Result<Family> {
         let mut family =
-            Family { open: Vec::new(), blocked: Vec::new(), retries: false, taken_up: false };
+            Family { open: Vec::new(), blocked: Vec::new(), retries: false, claimed: false };
         let filter = Filter { run: Some(root.id), ..Filter::default() };
         let mut rows: VecDeque<RunRow> = local.store.list(filter).await?.into();
         let mut seen = 0;
         while let Some(row) = rows.pop_front() {
             seen += 1;
-            family.take_up(local, &row).await?;
+            family.claim(local, &row).await?;
             let own = row.run == root.id;
-            // A child's row is all that is needed where it cannot wait for people.
+            // A child that is being cancelled cannot wait for an approval, so it is not loaded.
             let quiet = !own && row.status == RunStatus::Cancelling;
             if quiet || seen > FAMILY_MAX {
                 continue;
@@ -63,16 +63,16 @@ impl Family {
         Ok(family)
     }
 
-    async fn take_up(&mut self, local: &Local, row: &RunRow) -> anyhow::Result<()> {
+    async fn claim(&mut self, local: &Local, row: &RunRow) -> anyhow::Result<()> {
         let due = row.due_at_ms.is_some_and(|due_ms| due_ms <= SystemClock.now_ms());
         if row.owner.is_some() || row.status.is_terminal() || !due {
             return Ok(());
         }
         match local.engine.take_up(row.run).await {
-            Ok(()) => self.taken_up = true,
-            // Somebody was faster.
+            Ok(()) => self.claimed = true,
+            // Another process claimed it first.
             Err(TakeError::Held(_) | TakeError::Stopping) => {}
-            Err(error) => return Err(crate::refused::take(row.run, error)),
+            Err(error) => return Err(crate::refused::claim(row.run, error)),
         }
         Ok(())
     }
@@ -83,7 +83,7 @@ impl Family {
         let blocked = blocked.map(|(at, _)| (run.id, run.step(at).id.clone()));
         self.blocked.extend(blocked);
         self.blocked.dedup();
-        let open = run.approvals.iter().filter(|(_, asked)| asked.resolution.is_none());
+        let open = run.approvals.iter().filter(|(_, approval)| approval.resolution.is_none());
         self.open.extend(open.map(|(id, _)| (run.clone(), *id)));
     }
 }

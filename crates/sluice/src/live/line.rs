@@ -1,4 +1,4 @@
-//! What happened to a step, in a line; in more where a message has more.
+//! Events as lines of text.
 
 use crate::amount;
 use crate::values;
@@ -8,23 +8,22 @@ use sluice_core::visible;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// How wide the word before the step is.
+/// Width of the word before the step.
 const WORD: usize = 11;
-/// Most lines of a message or an answer that are shown.
+/// Most lines of a message or an answer.
 const LINES_MAX: usize = 10;
 
-/// The events of one run as lines.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
-    /// What each step at a gate waits for: a gate is asked again and again, and
-    /// the same answer is told once.
+pub(super) struct EventLines {
+    /// What each step at a gate waits for: gates are evaluated repeatedly, and an unchanged reason
+    /// is printed once.
     waits: BTreeMap<String, String>,
 }
 
-impl Lines {
-    /// The lines of an event, if it is one that people want to read.
-    pub(super) fn of(&mut self, kind: &str, json: &str) -> Option<String> {
-        let told = of(kind, json)?;
+impl EventLines {
+    /// The lines of an event; none of an event that is not printed.
+    pub(super) fn draw(&mut self, kind: &str, json: &str) -> Option<String> {
+        let told = event_text(kind, json)?;
         if kind != "node.waiting" {
             self.waits.remove(&told.step);
         } else if self.waits.insert(told.step, told.text.clone()).as_ref() == Some(&told.text) {
@@ -34,14 +33,13 @@ impl Lines {
     }
 }
 
-/// What is told of an event.
-struct Told {
-    /// The step it is about; empty if it is about the run.
+struct EventText {
+    /// Empty for an event of the run.
     step: String,
     text: String,
 }
 
-fn of(kind: &str, json: &str) -> Option<Told> {
+fn event_text(kind: &str, json: &str) -> Option<EventText> {
     let word = match kind {
         "node.waiting" => "waiting",
         "node.completed" => "completed",
@@ -74,7 +72,7 @@ fn of(kind: &str, json: &str) -> Option<Told> {
         "held" => {
             let id = text("approvalId").unwrap_or_default();
             let summary = text("summary").or(text("errorMessage")).unwrap_or_default();
-            // `approvals show` has the rest.
+            // `approvals show` prints the rest.
             format!("{id}: {}", summary.lines().next().unwrap_or_default())
         }
         "answered" => answered(payload),
@@ -87,11 +85,10 @@ fn of(kind: &str, json: &str) -> Option<Told> {
     if !answer.is_empty() {
         let _ = write!(text, "\n{}", drawn("", "", &format!("answered: {answer}")));
     }
-    Some(Told { step, text })
+    Some(EventText { step, text })
 }
 
-/// The word, the step and what there is to say: its first line behind them, the
-/// others below it.
+/// The word, the step and the message: its first line after them, the rest indented below.
 fn drawn(word: &str, step: &str, about: &str) -> String {
     let mut text = format!("{word:WORD$}");
     if !step.is_empty() {
@@ -110,8 +107,8 @@ fn drawn(word: &str, step: &str, about: &str) -> String {
     text
 }
 
-/// What a gate says no to, and what would end the wait. Other waits say so by
-/// what came before them.
+/// Why a gate makes a step wait, and what would end the wait. Other waits follow from the
+/// events before them.
 fn gate(payload: &Value) -> Option<String> {
     let code = payload["code"].as_str()?;
     Some(match payload["hint"].as_str() {
@@ -148,10 +145,10 @@ fn answered(payload: &Value) -> String {
     }
 }
 
-/// A change that people have not seen coming.
+/// A change of the run's status that no other line explains.
 fn status(payload: &Value) -> Option<String> {
     let (status, reason) = (payload["status"].as_str()?, payload["reason"].as_str()?);
-    // The questions themselves are told.
+    // The approvals have their own lines.
     if reason == "approval" {
         return None;
     }
@@ -163,16 +160,16 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn told(lines: &mut Lines, kind: &str, payload: &Value) -> Option<String> {
-        lines.of(kind, &json!({ "payload": payload }).to_string())
+    fn told(lines: &mut EventLines, kind: &str, payload: &Value) -> Option<String> {
+        lines.draw(kind, &json!({ "payload": payload }).to_string())
     }
 
     #[test]
     fn a_wait_at_a_gate_is_told_once_until_something_happens() {
-        let lines = &mut Lines::default();
+        let lines = &mut EventLines::default();
         let gate =
             |hint: &str| json!({"nodeId": "a", "waitingReason": "gate", "code": "x", "hint": hint});
-        let wait = |lines: &mut Lines, hint| told(lines, "node.waiting", &gate(hint));
+        let wait = |lines: &mut EventLines, hint| told(lines, "node.waiting", &gate(hint));
         assert_eq!(wait(lines, "do").as_deref(), Some("waiting    a  x: do"));
         assert_eq!(wait(lines, "do"), None);
         assert_eq!(wait(lines, "else").as_deref(), Some("waiting    a  x: else"));
@@ -185,7 +182,7 @@ mod tests {
 
     #[test]
     fn several_lines_are_shown_as_lines() {
-        let lines = &mut Lines::default();
+        let lines = &mut EventLines::default();
         let held = json!({"nodeId": "a", "approvalId": "apr_1", "summary": "Pay?\n\nIt is much."});
         let held = told(lines, "approval.requested", &held);
         assert_eq!(held.as_deref(), Some("held       a  apr_1: Pay?"));
@@ -204,7 +201,7 @@ mod tests {
 
     #[test]
     fn what_a_failed_attempt_answered_is_told() {
-        let lines = &mut Lines::default();
+        let lines = &mut EventLines::default();
         let error = json!({"nodeId": "a", "errorCode": "x", "errorMessage": "n is required"});
         let with = |answer: Value| {
             let mut error = error.clone();

@@ -1,7 +1,7 @@
-//! The view that is drawn again and again, in place.
+//! The view of a run that is redrawn in place.
 
 use crate::amount;
-use crate::picture::{Node, Picture};
+use crate::picture::{Picture, StepPicture};
 use anstream::{AutoStream, ColorChoice};
 use clap::builder::styling::{AnsiColor, Style};
 use sluice_core::run::status::StepStatus;
@@ -11,24 +11,23 @@ use std::io::Write as _;
 use terminal_size::{Height, Width};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// Widest id shown whole.
+/// Longest id without truncation.
 const ID_COLUMNS_MAX: usize = 40;
-/// Lines beside those of the steps: title, bar, summary, and room for the prompt.
+/// Lines that are not steps: title, bar, summary, and room for the prompt.
 const LINES_BESIDE: usize = 5;
 const BAR_COLUMNS: usize = 24;
 const SPINNER: [char; 8] = ['⠋', '⠙', '⠸', '⠴', '⠦', '⠧', '⠇', '⠏'];
 const SPIN_MS: u64 = 100;
 
-/// The lower part of the terminal.
 pub(super) struct Screen {
     /// Lines drawn, which the next drawing replaces.
     drawn: usize,
     colours: bool,
 }
 
-/// A line, and how its parts look.
+/// A line, and the styles of its parts.
 #[derive(Debug, PartialEq)]
-struct Row {
+struct ScreenLine {
     mark: char,
     style: Style,
     text: String,
@@ -41,7 +40,7 @@ impl Screen {
         Screen { drawn: 0, colours: choice != ColorChoice::Never }
     }
 
-    /// Draws the run over what was drawn before.
+    /// Redraws the run.
     pub(super) fn draw(&mut self, run: &Picture, now_ms: u64) {
         let size = terminal_size::terminal_size_of(std::io::stderr());
         let (columns, lines) = size.map_or((80, 24), |(Width(columns), Height(lines))| {
@@ -57,7 +56,7 @@ impl Screen {
         put(&text);
     }
 
-    /// Takes the view away, so that something can be written in its place.
+    /// Clears the view, so that other text can be written.
     pub(super) fn clear(&mut self) {
         let mut text = self.back();
         text.push_str("\x1b[J");
@@ -65,17 +64,17 @@ impl Screen {
         put(&text);
     }
 
-    /// Leaves the view as it is and goes on below it.
+    /// Keeps the view, and continues below it.
     pub(super) fn keep(&mut self) {
         self.drawn = 0;
     }
 
-    /// To where the last drawing began.
+    /// Moves the cursor to the first line of the last drawing.
     fn back(&self) -> String {
         if self.drawn == 0 { String::new() } else { format!("\x1b[{}A\r", self.drawn) }
     }
 
-    fn write(&self, text: &mut String, row: &Row, columns: usize) {
+    fn write(&self, text: &mut String, row: &ScreenLine, columns: usize) {
         // A line that fills the last column would wrap on some terminals.
         let clipped = clip(&row.text, columns.saturating_sub(3));
         let (style, words) = (row.style, row.text_style);
@@ -88,18 +87,18 @@ impl Screen {
     }
 }
 
-/// A terminal that is gone shows nothing, and the run goes on.
+/// A closed terminal does not stop the run.
 fn put(text: &str) {
     let mut stderr = std::io::stderr().lock();
     let _ = stderr.write_all(text.as_bytes());
     let _ = stderr.flush();
 }
 
-/// Everything that is shown of a run.
-fn rows(shown: &Picture, now_ms: u64, lines: usize) -> Vec<Row> {
+/// All lines of a run.
+fn rows(shown: &Picture, now_ms: u64, lines: usize) -> Vec<ScreenLine> {
     let title = format!("{}  {}", visible::brief(&shown.workflow), shown.run_id);
     let bold = Style::new().bold();
-    let mut rows = vec![Row { mark: '≡', style: bold, text: title, text_style: bold }];
+    let mut rows = vec![ScreenLine { mark: '≡', style: bold, text: title, text_style: bold }];
     let wide = shown.node_results.iter().map(|node| node.node_id.width()).max().unwrap_or(0);
     let wide = wide.min(ID_COLUMNS_MAX);
     let chosen = choose(&shown.node_results, lines);
@@ -113,15 +112,14 @@ fn rows(shown: &Picture, now_ms: u64, lines: usize) -> Vec<Row> {
             shown.failed_count
         );
         let dim = Style::new().dimmed();
-        rows.push(Row { mark: ' ', style: dim, text, text_style: dim });
+        rows.push(ScreenLine { mark: ' ', style: dim, text, text_style: dim });
     }
     rows.push(bar(shown, now_ms));
     rows
 }
 
-/// The steps there is room for, in their order: those at work first, then
-/// those that went wrong, then the last ones done, then the next ones.
-fn choose(nodes: &[Node], lines: usize) -> Vec<&Node> {
+/// The steps that fit, in order; by priority: running, failed, last completed, next.
+fn choose(nodes: &[StepPicture], lines: usize) -> Vec<&StepPicture> {
     if nodes.len() <= lines {
         return nodes.iter().collect();
     }
@@ -136,7 +134,7 @@ fn choose(nodes: &[Node], lines: usize) -> Vec<&Node> {
     order.into_iter().map(|at| &nodes[at]).collect()
 }
 
-fn urgency(node: &Node) -> u8 {
+fn urgency(node: &StepPicture) -> u8 {
     match node.status {
         StepStatus::Queued if node.is_at_gate() => 0,
         StepStatus::Running
@@ -151,8 +149,8 @@ fn urgency(node: &Node) -> u8 {
     }
 }
 
-fn step(node: &Node, wide: usize, now_ms: u64) -> Row {
-    let (mark, style, word) = look(node, now_ms);
+fn step(node: &StepPicture, wide: usize, now_ms: u64) -> ScreenLine {
+    let (mark, style, word) = status_style(node, now_ms);
     let id = clip(&visible::line(&node.node_id), wide);
     let pad = wide.saturating_sub(id.width());
     let running_ms = || Some(now_ms.saturating_sub(node.started_at?));
@@ -167,11 +165,11 @@ fn step(node: &Node, wide: usize, now_ms: u64) -> Row {
         StepStatus::Pending | StepStatus::AwaitingDependency | StepStatus::Skipped
     );
     let text_style = if quiet { Style::new().dimmed() } else { Style::new() };
-    Row { mark, style, text: text.trim_end().to_owned(), text_style }
+    ScreenLine { mark, style, text: text.trim_end().to_owned(), text_style }
 }
 
-/// Why a step is where it is, where that is not plain.
-fn remark(node: &Node) -> Option<String> {
+/// A remark about the status of a step.
+fn remark(node: &StepPicture) -> Option<String> {
     let text = match node.status {
         StepStatus::Failed | StepStatus::TimedOut | StepStatus::Blocked => {
             node.error_message.as_ref()?
@@ -184,7 +182,7 @@ fn remark(node: &Node) -> Option<String> {
     Some(visible::brief(text).into_owned())
 }
 
-fn look(node: &Node, now_ms: u64) -> (char, Style, &'static str) {
+fn status_style(node: &StepPicture, now_ms: u64) -> (char, Style, &'static str) {
     let spin = usize::try_from(now_ms / SPIN_MS).unwrap_or(0) % SPINNER.len();
     let colour = |colour: AnsiColor| colour.on_default();
     let dim = Style::new().dimmed();
@@ -206,8 +204,8 @@ fn look(node: &Node, now_ms: u64) -> (char, Style, &'static str) {
     }
 }
 
-/// How far the run is, by steps.
-fn bar(shown: &Picture, now_ms: u64) -> Row {
+/// The progress of the run, by steps.
+fn bar(shown: &Picture, now_ms: u64) -> ScreenLine {
     let all = shown.node_results.len().max(1);
     let done = shown.executed_count + shown.failed_count;
     let filled = BAR_COLUMNS * done / all;
@@ -217,10 +215,10 @@ fn bar(shown: &Picture, now_ms: u64) -> Row {
     parts.extend(amount::spent(0, shown.tokens(), shown.cost));
     let status = shown.status.as_str().replace('_', " ");
     let text = format!("{bar} {}  {status}", parts.join("  "));
-    Row { mark: ' ', style: Style::new(), text, text_style: Style::new() }
+    ScreenLine { mark: ' ', style: Style::new(), text, text_style: Style::new() }
 }
 
-/// As much of a text as fits the columns.
+/// Truncates a text to a number of columns.
 fn clip(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();

@@ -1,8 +1,7 @@
-//! Lines that come again and again: the first of an interval are written, the others
-//! counted, and their number written when the interval is over.
+//! Folds repeated log lines: the first of an interval are written, the rest are counted, and
+//! the count is written at the end of the interval.
 //!
-//! INVARIANT: how much is logged is bounded in time by the places in the program that
-//! log, whatever a client or a full disk does.
+//! INVARIANT: the log rate is bounded per call site, whatever a client or a full disk does.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,12 +9,11 @@ use std::time::{Duration, Instant};
 use tracing::callsite::Identifier;
 use tracing::{Level, Metadata};
 
-/// Lines of one place in the program that are written in each interval.
+/// Lines per call site and interval that are written.
 const LINES: u64 = 10;
-/// How long an interval lasts.
 pub(super) const INTERVAL: Duration = Duration::from_secs(10);
 
-/// Lines of each place in the program since its interval began.
+/// Lines of each call site since its interval began.
 #[derive(Debug, Default)]
 pub(super) struct Fold(Mutex<HashMap<Identifier, Interval>>);
 
@@ -26,7 +24,7 @@ struct Interval {
     target: String,
 }
 
-/// Lines of one place that were not written.
+/// Lines of one call site that were omitted.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Omitted {
     pub(super) lines: u64,
@@ -34,8 +32,7 @@ pub(super) struct Omitted {
 }
 
 impl Fold {
-    /// Whether a line is to be written. What is only looked at while searching for a
-    /// cause is never left out.
+    /// Whether a line is written. Debug lines are never omitted.
     pub(super) fn writes(&self, line: &Metadata<'_>, now: Instant) -> bool {
         if *line.level() > Level::INFO {
             return true;
@@ -47,7 +44,7 @@ impl Fold {
         interval.lines <= LINES
     }
 
-    /// Ends the intervals that are over, and answers with what was not written in them.
+    /// Ends the intervals that are over, and returns what was omitted in them.
     pub(super) fn ended(&self, now: Instant) -> Vec<Omitted> {
         let mut omitted = Vec::new();
         self.held().retain(|_, interval| {

@@ -51,29 +51,29 @@ fn a_question_ends_the_command_and_its_answer_lets_the_run_go_on() {
         &world,
         &RUN,
         &expect![[r#"
-        stderr:
-        RUN-1 started
-        completed  price  TIME
-        held  sure  APR-1: Pay 12 USD?
-        RUN-1 waits for an answer
-        sure: Pay 12 USD?
-          sluice approvals approve APR-1
-          sluice approvals reject APR-1 --reason TEXT
-        then
-          sluice resume RUN-1 --mock mock.yaml
-        exit 4
-    "#]],
+            stderr:
+            RUN-1 started
+            completed  price  TIME
+            held  sure  APR-1: Pay 12 USD?
+            RUN-1 waits for an approval
+            sure: Pay 12 USD?
+              sluice approvals approve APR-1
+              sluice approvals reject APR-1 --reason TEXT
+            then
+              sluice resume RUN-1 --mock mock.yaml
+            exit 4
+        "#]],
     );
     let (run, question) = (world.newest(), world.question());
     check(
         &world,
         &["approvals", "list"],
         &expect![[r#"
-        stdout:
-        APPROVAL  WORKFLOW  STEP  ASKED  ABOUT
-        APR-1  ask  sure  WHEN  Pay 12 USD?
-        exit 0
-    "#]],
+            stdout:
+            APPROVAL  WORKFLOW  STEP  REQUESTED  ABOUT
+            APR-1  ask  sure  WHEN  Pay 12 USD?
+            exit 0
+        "#]],
     );
     check(
         &world,
@@ -86,7 +86,7 @@ fn a_question_ends_the_command_and_its_answer_lets_the_run_go_on() {
               run  RUN-1 (ask)
               step  sure
               status  pending
-              asked  WHEN
+              requested  WHEN
               expires  WHEN
 
             digest f5982378a9c7809e33f0b285fd06ab0d2d3f22821a2fd02ccc75e3b64e835d9f
@@ -107,7 +107,7 @@ fn a_question_ends_the_command_and_its_answer_lets_the_run_go_on() {
         &expect![[r#"
         stdout:
         sure is approved
-        `sluice resume RUN-1` goes on with the run
+        `sluice resume RUN-1` continues the run
         exit 0
     "#]],
     );
@@ -124,7 +124,7 @@ fn a_question_ends_the_command_and_its_answer_lets_the_run_go_on() {
     );
     expect![[r#"
         stderr:
-        RUN-1 goes on
+        RUN-1 continues
         completed  pay  TIME
         stdout:
         completed in TIME
@@ -138,7 +138,7 @@ fn a_question_ends_the_command_and_its_answer_lets_the_run_go_on() {
         &["approvals", "list"],
         &expect![[r#"
         stderr:
-        nothing waits for an answer
+        no approval is pending
         exit 0
     "#]],
     );
@@ -154,9 +154,9 @@ fn a_question_ends_the_command_and_its_answer_lets_the_run_go_on() {
               step  sure
               status  approved by ada
               comment  fine
-              asked  WHEN
+              requested  WHEN
               expires  WHEN
-              agreed  1 of 1 ada
+              votes  1 of 1 ada
 
             digest f5982378a9c7809e33f0b285fd06ab0d2d3f22821a2fd02ccc75e3b64e835d9f
                 workflow  ask
@@ -251,10 +251,10 @@ fn values_are_asked_for_and_checked() {
               run  RUN-1 (input)
               step  amount
               status  pending
-              asked  WHEN
+              requested  WHEN
               expires  WHEN
-              asks for  usd: integer
-              asks for  note: string, may be left out
+              value  usd: integer
+              value  note: string, optional
 
             digest 60d542076a2138e0f86b21ff16f4c3a6340fc5ad04c701306674c6adcf5106c4
                 workflow  input
@@ -297,13 +297,13 @@ fn values_are_asked_for_and_checked() {
         &expect![[r#"
         stdout:
         amount is approved
-        `sluice resume RUN-1` goes on with the run
+        `sluice resume RUN-1` continues the run
         exit 0
     "#]],
     );
     expect![[r#"
         stderr:
-        RUN-1 goes on
+        RUN-1 continues
         completed  pay  TIME
         stdout:
         completed in TIME
@@ -322,19 +322,19 @@ fn a_yes_is_no_choice() {
         &world,
         &[&RUN[..], &["--yes"]].concat(),
         &expect![[r#"
-        stderr:
-        RUN-1 started
-        retrying  pay  attempt 1 failed: down; again after TIME
-        held  pay  APR-1: `pay` failed: down. Retry, skip or abort?
-        RUN-1 waits for an answer
-        pay: `pay` failed: down. Retry, skip or abort?
-          sluice approvals retry APR-1
-          sluice approvals skip APR-1
-          sluice approvals abort APR-1
-        then
-          sluice resume RUN-1 --mock mock.yaml
-        exit 4
-    "#]],
+            stderr:
+            RUN-1 started
+            retrying  pay  attempt 1 failed: down; again after TIME
+            held  pay  APR-1: `pay` failed: down. Retry, skip or abort?
+            RUN-1 waits for an approval
+            pay: `pay` failed: down. Retry, skip or abort?
+              sluice approvals retry APR-1
+              sluice approvals skip APR-1
+              sluice approvals abort APR-1
+            then
+              sluice resume RUN-1 --mock mock.yaml
+            exit 4
+        "#]],
     );
 }
 
@@ -377,16 +377,16 @@ fn a_childs_question_is_the_familys() {
         &world,
         &run,
         &expect![[r#"
-        stderr:
-        RUN-1 started
-        RUN-1 waits for an answer
-        sure: Pay 12 USD?
-          sluice approvals approve APR-1
-          sluice approvals reject APR-1 --reason TEXT
-        then
-          sluice resume RUN-1 --mock mock.yaml
-        exit 4
-    "#]],
+            stderr:
+            RUN-1 started
+            RUN-1 waits for an approval
+            sure: Pay 12 USD?
+              sluice approvals approve APR-1
+              sluice approvals reject APR-1 --reason TEXT
+            then
+              sluice resume RUN-1 --mock mock.yaml
+            exit 4
+        "#]],
     );
     check(
         &world,
@@ -394,7 +394,7 @@ fn a_childs_question_is_the_familys() {
         &expect![[r#"
         stdout:
         sure is approved
-        `sluice resume RUN-1` goes on with the run
+        `sluice resume RUN-1` continues the run
         exit 0
     "#]],
     );
@@ -402,7 +402,7 @@ fn a_childs_question_is_the_familys() {
     let root = list["data"][0]["run_id"].as_str().unwrap();
     expect![[r#"
         stderr:
-        RUN-1 goes on
+        RUN-1 continues
         completed  below  TIME
         completed  after  TIME
         stdout:
@@ -429,7 +429,7 @@ edges: [{source_node_id: ask, target_node_id: write, target_param_label: tone}]
     assert_eq!(output.status.code(), Some(4), "a plain yes is no answer");
     let (run, question) = (world.newest(), world.question());
     let shown = world.printed(&["approvals", "show", &question]);
-    assert!(shown.contains("asks for  tone: \"warm\" | \"dry\""), "{shown}");
+    assert!(shown.contains("tone: \"warm\" | \"dry\""), "{shown}");
     let refused = world.output(&["approvals", "approve", &question, "--set", "tone=loud"]);
     assert_eq!(refused.status.code(), Some(2));
     world.printed(&["approvals", "approve", &question, "--set", "tone=warm"]);

@@ -72,7 +72,7 @@ fn believed(packet: &Path) -> bool {
 }
 
 #[test]
-fn a_store_that_nobody_touched_has_nothing_wrong() {
+fn an_unchanged_store_has_nothing_wrong() {
     let world = world();
     expect![[r#"
         stdout:
@@ -233,7 +233,7 @@ fn every_seal_is_copied_where_one_is_told_to() {
     std::fs::write(&file, "rubbish\n").unwrap();
     expect![[r#"
         stderr:
-        error[seal_unreadable]: `seals.txt` does not hold seals: line 1 is none
+        error[seal_unreadable]: `seals.txt` does not hold seals: line 1 is not a seal
          |
          = help: name a file that `sluice audit seal --out FILE` or `--seal-file` wrote
         exit 2

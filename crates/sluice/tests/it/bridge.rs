@@ -189,15 +189,15 @@ fn a_file_that_makes_no_sense_is_told_and_nothing_begins() {
     let (server, _) = server();
     let rest = "server: http://127.0.0.1:1\nspool: s\n";
     let unset = format!("gateway: far\n{rest}token: env:NOT_SET_HERE\nadapters: {{shell: {{}}}}\n");
-    let nobody = format!("gateway: far\n{rest}token: env:PATH\nadapters: {{odd: {{}}}}\n");
+    let unknown = format!("gateway: far\n{rest}token: env:PATH\nadapters: {{odd: {{}}}}\n");
     let good = format!("gateway: far\n{rest}token: env:PATH\nadapters: {{shell: {{}}}}\n");
     let session = session(server)
         .file("odd.yaml", "gateway: far\nodd: 1\n")
         .file("torn.yaml", "gateway: [far\n")
         .file("unset.yaml", unset)
-        .file("nobody.yaml", nobody)
+        .file("unknown.yaml", unknown)
         .file("good.yaml", good);
-    let told: Vec<String> = ["odd", "unset", "nobody"]
+    let told: Vec<String> = ["odd", "unset", "unknown"]
         .map(|name| session.run(&["bridge", &format!("{name}.yaml"), "--listen", "127.0.0.1:0"]))
         .into();
     expect![[r#"
@@ -214,7 +214,7 @@ fn a_file_that_makes_no_sense_is_told_and_nothing_begins() {
         exit 2
 
         stderr:
-        error[config_invalid]: `adapters`: nobody here speaks to `odd` as the adapter `odd` says
+        error[config_invalid]: `adapters`: the adapter `odd` names the provider `odd`, which is not known
          |
          = help: the guide's page on the bridge has an example of the file
         exit 2

@@ -20,7 +20,7 @@ const BATCH: usize = 5;
 const COST_CENTS: usize = 1;
 const RESERVED_CENTS: usize = 5;
 
-/// How often each dispatch reached whoever does the work.
+/// How often each dispatch reached the worker.
 type Done = Arc<Mutex<BTreeMap<(String, String, u64), usize>>>;
 
 struct Dice(u64);
@@ -55,7 +55,7 @@ fn read(stream: &TcpStream) -> Option<(String, Vec<u8>)> {
     Some((head, body))
 }
 
-/// Whoever does the work: takes a moment, and says what it cost.
+/// The worker: takes a moment, and reports its cost.
 fn worker() -> (SocketAddr, Done) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap();
@@ -74,7 +74,7 @@ fn worker() -> (SocketAddr, Done) {
                 std::thread::sleep(Duration::from_millis(wait_ms / 4));
                 let answer = json!({"status": "completed", "stdout": "done", "cost": 0.01});
                 let answer = answer.to_string();
-                // Whoever asked may have been killed.
+                // The client may have been killed.
                 let _ = write!(
                     &stream,
                     "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\
@@ -87,7 +87,7 @@ fn worker() -> (SocketAddr, Done) {
     (at, done)
 }
 
-/// A port that nobody has.
+/// A free port.
 fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
@@ -121,7 +121,7 @@ impl Drop for Process {
     }
 }
 
-/// An engine, a bridge, and whoever does the work.
+/// An engine, a bridge, and a worker.
 struct Scene {
     world: World,
     server: u16,
@@ -188,7 +188,7 @@ impl Scene {
         Some(serde_json::from_str::<Value>(json).ok()?["data"].clone())
     }
 
-    /// Starts a run; none if nobody said that it was started.
+    /// Starts a run; none if the start was not confirmed.
     fn start(&self) -> Option<String> {
         let document = "name: far\nsteps:\n  - {id: work, agent: worker, command: go, timeout: 100s, \
                         max_cost_cents: 5, retry: {attempts: 30, backoff_ms: 20, \
@@ -214,7 +214,7 @@ impl Scene {
     /// Holds every run against its journal, and all together against the money.
     fn check(&self, told: &[String]) -> (usize, usize) {
         let (mut dispatches, mut unknown) = (0, 0);
-        // Some may have begun without anybody being told.
+        // Some runs may have started without a confirmation.
         let listed = self.ask("GET", "/api/v1/runs?limit=500", None).unwrap();
         let listed = listed.as_array().unwrap().iter();
         let runs: Vec<String> =

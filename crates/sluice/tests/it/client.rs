@@ -1,4 +1,4 @@
-//! Commands that ask a server: the same words, the same answers.
+//! Commands at a server and on a data directory: the same arguments, the same output.
 
 use crate::server::{Server, same};
 use crate::world::{World, plain, shown};
@@ -242,7 +242,10 @@ fn the_course_of_a_run_is_changed_through_the_server() {
         (state["status"] == "failed").then_some(())
     });
     let told = server.told(&world, &["runs", "restart", &failed]);
-    assert!(told.contains("error[not_confirmed]") && told.contains("done before in"), "{told}");
+    assert!(
+        told.contains("error[not_confirmed]") && told.contains("that will be repeated"),
+        "{told}"
+    );
     let told = server.told(&world, &["runs", "restart", &failed, "--yes"]);
     assert!(told.contains("RUN-2 started, a restart of RUN-1"), "{told}");
     assert!(told.ends_with("exit 1\n"), "{told}");
@@ -266,7 +269,7 @@ fn the_course_of_a_run_is_changed_through_the_server() {
     let slow = slow.split_whitespace().next().unwrap();
     let told = server.told(&world, &["runs", "pause", slow]);
     assert!(told.contains("RUN-1 is paused"), "{told}");
-    assert!(server.told(&world, &["runs", "unpause", slow]).contains("RUN-1 goes on"));
+    assert!(server.told(&world, &["runs", "unpause", slow]).contains("RUN-1 is resumed"));
     let told = server.told(&world, &["runs", "erase", slow, "--reason", "no"]);
     assert!(told.contains("error[run_not_ended]"), "{told}");
     let told = server.told(&world, &["runs", "cancel", slow, "--reason", "enough"]);
@@ -379,7 +382,7 @@ fn a_seal_is_fetched_and_holds_the_server_to_its_word() {
     assert!(told.contains("nothing is wrong"), "{told}");
     let kept = std::fs::read_to_string(world.path().join("seals.txt")).unwrap();
     assert!(kept.contains("\"number\":"), "{kept}");
-    // A seal of somebody else is not believed, and one that was changed is none.
+    // A seal by another key is not trusted.
     let other = World::new().file("three.lobsterx.yaml", THREE).file("mock.yaml", MOCK);
     other.told(&["run", "three.lobsterx.yaml", "--mock", "mock.yaml"]);
     let theirs = other.printed(&["audit", "seal"]);
@@ -389,7 +392,7 @@ fn a_seal_is_fetched_and_holds_the_server_to_its_word() {
 }
 
 #[test]
-fn nobody_at_the_address_is_said_so() {
+fn an_unreachable_server_is_reported() {
     let world = world();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let free = format!("http://{}", listener.local_addr().unwrap());
@@ -404,7 +407,7 @@ fn nobody_at_the_address_is_said_so() {
 }
 
 #[test]
-fn somebody_else_at_the_address_is_not_believed() {
+fn an_answer_of_another_program_is_not_trusted() {
     let world = world();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

@@ -1,4 +1,4 @@
-//! `sluice gateways check`, on a bridge, on the template, and where nobody is.
+//! `sluice gateways check`, on a bridge, on the template, and at an unused address.
 
 use crate::bridge::{hears, server};
 use crate::session::{Session, binary, root};
@@ -40,7 +40,7 @@ impl Drop for Elsewhere {
     }
 }
 
-/// A port that nobody listens at, so that a gateway can be told of it beforehand.
+/// A free port, so that a gateway can be configured with it beforehand.
 fn free() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
@@ -176,13 +176,13 @@ fn what_a_killed_template_was_given_comes_to_an_end_in_its_next_life() {
     let result = hears(&heard, "/step-complete");
     let said = [&result["step_id"], &result["status"], &result["error_code"]];
     assert_eq!(said, [&json!("ask[2]"), &json!("failed"), &json!("adapter_crash")]);
-    // Once it is noted that it was taken, it is brought to whoever asks, and not done again.
+    // Once it is noted that it was taken, it is delivered on request, and not executed again.
     let again = (0..100).find_map(|_| {
         assert_eq!(dispatch(&gateway, &body), "202");
         heard.recv_timeout(Duration::from_millis(200)).ok()
     });
     assert_eq!(again.expect("it comes in time").1, result);
-    // Nobody else is told anything, whatever a dispatch says.
+    // No other address receives anything, whatever a dispatch says.
     for (name, value) in [
         ("callback_url", json!("http://127.0.0.1:1/step-complete")),
         ("callback_url", json!(format!("http://{ours}@example.com/"))),
@@ -213,7 +213,7 @@ fn what_is_not_so_is_told_and_the_exit_code_says_so() {
     let ours = free();
     let session = session(ours);
     let bridge = bridge(&session);
-    // The bridge brings results to nobody but its server.
+    // The bridge delivers results to its server only.
     let told = check(&bridge, free(), &["--provider", "mock"]);
     expect![[r#"
         stdout:
@@ -249,7 +249,7 @@ fn what_makes_no_sense_is_refused_before_anything_is_sent() {
     .collect();
     expect![[r#"
         stderr:
-        error[config_invalid]: the gateway's URL is none
+        error[config_invalid]: the gateway URL is not valid
          |
          = help: write where the gateway is, such as `http://127.0.0.1:7410`
         exit 2
@@ -273,7 +273,7 @@ fn what_makes_no_sense_is_refused_before_anything_is_sent() {
         exit 2
 
         stderr:
-        error[listen_refused]: 0.0.0.0:0 can be reached by others, and tokens would go unhidden
+        error[listen_refused]: 0.0.0.0:0 is not a loopback address, so tokens would be sent unencrypted
          |
          = help: check a gateway on its own machine, or through a tunnel
         exit 2

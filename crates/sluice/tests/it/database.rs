@@ -79,7 +79,7 @@ fn a_node_without_the_keys_of_the_database_is_refused() {
         ["serve", "--listen", "127.0.0.1:0", "--data", "other", "--database-url", "file:url"];
     let refused = world.told(&serve);
     assert!(refused.contains("error[seal_unusable]: `other/seal.key` is not the key"), "{refused}");
-    assert!(!world.path().join("other/seal.key").exists(), "it made a key that nobody has");
+    assert!(!world.path().join("other/seal.key").exists(), "it created a key that no node has");
     for key in ["seal.key", "dispatch.key"] {
         let at = |dir: &str| world.path().join(dir).join(key);
         std::fs::copy(at(".sluice"), at("other")).unwrap();

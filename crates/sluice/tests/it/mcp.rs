@@ -305,7 +305,7 @@ fn raw(server: &Serving, request: &str) -> String {
 }
 
 #[test]
-fn a_page_of_somebody_else_cannot_ask() {
+fn a_page_of_another_origin_is_refused() {
     let world = world();
     let server = Serving::start(&world);
     let token = token(&world, "viewer");
@@ -324,7 +324,7 @@ fn a_page_of_somebody_else_cannot_ask() {
     let here = server.authority();
     assert_eq!(post(here, "", body), "HTTP/1.1 200 OK");
     assert_eq!(post("localhost", "", body), "HTTP/1.1 200 OK");
-    // A name that somebody made point here.
+    // A name that resolves to this machine by DNS rebinding.
     assert_eq!(post("evil.example", "", body), "HTTP/1.1 403 Forbidden");
     for origin in ["https://evil.example", "null", "http://localhost:1"] {
         let origin = format!("Origin: {origin}\r\n");
@@ -355,7 +355,7 @@ fn a_server_that_stops_lets_those_who_wait_go() {
 }
 
 #[test]
-fn without_work_a_run_is_noted_down_for_whoever_does_it() {
+fn without_work_a_run_is_recorded_for_the_process_that_claims_it() {
     let world = world();
     let mut client = Client::stdio(Era::Legacy, &world, &[], &json!({}));
     let run = started(&mut client);

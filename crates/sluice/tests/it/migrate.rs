@@ -97,7 +97,7 @@ fn a_directory_is_moved_once_and_what_was_it_is_put_away() {
 fn what_cannot_be_moved_is_refused_and_stays_where_it_is() {
     let (world, url) = (world(), postgres().schema());
     let before = world.told(&["runs", "list"]);
-    // Somebody works there.
+    // Another process uses the directory.
     let running = world.start(&["run", "spends", "--mock", "stuck.yaml", "--agent", "worker"]);
     world.until_step("spend", "running");
     let told = migrate(&world, &url);
@@ -114,11 +114,11 @@ fn what_cannot_be_moved_is_refused_and_stays_where_it_is() {
     let told = migrate(&world, &url);
     assert!(told.contains("error[migrate_refused]: the target is not empty"), "{told}");
     let told = migrate(&world, "mysql://elsewhere/db");
-    assert!(told.contains("error[config_invalid]: `--to` is no URL of a PostgreSQL"), "{told}");
+    assert!(told.contains("error[config_invalid]: `--to` is not a URL of a PostgreSQL"), "{told}");
     let told = migrate(&World::new(), &url);
     assert!(told.contains("error[data_unusable]: there are no runs in `.sluice`"), "{told}");
     let wrong = world.told(&["migrate", "--from", ".sluice", "--to", &url]);
-    assert!(wrong.contains("write it as `sqlite:DIR`") && wrong.ends_with("exit 2\n"), "{wrong}");
+    assert!(wrong.contains("expected `sqlite:DIR`") && wrong.ends_with("exit 2\n"), "{wrong}");
     assert!(world.told(&["runs", "list"]).lines().count() > before.lines().count());
 }
 
@@ -133,7 +133,7 @@ fn an_audit_that_does_not_verify_is_not_moved() {
     let told = migrate(&world, &url);
     assert!(told.contains("error[migrate_unverified]: the audit does not verify"), "{told}");
     assert!(world.path().join(".sluice/sluice.db").exists());
-    // Nobody takes the half that is there for a store.
+    // An incomplete copy is not opened as a store.
     let told = world.told(&["runs", "list", "--database-url", &url]);
     assert!(told.contains("run the same `sluice migrate` again"), "{told}");
     assert!(told.contains("error[data_unusable]"), "{told}");

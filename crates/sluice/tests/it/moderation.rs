@@ -1,4 +1,4 @@
-//! `--moderation`: a word list, or somebody who is asked.
+//! `--moderation`: a word list, or an HTTP service.
 
 use crate::world::{World, shown};
 use serde_json::{Value, json};
@@ -82,7 +82,7 @@ fn what_comes_out_is_judged_before_it_is_shown() {
 }
 
 #[test]
-fn what_nobody_minds_passes() {
+fn a_text_without_a_match_passes() {
     let world = letter("something else\n");
     let output = run(&world, &["--moderation", "words.txt", "--events", "--arg", "about=tea"]);
     assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
@@ -167,7 +167,7 @@ fn server(
 }
 
 #[test]
-fn somebody_elsewhere_can_be_asked() {
+fn an_http_moderator_is_called() {
     let clear = ("200 OK", r#"{"flagged": false}"#);
     let rude = ("200 OK", r#"{"flagged": true, "reason": "rude", "categories": ["insult"]}"#);
     let (address, asked) = server(vec![clear, rude]);

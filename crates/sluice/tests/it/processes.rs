@@ -29,7 +29,7 @@ fn an_interrupt_cancels_and_exits_with_3() {
     let run = world.until_step("second", "running");
     running.signal(Signal::INT);
     let told = running.told();
-    assert!(told.contains("\ncancelling; interrupt once more to end at once\n"), "{told}");
+    assert!(told.contains("\ncancelling; interrupt again to end at once\n"), "{told}");
     assert!(told.contains("\ncancelled  second  interrupted at the terminal\n"), "{told}");
     assert!(told.ends_with("exit 3\n"), "{told}");
     assert_eq!(world.state(&run)["status"], "cancelled");
@@ -64,7 +64,7 @@ fn a_process_that_is_told_to_end_leaves_its_run_to_the_next() {
     let run = world.until_step("second", "running");
     running.signal(Signal::TERM);
     let told = running.told();
-    let again = "leaving; `sluice resume RUN-1 --mock mock.yaml` goes on\n";
+    let again = "leaving; `sluice resume RUN-1 --mock mock.yaml` continues it\n";
     assert!(told.contains(again) && told.ends_with("exit 143\n"), "{told}");
     assert_eq!(world.output(&["resume", &run, "--mock", "quick.yaml"]).status.code(), Some(0));
 }
@@ -132,7 +132,7 @@ fn another_process_pauses_and_lets_go_on() {
         stderr:
         sent to the process that runs it
         stdout:
-        RUN-1 is paused; `sluice runs unpause RUN-1` lets it go on
+        RUN-1 is paused; `sluice runs unpause RUN-1` resumes it
         exit 0
     "#]]
     .assert_eq(&paused);
@@ -142,7 +142,7 @@ fn another_process_pauses_and_lets_go_on() {
     assert_eq!((&state["status"], &state["pause_reason"]), (&"paused".into(), &"operator".into()));
     assert_eq!(world.output(&["runs", "unpause", &run]).status.code(), Some(0));
     let told = running.told();
-    assert!(told.contains("\npaused; `sluice runs unpause RUN-1` lets it go on\n"), "{told}");
+    assert!(told.contains("\npaused; `sluice runs unpause RUN-1` resumes it\n"), "{told}");
     assert!(told.ends_with("exit 0\n"), "{told}");
 }
 
@@ -155,7 +155,7 @@ fn a_paused_run_is_not_resumed() {
     running.output();
     expect![[r#"
         stdout:
-        RUN-1 is paused; `sluice runs unpause RUN-1` lets it go on
+        RUN-1 is paused; `sluice runs unpause RUN-1` resumes it
         exit 0
     "#]]
     .assert_eq(&world.told(&["runs", "pause", &run]));
@@ -169,7 +169,7 @@ fn a_paused_run_is_not_resumed() {
     .assert_eq(&world.told(&["resume", &run, "--mock", "quick.yaml"]));
     expect![[r#"
         stdout:
-        RUN-1 may go on; `sluice resume RUN-1` takes it up here
+        RUN-1 is no longer paused; `sluice resume RUN-1` continues it
         exit 0
     "#]]
     .assert_eq(&world.told(&["runs", "unpause", &run]));
@@ -209,7 +209,7 @@ fn a_killed_process_leaves_a_run_that_goes_on_elsewhere() {
     let began = Instant::now();
     expect![[r#"
         stderr:
-        RUN-1 goes on
+        RUN-1 continues
         run  running (taken over)
         completed  second  TIME
         stdout:

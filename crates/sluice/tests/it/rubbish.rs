@@ -1,4 +1,4 @@
-//! What must be refused quickly, whoever sent it.
+//! Input that must be refused quickly.
 //!
 //! Each case runs as a process of its own, which the shell gives a second of
 //! processor time and 80 MiB of address space, a good part of which the program itself

@@ -108,7 +108,7 @@ fn events_are_envelopes_in_order_and_the_projection_comes_last() {
     let watched = String::from_utf8(watched.stdout).unwrap();
     let watched: Vec<Value> =
         watched.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(watched, lines, "whoever watches later sees the same");
+    assert_eq!(watched, lines, "a later watch prints the same");
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn a_mock_script_with_a_mistake_is_drawn() {
 }
 
 #[test]
-fn a_step_for_nobody_is_refused_before_anything_starts() {
+fn a_step_without_an_agent_is_refused_before_anything_starts() {
     let world = chain();
     check(
         &world,
@@ -448,7 +448,7 @@ fn a_data_directory_that_cannot_be_used_is_told() {
         stderr:
         error[data_unusable]: file cannot be used as a directory for the store: File exists (os error 17)
          |
-         = help: name another directory with `--data DIR`, or put its permissions right
+         = help: name another directory with `--data DIR`, or correct its permissions
         exit 2
     "#]].assert_eq(&run("file"));
     expect![[r#"
@@ -466,7 +466,7 @@ fn a_data_directory_that_cannot_be_used_is_told() {
         stderr:
         error[data_unusable]: there are no runs in `.sluice`
          |
-         = help: name the directory with `--data DIR` or SLUICE_DATA; `sluice run` makes one
+         = help: name the directory with `--data DIR` or SLUICE_DATA; `sluice run` creates one
         exit 2
     "#]],
     );

@@ -1,4 +1,4 @@
-//! `sluice runs`, with nobody else about.
+//! `sluice runs`, with one process.
 
 use crate::world::{World, plain, shown};
 use expect_test::{Expect, expect};
@@ -91,12 +91,12 @@ fn runs_are_listed_and_shown() {
         &world,
         &["runs", "list", "--status", "odd"],
         &expect![[r#"
-        stderr:
-        error: invalid value 'odd' for '--status <STATUS>': there is queued, running, paused, cancelling, recovered, completed, failed, cancelled, timed_out
+            stderr:
+            error: invalid value 'odd' for '--status <STATUS>': expected one of: queued, running, paused, cancelling, recovered, completed, failed, cancelled, timed_out
 
-        For more information, try '--help'.
-        exit 2
-    "#]],
+            For more information, try '--help'.
+            exit 2
+        "#]],
     );
     let list = world.json(&["runs", "list", "--json", "--workflow", "three"]);
     let row = &list["data"][0];
@@ -213,12 +213,12 @@ fn a_restart_carries_over_and_says_what_it_repeats() {
         &[&restart[..], &["--from", "two"]].concat(),
         &expect![[r#"
             stderr:
-            done before in RUN-1, and done again:
+            steps of RUN-1 that will be repeated:
               two  mock  completed
               three  mock  completed
-            error[not_confirmed]: nobody agreed that these steps are done again
+            error[not_confirmed]: repeating these steps was not confirmed
              |
-             = help: say so with `--yes`
+             = help: confirm with `--yes`
             exit 2
         "#]],
     );
@@ -227,7 +227,7 @@ fn a_restart_carries_over_and_says_what_it_repeats() {
         &[&restart[..], &["--from", "two", "--yes"]].concat(),
         &expect![[r#"
             stderr:
-            done before in RUN-1, and done again:
+            steps of RUN-1 that will be repeated:
               two  mock  completed
               three  mock  completed
             RUN-2 started, a restart of RUN-1
@@ -294,9 +294,9 @@ fn a_failed_run_is_retried_in_place() {
         &["runs", "retry", &run],
         &expect![[r#"
             stderr:
-            error[unknown_agent]: step `two` is for the agent `mock`, which is not here
+            error[unknown_agent]: step `two` needs the agent `mock`, which is not available
              |
-             = help: let a script answer for it with `--mock FILE`
+             = help: use a script in its place: `--mock FILE`
             exit 2
         "#]],
     );
@@ -393,7 +393,7 @@ fn a_rewind_goes_back_and_on() {
     let detached = world.told(&["runs", "rewind", &run, "--to", "0", "--detach"]);
     expect![[r#"
         stdout:
-        RUN-1 is back at checkpoint 0; `sluice resume RUN-1` takes it up
+        RUN-1 is back at checkpoint 0; `sluice resume RUN-1` continues it
         exit 0
     "#]]
     .assert_eq(&detached);
@@ -442,12 +442,10 @@ fn a_branch_has_other_arguments_and_outputs() {
         &world,
         &detached,
         &expect![[r#"
-        stderr:
-        RUN-1 started, a branch of RUN-2
-        stdout:
-        RUN-1 waits; `sluice resume RUN-1` takes it up
-        exit 0
-    "#]],
+            stdout:
+            RUN-1 started, a branch of RUN-2; `sluice resume RUN-1` continues it
+            exit 0
+        "#]],
     );
     let noted = world.newest();
     assert_eq!(world.output(&["resume", &noted, "--mock", "mock.yaml"]).status.code(), Some(0));

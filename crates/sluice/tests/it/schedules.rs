@@ -32,7 +32,7 @@ fn world() -> World {
 }
 
 #[test]
-fn a_schedule_starts_runs_while_somebody_looks_after_it() {
+fn a_schedule_starts_runs_while_a_process_ticks_it() {
     let world = world();
     world.printed(&["apply", "-f", "setup.yaml"]);
     world.printed(&["schedules", "disable", "nightly"]);
@@ -84,7 +84,7 @@ fn slots_are_shown_in_the_zone_of_their_schedule() {
 }
 
 #[test]
-fn applying_again_leaves_what_somebody_disabled() {
+fn applying_again_leaves_a_disabled_schedule() {
     let world = world();
     world.printed(&["apply", "-f", "setup.yaml"]);
     world.printed(&["schedules", "disable", "often"]);

@@ -19,7 +19,7 @@ fn world() -> World {
     World::new().file("mock.yaml", "'*': {text: Done.}\n").file("gated.lobsterx.yaml", GATED)
 }
 
-/// An address where nobody listens.
+/// A free address.
 fn free() -> String {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     taken.local_addr().unwrap().to_string()
@@ -91,7 +91,7 @@ fn the_first_start_makes_a_token_that_only_its_owner_reads() {
     let first = stop(serve(&world, &address));
     assert_eq!(first.status.code(), Some(0), "{}", shown(&first));
     let told = String::from_utf8(first.stderr).unwrap();
-    assert!(told.contains("the token of an admin of `default` is in"), "{told}");
+    assert!(told.contains("the admin token of `default` is in"), "{told}");
     assert!(told.contains("Authorization: Bearer $(cat "), "{told}");
     let mode = std::fs::metadata(&file).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -146,7 +146,7 @@ fn a_server_that_is_told_to_stop_ends_what_is_under_way() {
     assert!(answer.starts_with("HTTP/1.1 202"), "{answer}");
     let ended = server.output();
     assert_eq!(ended.status.code(), Some(0), "{}", shown(&ended));
-    assert!(TcpStream::connect(&address).is_err(), "somebody still listens");
+    assert!(TcpStream::connect(&address).is_err(), "the port is still open");
     // What was promised is kept, and what waited still does.
     let list = world.json(&["runs", "list", "--json"]);
     let named =
@@ -168,7 +168,7 @@ fn a_server_that_is_told_to_stop_at_once_ends_in_order() {
 }
 
 #[test]
-fn nobody_elsewhere_reaches_it_unless_that_is_said() {
+fn a_remote_address_must_be_allowed() {
     let world = world();
     for address in ["0.0.0.0:0", "[::]:0"] {
         let refused = world.output(&["serve", "--listen", address]);
@@ -218,7 +218,7 @@ fn the_demo_does_what_make_start_says() {
 }
 
 #[test]
-fn steps_that_name_nobody_are_done_by_the_script_of_the_server() {
+fn steps_without_an_agent_are_answered_by_the_script_of_the_server() {
     let (world, address) = (world(), free());
     let server = serve(&world, &address);
     through(&world, &address, &["workflows", "put", "gated.lobsterx.yaml"]);

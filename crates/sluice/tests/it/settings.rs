@@ -48,7 +48,7 @@ fn a_file_that_makes_no_sense_ends_every_command() {
          |
          = note: line 1: there is no setting `agnet`; did you mean `agent`?
          = note: line 3: `limits.rate_burst`: this is not a number from 1 to 1000000
-         = help: put it right; `docs/guide/configuration.md` lists the settings
+         = help: correct it; `docs/guide/configuration.md` lists the settings
         exit 2
     "#]]
     .assert_eq(&told);
@@ -59,7 +59,7 @@ fn a_file_that_makes_no_sense_ends_every_command() {
 }
 
 #[test]
-fn the_file_says_who_does_steps_that_name_nobody() {
+fn the_file_sets_the_agent_of_steps_that_name_none() {
     let world = world().file("sluice.toml", "agent = \"shell\"\ndata = \"runs-here\"\n");
     let world = world.file("true.lobsterx.yaml", "name: t\nsteps: [{id: a, command: 'true'}]\n");
     world.printed(&["run", "true.lobsterx.yaml"]);

@@ -91,7 +91,7 @@ fn a_caller_that_contradicts_the_owner_is_refused_by_name() {
 }
 
 #[test]
-fn a_step_that_nobody_fits_waits_until_somebody_is_assigned() {
+fn a_step_that_no_member_fits_waits_for_an_assignment() {
     let world =
         World::new().file("t.lobsterx.yaml", UNASSIGNED).file("m.yaml", "'*': {text: done}");
     let output = world.output(&["run", "t.lobsterx.yaml", "--mock", "m.yaml", "--json"]);

@@ -117,10 +117,10 @@ fn a_question_is_asked_at_the_prompt_with_its_values() {
     terminal.answer("approve? [y/n] ", "perhaps");
     terminal.answer("perhaps\r\n  approve? [y/n] ", "y");
     terminal.answer("usd (integer): ", "0");
-    terminal.answer("note (string, may be left empty): ", "");
+    terminal.answer("note (string, optional): ", "");
     terminal.answer("below the minimum 1\r\n  approve? [y/n] ", "y");
     terminal.answer("usd (integer): ", "7");
-    terminal.answer("note (string, may be left empty): ", "thanks");
+    terminal.answer("note (string, optional): ", "thanks");
     let (text, code) = terminal.end();
     assert_eq!(code, Some(0), "{text}");
     assert!(text.contains("How␛[31m much?"), "{text}");
@@ -166,7 +166,7 @@ fn a_restart_is_confirmed_at_the_prompt() {
     let restart = ["runs", "restart", &run, "--from", "pay", "--mock", "mock.yaml"];
     for (answer, exit) in [("n", 2), ("y", 0)] {
         let mut terminal = Terminal::run(&world, &restart, &[]);
-        terminal.answer("go on? [y/n] ", answer);
+        terminal.answer("continue? [y/n] ", answer);
         assert_eq!(terminal.end().1, Some(exit), "{answer}");
     }
 }
@@ -194,7 +194,7 @@ fn a_terminal_that_can_only_print_gets_lines() {
     let mut terminal = Terminal::run(&world, &RUN, &[("TERM", "dumb")]);
     terminal.answer("approve? [y/n] ", "y");
     terminal.answer("usd (integer): ", "7");
-    terminal.answer("note (string, may be left empty): ", "");
+    terminal.answer("note (string, optional): ", "");
     let (text, code) = terminal.end();
     assert_eq!(code, Some(0), "{text}");
     assert!(!text.contains('\u{1b}'), "{text}");

@@ -121,7 +121,7 @@ fn a_run_is_recorded_and_replayed_without_its_tools() {
     let diverged = "diverged at step `hello`, dispatch 1, request 1 (TOOL tool:bird.say): \
                     /word: recorded \"hello\", now \"hallo\"";
     assert!(told.contains(diverged), "{told}");
-    let left = "never asked for: step `again`, dispatch 1, request 1 (TOOL tool:bird.say)";
+    let left = "never requested: step `again`, dispatch 1, request 1 (TOOL tool:bird.say)";
     assert!(told.contains(left), "{told}");
 }
 
@@ -133,7 +133,7 @@ fn what_was_recorded_and_is_not_asked_for_is_a_difference() {
     let world = world.file("say.lobsterx.yaml", shorter);
     let (code, told, state) = run(&world, &["--replay", "say.jsonl"]);
     assert_eq!((code, &state["status"]), (Some(1), &Value::from("completed")), "{told}");
-    assert!(told.contains("never asked for: step `again`"), "{told}");
+    assert!(told.contains("never requested: step `again`"), "{told}");
 }
 
 #[test]

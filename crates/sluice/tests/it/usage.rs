@@ -13,52 +13,60 @@ fn help_names_every_command() {
 
         Usage: sluice [OPTIONS] <COMMAND>
 
-        Commands:
+        Author workflows:
           validate       Check workflow documents and report every problem
-          plan           Show what a document becomes: its steps, wave by wave
+          plan           Show the plan of a document: its steps, wave by wave
           schema         Print the schema of a document format or of the HTTP API
           eval           Evaluate an expression against values
-          run            Run a workflow here
-          serve          Serve the API, and do the work of all runs here
-          bridge         Do the work of steps for a server elsewhere, as one of its gateways
-          mcp            Let an agent use Sluice through tools, over standard input and output
-          tokens         Who may ask for what over the network
-          organisations  Organisations, each with a store of its own
-          resume         Take an unfinished run up here
-          runs           Look at runs, and change their course
-          approvals      Answer questions that runs ask
-          audit          See what happened, and prove it
-          apply          Make the registry say what a file says, and show what changes
-          agents         Who does work
-          gateways       Where work is done
-          roles          Bounds on whoever acts in a role
-          deployments    Who and where, for one workflow each
-          budgets        Caps on money
-          cost           See what work has cost
-          notes          Texts that memory profiles load
-          memories       What steps are told of the past
-          instructions   Standing instructions of the platform and the owner
-          prices         What models cost
-          policies       Rules about what may be done
-          workflows      Workflows that can be run by name
-          lenses         Prompts with contracts that workflows can use by name
-          teams          Members that share the steps of workflows
-          schedules      Workflows that are started by themselves
-          webhooks       Whom events are sent to
-          hooks          Doors through which others start runs
-          tools          Definitions of tools, and which of them are accepted
-          doctor         Check that everything Sluice needs here is in order
-          backup         Copy the stores of all organisations, while others work on them
-          migrate        Move everything of a data directory into a PostgreSQL database that nodes share
-          config         Settings and where they come from
-          completions    Write a script that completes commands in a shell
-          help           Print this message or the help of the given subcommand(s)
+          workflows      Manage registered workflows, and start them by name
+          lenses         Show lenses: prompts with contracts that workflows use by name
+          teams          Manage teams: members that share the steps of workflows
+          instructions   Manage standing instructions of the platform and the owner
+          notes          Manage notes: texts that memory profiles load
+          memories       Manage memory profiles: which past results prompts include
+
+        Run:
+          run            Run a workflow in this process
+          resume         Continue an unfinished run in this process
+          runs           Inspect, control and export runs
+          schedules      Manage schedules, which start workflows
+          hooks          Manage inbound webhooks, which start runs
+
+        Decide:
+          approvals      Approve or reject what runs wait for
+
+        Govern:
+          apply          Apply a setup file to the registry, and show the changes
+          agents         Manage agents, which execute steps
+          gateways       Manage gateways, through which agents are reached
+          roles          Manage roles: limits on the agents bound to them
+          deployments    Bind a workflow's roles to agents and gateways
+          policies       Manage, test and compare Cedar policies
+          budgets        Manage budgets: caps on spending
+          prices         Manage the prices of models
+          cost           Show what runs have cost
+          audit          Read, verify and export the audit log
+
+        Operate:
+          serve          Serve the API and the console, and execute all runs
+          tokens         Manage the tokens that callers of a server authenticate with
+          organisations  Manage organisations, each with its own store
+          doctor         Check the settings, the store, the keys and the gateways
+          backup         Copy the stores of all organisations, also while they are in use
+          migrate        Move a data directory into a PostgreSQL database that nodes share
+          config         Show the settings and their sources
+          completions    Print a completion script for a shell
+
+        Extend:
+          bridge         Execute steps for a remote server, as one of its gateways
+          mcp            Serve Sluice's tools to an agent over MCP, on standard input and output
+          tools          Review and accept the definitions of MCP tools
+          webhooks       Manage outbound webhooks, which send events
 
         Options:
-              --config <FILE>  Read settings from this file; by default `sluice.toml` here, then in the data
-                               directory
-              --url <URL>      Talk to this server instead of a data directory; by default what SLUICE_URL
-                               says
+              --config <FILE>  Read settings from this file [default: `sluice.toml` in this directory, then
+                               in the data directory]
+              --url <URL>      Call this server instead of opening a data directory [env: SLUICE_URL]
           -h, --help           Print help
           -V, --version        Print version
 

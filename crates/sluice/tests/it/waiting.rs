@@ -56,7 +56,7 @@ fn a_run_says_what_its_step_waits_for_once_and_goes_on() {
 }
 
 #[test]
-fn whoever_watches_through_a_server_is_told_too() {
+fn a_watch_through_a_server_prints_it_too() {
     let world = world();
     world.printed(&["workflows", "put", "one.lobsterx.yaml"]);
     let server = Server::start(&world, "127.0.0.1:0");

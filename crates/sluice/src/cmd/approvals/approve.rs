@@ -1,6 +1,6 @@
 //! `sluice approvals approve`.
 
-use super::answer;
+use super::answer::{ApprovalDecision, resolve};
 use crate::Exit;
 use crate::cli::approvals::Approve;
 use crate::out::Out;
@@ -9,21 +9,21 @@ use sluice_core::money::Money;
 use sluice_core::run::command::Decision;
 use sluice_govern::decision::Constraints;
 use sluice_server::refused::Refused;
-use sluice_server::service::approvals::Answer;
 
 pub(super) async fn run(args: &Approve, out: &mut Out) -> anyhow::Result<Exit> {
-    // The text is read as what the step declares, like an agent's answer.
+    // The run reads each text as the type that the step declares, as it does with an
+    // agent's answer.
     let values = args.set.iter().map(|(name, text)| (name.clone(), text.clone().into()));
-    let answer = Answer {
+    let resolution = ApprovalDecision {
         decision: Decision::Approve,
         comment: args.choose.comment.clone(),
         values: values.collect(),
         constraints: constraints(&args.tighten)?,
     };
-    answer::give(&args.choose.approval.id, answer, &args.choose.by, out).await
+    resolve(&args.choose.approval.id, &resolution, &args.choose.by, out).await
 }
 
-/// What is tightened: each a field of the constraints, lists by commas.
+/// Reads `--tighten FIELD=VALUE` as constraints; lists are separated by commas.
 fn constraints(pairs: &[(String, String)]) -> anyhow::Result<Option<Constraints>> {
     if pairs.is_empty() {
         return Ok(None);

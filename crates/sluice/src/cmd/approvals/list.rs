@@ -2,39 +2,29 @@
 
 use crate::Exit;
 use crate::amount;
-use crate::cli::Reader;
-use crate::cli::approvals::List;
-use crate::desk::Desk;
+use crate::backend;
+use crate::cli::OutputFormat;
+use crate::cli::approvals::ApprovalsList;
 use crate::out::{Layout, Out};
 use crate::table::Table;
-use serde_json::{Value, json};
-use sluice_server::service::approvals;
+use serde_json::json;
 
-/// Most questions that a server is asked for.
+/// Most approvals that are listed.
 const ROWS_MAX: usize = 10_000;
 
-pub(super) async fn run(args: &List, out: &mut Out) -> anyhow::Result<Exit> {
-    let desk = Desk::read(&args.data).await?;
-    let open: Vec<Value> = match &desk {
-        Desk::Here(local) => {
-            let (open, unreadable) = approvals::open(local).await?;
-            for run in unreadable {
-                out.note(&format!("{run} cannot be read and is left out"))?;
-            }
-            open.iter().map(|(run, id)| approvals::shown(run, *id)).collect()
-        }
-        Desk::There(client) => client.list(&["approvals"], ROWS_MAX).await?,
-    };
-    desk.close().await;
-    match args.json.reader() {
-        Reader::Program => {
+pub(super) async fn run(args: &ApprovalsList, out: &mut Out) -> anyhow::Result<Exit> {
+    let client = backend::read(&args.target.data).await?;
+    let open = client.list(&["approvals"], ROWS_MAX).await?;
+    client.close().await;
+    match args.target.output() {
+        OutputFormat::Json => {
             out.json(Layout::Line, &json!({"data": open, "meta": {"next_cursor": null}}))?;
         }
-        Reader::Person if open.is_empty() => out.note("nothing waits for an answer")?,
-        Reader::Person => {
-            let mut table = Table::new(&["APPROVAL", "WORKFLOW", "STEP", "ASKED", "ABOUT"]);
-            for asked in &open {
-                let text = |name: &str| asked[name].as_str().unwrap_or_default().to_owned();
+        OutputFormat::Text if open.is_empty() => out.note("no approval is pending")?,
+        OutputFormat::Text => {
+            let mut table = Table::new(&["APPROVAL", "WORKFLOW", "STEP", "REQUESTED", "ABOUT"]);
+            for approval in &open {
+                let text = |name: &str| approval[name].as_str().unwrap_or_default().to_owned();
                 let at = amount::ms(&text("requested_at")).map(amount::moment);
                 let at = at.unwrap_or_default();
                 let (id, workflow, step) = (text("approval_id"), text("workflow"), text("node_id"));

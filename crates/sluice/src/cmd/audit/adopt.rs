@@ -1,26 +1,26 @@
-//! `sluice audit adopt`: a store whose key is lost is authenticated with another.
+//! `sluice audit adopt`: authenticates a store with a new key after the loss of the old one.
 
 use crate::Exit;
+use crate::backend;
 use crate::cli::audit::Adopt;
-use crate::desk;
+use crate::data_location::DataLocation;
 use crate::local::{self, Local};
 use crate::out::Out;
-use crate::place::Place;
 use serde_json::json;
 use sluice_core::port::ledger::Entry;
 use sluice_server::service::registry::now_ms;
 
 pub(super) async fn run(args: &Adopt, out: &mut Out) -> anyhow::Result<Exit> {
-    desk::here("`audit adopt`")?;
+    backend::only_data_directory("`audit adopt`")?;
     local::existing(&args.data)?;
-    let doubts = Place::of(&args.data)?.adopt().await?;
-    let local = Local::look(&args.data).await?;
+    let doubts = DataLocation::resolve(&args.data)?.adopt().await?;
+    let local = Local::open_existing(&args.data).await?;
     let dir = local::directory(&args.data).display().to_string();
     let entry = Entry {
         at_ms: now_ms(),
         category: "security",
         what: "store_adopted".to_owned(),
-        actor: local::who(&args.name),
+        actor: local::principal(args.name.who.as_deref()),
         resource_type: "store".to_owned(),
         resource_id: dir.clone(),
         event: None,

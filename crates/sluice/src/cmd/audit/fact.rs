@@ -1,9 +1,8 @@
-//! What the audit shows, for people.
+//! Audit facts as table cells.
 
 use crate::amount;
 use serde_json::Value;
 
-/// For people: the cells of a table.
 pub(super) fn cells(fact: &Value) -> [String; 6] {
     let word = |name: &str| fact[name].as_str().unwrap_or_default().to_owned();
     let (kind, id) = (word("resource_type"), word("resource_id"));

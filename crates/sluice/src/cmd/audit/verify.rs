@@ -1,10 +1,11 @@
-//! `sluice audit verify`: reads, never writes, and names what is broken.
+//! `sluice audit verify`: verifies a store, a server or packets, and writes nothing. A store is
+//! read without an engine, which a damaged store would keep from opening.
 
 use crate::Exit;
-use crate::cli::Reader;
+use crate::backend;
+use crate::cli::OutputFormat;
 use crate::cli::audit::Verify;
 use crate::client::Client;
-use crate::desk;
 use crate::key;
 use crate::local;
 use crate::out::{Layout, Out};
@@ -21,7 +22,7 @@ use sluice_server::service::find;
 use std::path::Path;
 
 pub(super) async fn run(args: &Verify, out: &mut Out) -> anyhow::Result<Exit> {
-    let kept = kept(args)?;
+    let kept = read_seals(args)?;
     let mut keys = args.key.clone();
     if keys.is_empty() {
         keys.extend(kept.iter().map(|seal| seal.key));
@@ -29,15 +30,15 @@ pub(super) async fn run(args: &Verify, out: &mut Out) -> anyhow::Result<Exit> {
     if !args.packet.is_empty() {
         return packets(args, &keys, out);
     }
-    if let Some(client) = desk::server()? {
-        return there(&client, args, &kept, out).await;
+    if let Some(client) = backend::server()? {
+        return verify_at_server(&client, args, &kept, out).await;
     }
-    local::existing(&args.data)?;
-    let dir = local::directory(&args.data);
+    local::existing(&args.target.data)?;
+    let dir = local::directory(&args.target.data);
     if keys.is_empty() {
         keys.extend(key::public(&dir));
     }
-    let store = local::store(&args.data)?;
+    let store = local::store(&args.target.data)?;
     let mut verifier = Verifier::new(keys);
     let only = match &args.run {
         Some(text) => Some(find::run_in(&*store, text).await?.run),
@@ -48,11 +49,11 @@ pub(super) async fn run(args: &Verify, out: &mut Out) -> anyhow::Result<Exit> {
     }
     kept.into_iter().for_each(|seal| verifier.kept(seal));
     let report = verify::read(&*store, verifier).await?;
-    tell(&verify::object(&report), args.json.reader(), out)
+    print(&verify::object(&report), args.target.output(), out)
 }
 
-/// A server verifies by the keys of its own directory, unless others are named.
-async fn there(
+/// A server uses the keys of its own directory, unless `--key` or `--seal` names others.
+async fn verify_at_server(
     client: &Client,
     args: &Verify,
     kept: &[Seal],
@@ -62,11 +63,11 @@ async fn there(
     let keys: Vec<String> = args.key.iter().map(ToString::to_string).collect();
     let body = json!({"run": args.run, "seals": seals, "keys": keys});
     let report = client.post(&["audit", "verify"], &body).await?.data;
-    tell(&report, args.json.reader(), out)
+    print(&report, args.target.output(), out)
 }
 
-/// Seals kept elsewhere, a line each.
-fn kept(args: &Verify) -> anyhow::Result<Vec<Seal>> {
+/// Reads the files of `--seal`.
+fn read_seals(args: &Verify) -> anyhow::Result<Vec<Seal>> {
     let mut seals = Vec::new();
     for path in &args.seal {
         let unreadable = |why: String| {
@@ -77,7 +78,8 @@ fn kept(args: &Verify) -> anyhow::Result<Vec<Seal>> {
         let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
         for (number, line) in text.lines().enumerate() {
             let seal = Seal::parse(line);
-            let seal = seal.ok_or_else(|| unreadable(format!("line {} is none", number + 1)))?;
+            let seal =
+                seal.ok_or_else(|| unreadable(format!("line {} is not a seal", number + 1)))?;
             seals.push(seal);
         }
     }
@@ -91,12 +93,12 @@ fn packets(args: &Verify, keys: &[PublicKey], out: &mut Out) -> anyhow::Result<E
         if !good {
             exit = Exit::Failed;
         }
-        match args.json.reader() {
-            Reader::Program => {
+        match args.target.output() {
+            OutputFormat::Json => {
                 let file = path.display().to_string();
                 out.json(Layout::Line, &json!({"packet": file, "ok": good, "detail": line}))?;
             }
-            Reader::Person => {
+            OutputFormat::Text => {
                 out.print(&format!("{}: {}\n", path.display(), visible::brief(&line)))?;
             }
         }
@@ -104,7 +106,7 @@ fn packets(args: &Verify, keys: &[PublicKey], out: &mut Out) -> anyhow::Result<E
     Ok(exit)
 }
 
-/// Whether a packet is to be believed, and why.
+/// Whether a packet is valid, and why.
 fn packet(path: &Path, keys: &[PublicKey]) -> anyhow::Result<(bool, String)> {
     let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let packet = match String::from_utf8(text) {
@@ -131,15 +133,15 @@ fn packet(path: &Path, keys: &[PublicKey]) -> anyhow::Result<(bool, String)> {
     })
 }
 
-fn tell(report: &Value, reader: Reader, out: &mut Out) -> anyhow::Result<Exit> {
-    match reader {
-        Reader::Program => out.json(Layout::Line, report)?,
-        Reader::Person => out.print(&text(report))?,
+fn print(report: &Value, output: OutputFormat, out: &mut Out) -> anyhow::Result<Exit> {
+    match output {
+        OutputFormat::Json => out.json(Layout::Line, report)?,
+        OutputFormat::Text => out.print(&text(report))?,
     }
     Ok(if report["ok"] == true { Exit::Done } else { Exit::Failed })
 }
 
-/// Where something is wrong.
+/// The position of a finding.
 fn place(place: &Value) -> String {
     let word = |name: &str| place[name].as_str().unwrap_or_default();
     match (&place["seal"], &place["seq"], &place["event_id"]) {

@@ -1,4 +1,4 @@
-//! What a bridge's file says.
+//! The configuration file of a bridge.
 
 use reqwest::Url;
 use serde::Deserialize;
@@ -12,69 +12,63 @@ use std::path::{Path, PathBuf};
 /// Most adapters of one bridge.
 const ADAPTERS_MAX: usize = 100;
 
-/// What a bridge does, and for whom.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Plan {
-    /// The gateway that it is.
+pub(super) struct BridgeFile {
+    /// The gateway that the bridge is.
     pub(super) gateway: String,
-    /// The server that it works for.
-    pub(super) server: Address,
-    /// Where its token is kept: what the server is shown.
+    pub(super) server: HttpUrl,
+    /// The token that the bridge sends to the server.
     pub(super) token: SecretRef,
-    /// Where the key is kept that an engine must show; the token if absent.
+    /// The key that an engine must send; by default the token.
     pub(super) key: Option<SecretRef>,
-    /// Where dispatches and results are remembered.
+    /// The directory of dispatches and results.
     pub(super) spool: PathBuf,
-    /// Who does the work, by the name that dispatches call it by.
-    pub(super) adapters: BTreeMap<String, Given>,
-    /// Other addresses of the server, that results may be sent to.
+    /// The adapters, by the name that dispatches use.
+    pub(super) adapters: BTreeMap<String, AdapterConfig>,
+    /// Other URLs of the server that results may be sent to.
     #[serde(default)]
-    pub(super) servers: Vec<Address>,
-    /// Private places that may be called.
+    pub(super) servers: Vec<HttpUrl>,
+    /// Private addresses that may be called.
     #[serde(default)]
     pub(super) allow: Vec<String>,
-    /// Most dispatches that are worked on at once.
+    /// Most concurrent dispatches.
     pub(super) running_max: Option<usize>,
 }
 
-/// How an adapter is given.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Given {
-    /// What it speaks to; its name if absent.
+pub(super) struct AdapterConfig {
+    /// By default the name of the adapter.
     pub(super) provider: Option<String>,
-    /// Where that is.
-    pub(super) base_url: Option<Address>,
-    /// Where its key is kept.
+    pub(super) base_url: Option<HttpUrl>,
     pub(super) key: Option<SecretRef>,
-    /// Servers of tools that its models may be offered.
+    /// MCP servers whose tools models may use.
     #[serde(default)]
     pub(super) tool_servers: Vec<String>,
-    /// What a mock says.
+    /// The script of a mock.
     pub(super) script: Option<PathBuf>,
-    /// Where a shell works.
+    /// The working directory of a shell.
     pub(super) workspace: Option<PathBuf>,
 }
 
-/// Where something is.
+/// An `http` or `https` URL.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(try_from = "String")]
-pub(super) struct Address(pub(super) Url);
+pub(super) struct HttpUrl(pub(super) Url);
 
-impl TryFrom<String> for Address {
+impl TryFrom<String> for HttpUrl {
     type Error = &'static str;
 
-    fn try_from(text: String) -> Result<Address, &'static str> {
-        // The text is not repeated: a password may stand in it.
+    fn try_from(text: String) -> Result<HttpUrl, &'static str> {
+        // The text is not repeated: it may hold a password.
         let bad = "an address begins with `http://` or `https://` and names a host";
         let url = Url::parse(&text).map_err(|_| bad)?;
         let spoken = matches!(url.scheme(), "http" | "https") && url.has_host();
-        if spoken { Ok(Address(url)) } else { Err(bad) }
+        if spoken { Ok(HttpUrl(url)) } else { Err(bad) }
     }
 }
 
-/// Reads YAML.
 pub(super) fn read(text: &str) -> Result<Value, Vec<Diagnostic>> {
     let mut problems = Problems::default();
     let root = yaml::parse(text, &mut problems).map(|root| root.to_value());
@@ -84,10 +78,11 @@ pub(super) fn read(text: &str) -> Result<Value, Vec<Diagnostic>> {
     }
 }
 
-impl Plan {
-    /// What a file says that lies in `base`: where its paths begin.
-    pub(super) fn new(value: Value, base: &Path) -> Result<Plan, String> {
-        let mut plan: Plan = serde_json::from_value(value).map_err(|error| error.to_string())?;
+impl BridgeFile {
+    /// Reads a file; paths are relative to `base`.
+    pub(super) fn new(value: Value, base: &Path) -> Result<BridgeFile, String> {
+        let mut plan: BridgeFile =
+            serde_json::from_value(value).map_err(|error| error.to_string())?;
         if plan.gateway.is_empty() {
             return Err("`gateway` is empty".to_owned());
         }

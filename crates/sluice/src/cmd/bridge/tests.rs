@@ -15,9 +15,9 @@ adapters:
   web: {provider: http, base_url: 'http://127.0.0.1:9/x', key: env:WEB}
 ";
 
-fn read(text: &str) -> Result<Plan, String> {
+fn read(text: &str) -> Result<BridgeFile, String> {
     let value = file::read(text).map_err(|problems| problems[0].message.clone())?;
-    Plan::new(value, Path::new("/etc/sluice"))
+    BridgeFile::new(value, Path::new("/etc/sluice"))
 }
 
 #[test]
@@ -52,6 +52,6 @@ fn a_file_that_makes_no_sense_is_refused() {
         let why = read(&FULL.replace(old, new)).expect_err(new);
         assert!(!why.contains("the-secret-itself"), "{why}");
     }
-    let nobody = "gateway: a\nserver: http://x\ntoken: env:A\nspool: s\nadapters: {}\n";
-    assert!(read(nobody).is_err());
+    let no_adapters = "gateway: a\nserver: http://x\ntoken: env:A\nspool: s\nadapters: {}\n";
+    assert!(read(no_adapters).is_err());
 }

@@ -1,16 +1,20 @@
-//! What is set up: policies that load, gateways that answer.
+//! Checks that the policies load.
 
-use super::{Check, gateways, secrets};
+use super::{DoctorCheck, gateways, secrets};
 use sluice_bridge::secret::keyring::Keyring;
 use sluice_core::port::store::Store;
 use sluice_govern::registry::{PolicySet, Row};
 use sluice_server::service::policies;
 
-pub(super) async fn checks(store: &dyn Store, keyring: &Keyring) -> Vec<Check> {
+pub(super) async fn checks(store: &dyn Store, keyring: &Keyring) -> Vec<DoctorCheck> {
     let rows = match store.registry(None).await {
         Ok(found) => found.rows,
         Err(error) => {
-            return vec![Check::fail("registry", error.to_string(), "put a backup in its place")];
+            return vec![DoctorCheck::fail(
+                "registry",
+                error.to_string(),
+                "put a backup in its place",
+            )];
         }
     };
     let mut checks = vec![rules(&rows)];
@@ -19,7 +23,7 @@ pub(super) async fn checks(store: &dyn Store, keyring: &Keyring) -> Vec<Check> {
     checks
 }
 
-fn rules(rows: &[Row]) -> Check {
+fn rules(rows: &[Row]) -> DoctorCheck {
     const NAME: &str = "policies";
     let loaded = policies::active(rows).and_then(|files| {
         policies::load(&files)?;
@@ -30,8 +34,10 @@ fn rules(rows: &[Row]) -> Check {
         Ok((files.len(), shadow.len()))
     });
     match loaded {
-        Ok((active, 0)) => Check::ok(NAME, format!("{active} in force")),
-        Ok((active, shadow)) => Check::ok(NAME, format!("{active} in force, {shadow} in shadow")),
-        Err(refused) => Check::refused(NAME, &refused),
+        Ok((active, 0)) => DoctorCheck::ok(NAME, format!("{active} in force")),
+        Ok((active, shadow)) => {
+            DoctorCheck::ok(NAME, format!("{active} in force, {shadow} in shadow"))
+        }
+        Err(refused) => DoctorCheck::refused(NAME, &refused),
     }
 }

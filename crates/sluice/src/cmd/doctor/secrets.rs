@@ -1,6 +1,6 @@
-//! Secrets: those that are declared, and those that webhooks and hooks name.
+//! Checks the declared secrets, and those that webhooks name.
 
-use super::Check;
+use super::DoctorCheck;
 use sluice_bridge::secret::keyring::Keyring;
 use sluice_core::visible;
 use sluice_govern::registry::{Hook, Kind, Row, Webhook};
@@ -8,22 +8,22 @@ use sluice_govern::registry::{Hook, Kind, Row, Webhook};
 const NAME: &str = "secret";
 
 /// Whether every declared secret can be read by this process.
-pub(super) fn declared(secrets: &Keyring) -> Vec<Check> {
+pub(super) fn declared(secrets: &Keyring) -> Vec<DoctorCheck> {
     let checks = secrets.check().map(|(secret, why)| {
         let name = &secret.name;
         match why {
-            None => Check::ok(NAME, format!("`{name}` can be read from `{}`", secret.from)),
+            None => DoctorCheck::ok(NAME, format!("`{name}` can be read from `{}`", secret.from)),
             Some(why) => {
                 let remedy = "set it for the process that does the work, or put `from` right";
-                Check::warn(NAME, format!("`{name}`: {why}"), remedy)
+                DoctorCheck::warn(NAME, format!("`{name}`: {why}"), remedy)
             }
         }
     });
     checks.collect()
 }
 
-/// Whether webhooks and hooks have their secrets. Nothing is said of those that do.
-pub(super) fn named(rows: &[Row], secrets: &Keyring) -> Vec<Check> {
+/// Reports webhooks without their secret.
+pub(super) fn named(rows: &[Row], secrets: &Keyring) -> Vec<DoctorCheck> {
     let lacking = rows.iter().filter_map(|row| {
         let key = |secret, by_operator| secrets.of_row(secret, by_operator);
         let why = match row.kind {
@@ -41,7 +41,7 @@ pub(super) fn named(rows: &[Row], secrets: &Keyring) -> Vec<Check> {
         };
         let (kind, name) = (row.kind.as_str(), visible::brief(&row.name));
         let remedy = "declare it under `[secrets]` in sluice.toml: docs/guide/secrets.md";
-        Some(Check::warn(NAME, format!("of the {kind} `{name}`: {why}"), remedy))
+        Some(DoctorCheck::warn(NAME, format!("of the {kind} `{name}`: {why}"), remedy))
     });
     lacking.collect()
 }

@@ -1,18 +1,18 @@
-//! `sluice gateways check`: does a gateway elsewhere keep to the protocol?
+//! `sluice gateways check`: checks that a remote gateway follows the protocol.
 
 use super::super::bridge::{REFERENCES, secret};
-use super::super::serve::LISTEN_REFUSED;
 use crate::Exit;
-use crate::cli::Reader;
+use crate::cli::OutputFormat;
 use crate::cli::gateways::CheckGateway;
+use crate::cmd::listen::LISTEN_REFUSED;
 use crate::config::CONFIG_INVALID;
-use crate::kit;
 use crate::out::{Layout, Out};
+use crate::providers;
 use reqwest::Url;
 use serde_json::json;
 use sluice_bridge::conformance::gateway::receiver::Receiver;
 use sluice_bridge::conformance::gateway::{Replies, Suite, Target, names};
-use sluice_bridge::conformance::{Case, Report, Verdict};
+use sluice_bridge::conformance::{Case, CaseVerdict, Report};
 use sluice_bridge::outbound::Outbound;
 use sluice_bridge::secret::Secret;
 use sluice_core::port::Clock as _;
@@ -25,8 +25,8 @@ use std::sync::Arc;
 
 pub(super) async fn run(args: &CheckGateway, out: &mut Out) -> anyhow::Result<Exit> {
     let url = url(&args.url)?;
-    // Whoever names it may call it.
-    let outbound = Arc::new(Outbound::new(kit::allowed()?.and(&url)));
+    // The operator names the gateway, so its address is allowed.
+    let outbound = Arc::new(Outbound::new(providers::allowed()?.and(&url)));
     let target = Target {
         url: args.url.clone(),
         key: read("--key", &args.key, &args.url)?,
@@ -38,23 +38,23 @@ pub(super) async fn run(args: &CheckGateway, out: &mut Out) -> anyhow::Result<Ex
         first_run: RunId::new(SystemClock.now_ms(), &mut SystemEntropy),
     };
     let suite = Suite::new(target, outbound, listen(args.listen).await?);
-    let (reader, mut report) = (args.json.reader(), Report::default());
+    let (output, mut report) = (args.json.output(), Report::default());
     for name in names() {
         let Some(case) = suite.check_case(name).await else { continue };
-        if reader == Reader::Person {
+        if output == OutputFormat::Text {
             out.print(&line(&case))?;
-            // Cases take a while: each is shown as it comes.
+            // Cases take a while, so each is printed at once.
             out.flush()?;
         }
         report.cases.push(case);
     }
     let (passed, failed, skipped) = report.counts();
-    match reader {
-        Reader::Program => {
+    match output {
+        OutputFormat::Json => {
             let value = json!({"ok": report.passed(), "cases": report.cases});
             out.json(Layout::Line, &value)?;
         }
-        Reader::Person => {
+        OutputFormat::Text => {
             out.print(&format!("{passed} passed, {failed} failed, {skipped} skipped\n"))?;
         }
     }
@@ -64,10 +64,10 @@ pub(super) async fn run(args: &CheckGateway, out: &mut Out) -> anyhow::Result<Ex
 fn line(case: &Case) -> String {
     let name = case.case;
     match &case.verdict {
-        Verdict::Passed => format!("passed   {name}\n"),
-        // A gateway may say anything.
-        Verdict::Failed(why) => format!("FAILED   {name}: {}\n", visible::brief(why)),
-        Verdict::Skipped(why) => format!("skipped  {name}: {why}\n"),
+        CaseVerdict::Passed => format!("passed   {name}\n"),
+        // The text of a gateway is not trusted.
+        CaseVerdict::Failed(why) => format!("FAILED   {name}: {}\n", visible::brief(why)),
+        CaseVerdict::Skipped(why) => format!("skipped  {name}: {why}\n"),
     }
 }
 
@@ -75,11 +75,11 @@ fn url(text: &str) -> Result<Url, Refused> {
     let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
     url.filter(Url::has_host).ok_or_else(|| {
         let remedy = "write where the gateway is, such as `http://127.0.0.1:7410`";
-        Refused::new(CONFIG_INVALID, "the gateway's URL is none", remedy)
+        Refused::new(CONFIG_INVALID, "the gateway URL is not valid", remedy)
     })
 }
 
-/// A secret. What is no reference is not repeated: it may be the secret.
+/// Resolves a secret. An invalid reference is not repeated: it may be the secret itself.
 fn read(what: &str, reference: &str, url: &str) -> Result<Secret, Refused> {
     match reference.parse() {
         Ok(reference) => secret(what, &reference, Some(url)),
@@ -89,7 +89,8 @@ fn read(what: &str, reference: &str, url: &str) -> Result<Secret, Refused> {
 
 async fn listen(at: SocketAddr) -> Result<Receiver, Refused> {
     if !at.ip().is_loopback() {
-        let message = format!("{at} can be reached by others, and tokens would go unhidden");
+        let message =
+            format!("{at} is not a loopback address, so tokens would be sent unencrypted");
         let remedy = "check a gateway on its own machine, or through a tunnel";
         return Err(Refused::new(LISTEN_REFUSED, message, remedy));
     }

@@ -1,12 +1,12 @@
-//! Messages of an agent, taken to a server and its answers back.
+//! Forwards messages of an agent to a server, and its answers back.
 //!
-//! The server keeps no session: each message is a request of its own. A request
-//! that the agent takes back is ended by ending its connection.
+//! The server keeps no session: each message is one request. Cancelling a request closes its
+//! connection.
 
 mod stream;
 
 use crate::Exit;
-use crate::client::Client;
+use crate::client::HttpClient;
 use crate::out::Out;
 use anyhow::Context as _;
 use reqwest::StatusCode;
@@ -16,28 +16,28 @@ use sluice_server::limits::BODY_BYTES;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use stream::Lines;
+use stream::MessageReader;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
-/// Most requests at once; more wait.
+/// Most concurrent requests; more are queued.
 const AT_ONCE: usize = 32;
-/// How long an answer may take: longer than any tool waits.
+/// How long an answer may take; longer than any tool.
 const ANSWER_MS: u64 = 120_000;
 /// Longest answer.
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// How long what is under way may take when the agent has said its last.
+/// How long pending requests may take after the agent has closed its output.
 const END_MS: u64 = 2000;
-/// Where a message says its version of the protocol.
+/// The header with the version of the protocol.
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-/// JSON-RPC: what was sent is no JSON.
+/// JSON-RPC: parse error.
 const PARSE_ERROR: i64 = -32700;
-/// JSON-RPC: the server did not do it.
+/// JSON-RPC: server error.
 const SERVER_ERROR: i64 = -32000;
 
-/// Takes messages to the server until there are no more.
-pub(super) async fn run(client: Client, out: &mut Out) -> anyhow::Result<Exit> {
+/// Forwards messages until the agent closes its output.
+pub(super) async fn run(client: HttpClient, out: &mut Out) -> anyhow::Result<Exit> {
     let server = Arc::new(Server { client, version: Mutex::default() });
     let mut lines = read();
     let (sender, mut answers) = mpsc::channel(AT_ONCE);
@@ -47,7 +47,7 @@ pub(super) async fn run(client: Client, out: &mut Out) -> anyhow::Result<Exit> {
         let line = tokio::select! {
             biased;
             Some(sent) = answers.recv() => {
-                tell(sent, &mut open, out)?;
+                forward(sent, &mut open, out)?;
                 continue;
             }
             Some(_) = flights.join_next() => continue,
@@ -55,8 +55,8 @@ pub(super) async fn run(client: Client, out: &mut Out) -> anyhow::Result<Exit> {
         };
         let Some(line) = line else { break };
         let Ok(message) = serde_json::from_slice::<Value>(&line?) else {
-            tell(
-                Sent::Line(error(&Value::Null, PARSE_ERROR, "this is no JSON", None)),
+            forward(
+                Sent::Line(error(&Value::Null, PARSE_ERROR, "not valid JSON", None)),
                 &mut open,
                 out,
             )?;
@@ -74,7 +74,7 @@ pub(super) async fn run(client: Client, out: &mut Out) -> anyhow::Result<Exit> {
     drop(sender);
     let rest = async {
         while let Some(sent) = answers.recv().await {
-            tell(sent, &mut open, out)?;
+            forward(sent, &mut open, out)?;
         }
         anyhow::Ok(())
     };
@@ -82,15 +82,16 @@ pub(super) async fn run(client: Client, out: &mut Out) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// What comes of a message.
 enum Sent {
-    /// An answer.
     Line(Value),
-    /// The last of it.
     Over(String),
 }
 
-fn tell(sent: Sent, open: &mut BTreeMap<String, AbortHandle>, out: &mut Out) -> anyhow::Result<()> {
+fn forward(
+    sent: Sent,
+    open: &mut BTreeMap<String, AbortHandle>,
+    out: &mut Out,
+) -> anyhow::Result<()> {
     match sent {
         Sent::Line(line) => out.json_text(&line.to_string())?,
         Sent::Over(id) => drop(open.remove(&id)),
@@ -98,7 +99,7 @@ fn tell(sent: Sent, open: &mut BTreeMap<String, AbortHandle>, out: &mut Out) -> 
     out.flush()
 }
 
-/// The agent's messages, a line each.
+/// Reads the agent's messages, one per line.
 fn read() -> mpsc::Receiver<anyhow::Result<Vec<u8>>> {
     let (sender, lines) = mpsc::channel(1);
     tokio::spawn(async move {
@@ -123,21 +124,20 @@ fn read() -> mpsc::Receiver<anyhow::Result<Vec<u8>>> {
     lines
 }
 
-/// The server.
 struct Server {
-    client: Client,
-    /// The version of the protocol, once it is agreed.
+    client: HttpClient,
+    /// The negotiated version of the protocol.
     version: Mutex<Option<String>>,
 }
 
 impl Server {
-    /// Takes a message there, and every answer back.
+    /// Forwards a message, and returns every answer.
     async fn carry(&self, message: Value, answers: &mpsc::Sender<Sent>) {
         let id = message["id"].clone();
         if let Err(why) = self.exchange(&message, answers).await
             && !id.is_null()
         {
-            // Nobody is left to hear it when this fails.
+            // Fails only if the agent has ended.
             let _ = answers.send(Sent::Line(why)).await;
         }
         let _ = answers.send(Sent::Over(id.to_string())).await;
@@ -146,7 +146,7 @@ impl Server {
     async fn exchange(&self, message: &Value, answers: &mpsc::Sender<Sent>) -> Result<(), Value> {
         let id = &message["id"];
         let lost = |cause: &reqwest::Error| {
-            let why = if cause.is_timeout() { "it took too long" } else { "nobody answers" };
+            let why = if cause.is_timeout() { "it took too long" } else { "no server answers" };
             let address = self.client.address();
             error(id, SERVER_ERROR, &format!("the server at {address}: {why}"), None)
         };
@@ -154,14 +154,14 @@ impl Server {
         let status = response.status();
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let mut lines = match kind {
-            Some(kind) if kind.starts_with("text/event-stream") => Lines::events(),
-            _ => Lines::whole(),
+            Some(kind) if kind.starts_with("text/event-stream") => MessageReader::events(),
+            _ => MessageReader::whole(),
         };
         loop {
             let chunk = response.chunk().await.map_err(|cause| lost(&cause))?;
             let over = chunk.is_none();
             let read = match chunk {
-                Some(chunk) => lines.take(&chunk, ANSWER_BYTES_MAX),
+                Some(chunk) => lines.feed(&chunk, ANSWER_BYTES_MAX),
                 None => lines.end(),
             };
             let read =
@@ -178,9 +178,9 @@ impl Server {
     }
 
     fn request(&self, message: &Value) -> reqwest::RequestBuilder {
-        let mut request = self.client.message().timeout(Duration::from_millis(ANSWER_MS));
+        let mut request = self.client.mcp_request().timeout(Duration::from_millis(ANSWER_MS));
         let said = message["params"]["_meta"][VERSION].as_str().map(str::to_owned);
-        let agreed = || self.version.lock().expect("nobody panics while holding it").clone();
+        let agreed = || self.version.lock().expect("the lock is not poisoned").clone();
         let named = [
             ("mcp-protocol-version", said.or_else(agreed)),
             ("mcp-method", message["method"].as_str().map(str::to_owned)),
@@ -194,18 +194,18 @@ impl Server {
         request.body(message.to_string())
     }
 
-    /// Keeps the version that was agreed.
+    /// Stores the negotiated version.
     fn learn(&self, message: &Value, answer: &Value) {
         let agreed = answer["result"]["protocolVersion"].as_str();
         if message["method"] == "initialize"
             && let Some(agreed) = agreed
         {
-            *self.version.lock().expect("nobody panics while holding it") = Some(agreed.to_owned());
+            *self.version.lock().expect("the lock is not poisoned") = Some(agreed.to_owned());
         }
     }
 }
 
-/// An answer, or what the server says instead.
+/// The answers in a response, or its error.
 fn answer(id: &Value, status: StatusCode, text: &str) -> Result<Value, Value> {
     let said: Value = serde_json::from_str(text).unwrap_or_default();
     if said["jsonrpc"] == "2.0" {
@@ -216,7 +216,7 @@ fn answer(id: &Value, status: StatusCode, text: &str) -> Result<Value, Value> {
             let remedy = said["detail"].as_str().unwrap_or_default();
             format!("error[{code}]: {title} ({remedy})")
         }
-        _ => format!("what answers is no server of Sluice: it says {status}"),
+        _ => format!("the server that answers is not Sluice: it answers {status}"),
     };
     Err(error(id, SERVER_ERROR, &message, said["code"].as_str().map(|_| &said)))
 }

@@ -1,8 +1,8 @@
-//! Whether what was moved proves what it proved before, and every run is the same.
+//! Verifies the audit of a migrated store, and compares every run.
 
 use super::MIGRATE_UNVERIFIED;
+use crate::data_location::DataLocation;
 use crate::key;
-use crate::place::Place;
 use crate::refused::{by_database, by_store};
 use serde_json::Value;
 use sluice_core::evidence::verify::Verifier;
@@ -17,22 +17,20 @@ use sluice_store::sqlite::SqliteStore;
 use sluice_store::transfer::Transfer;
 use std::sync::Arc;
 
-/// Runs listed at once.
 const PAGE: usize = 1000;
 
-/// What was looked at, and found to be in order.
+/// The result of the checks.
 pub(super) struct Checked {
-    /// What `audit verify` says of the database.
+    /// The report of `audit verify`.
     pub(super) audit: Value,
-    /// Runs that come to the same in both stores.
+    /// Runs with the same state in both stores.
     pub(super) runs: u64,
-    /// Runs that cannot be read in either.
+    /// Runs that are unreadable in both stores.
     pub(super) unreadable: u64,
 }
 
 impl Checked {
-    /// For people.
-    pub(super) fn said(&self) -> String {
+    pub(super) fn summary(&self) -> String {
         let number = |name: &str| self.audit[name].as_u64().unwrap_or(0);
         let [seals, entries, events] = ["seals", "entries", "events"].map(number);
         let mut said = format!(
@@ -47,9 +45,9 @@ impl Checked {
     }
 }
 
-/// Verifies the database's audit, and folds every run from both stores. In the end
-/// the database knows which keys belong to it.
-pub(super) async fn check(place: &Place, transfer: &Transfer) -> anyhow::Result<Checked> {
+/// Verifies the audit of the database, loads every run from both stores, and registers the keys
+/// in the database.
+pub(super) async fn check(place: &DataLocation, transfer: &Transfer) -> anyhow::Result<Checked> {
     let dir = place.dir();
     let here = SqliteStore::open(dir, Arc::new(SystemClock));
     let here = here.map_err(|error| by_store(dir, &error))?;
@@ -65,11 +63,11 @@ pub(super) async fn check(place: &Place, transfer: &Transfer) -> anyhow::Result<
         return Err(Refused::new(MIGRATE_UNVERIFIED, message, remedy).into());
     }
     let (runs, unreadable) = folds(&here, &there).await?;
-    place.settle(&there).await?;
+    place.register_keys(&there).await?;
     Ok(Checked { audit: verify::object(&report), runs, unreadable })
 }
 
-/// How many runs come to the same, and how many cannot be read.
+/// Counts equal and unreadable runs.
 async fn folds(here: &dyn Store, there: &dyn Store) -> anyhow::Result<(u64, u64)> {
     let (one, other) = (Examiner::default(), Examiner::default());
     let (mut runs, mut unreadable) = (0, 0);

@@ -1,4 +1,4 @@
-//! What the drawings have in common: a line about each step, an arrow for each dependency.
+//! Shared by all drawings: a label for each step, an arrow for each dependency.
 
 use sluice_core::edge::test::Test;
 use sluice_core::plan::step::{EdgeCondition, Step, Work};
@@ -9,17 +9,17 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Longest condition shown in a drawing, in characters.
 const CONDITION_CHARS_MAX: usize = 60;
 
-/// From a step to one that waits for it.
+/// An arrow from a step to a dependent one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Arrow {
     pub(super) from: usize,
     pub(super) to: usize,
-    /// When it counts; always, when there is nothing.
+    /// The condition; empty if there is none.
     pub(super) condition: Option<String>,
 }
 
-/// All arrows, in document order of where they end. Edges between the same two
-/// steps with the same condition are one arrow.
+/// All arrows, in document order of their targets. Edges between the same steps with the same
+/// condition are one arrow.
 pub(super) fn arrows(plan: &Plan) -> Vec<Arrow> {
     let mut arrows = Vec::new();
     for (to, step) in plan.steps.iter().enumerate() {
@@ -37,11 +37,8 @@ pub(super) fn arrows(plan: &Plan) -> Vec<Arrow> {
     arrows
 }
 
-/// Steps that are drawn together.
 pub(super) struct Group<'p> {
-    /// The phase they belong to; none of those without one.
     pub(super) phase: Option<&'p Phase>,
-    /// The steps, by their positions.
     pub(super) steps: Vec<(usize, &'p Step)>,
 }
 
@@ -57,7 +54,7 @@ pub(super) fn groups(plan: &Plan) -> Vec<Group<'_>> {
     groups.filter(|group| !group.steps.is_empty()).collect()
 }
 
-/// When an edge counts, in a few words.
+/// The condition of an edge, in a few words.
 pub(super) fn condition(condition: &EdgeCondition) -> String {
     let text = match condition {
         EdgeCondition::Test(Test::Equals(value)) => format!("equals {value}"),
@@ -69,7 +66,7 @@ pub(super) fn condition(condition: &EdgeCondition) -> String {
     visible::clipped(&text, CONDITION_CHARS_MAX).into_owned()
 }
 
-/// What a step does, in a few words: `command by analyst`.
+/// The work of a step, in a few words: `command by analyst`.
 pub(super) fn does(step: &Step) -> String {
     let work = match &step.work {
         Work::Workflow(work) => match work.version {
@@ -91,7 +88,7 @@ pub(super) fn does(step: &Step) -> String {
     visible::brief(&(work + &by)).into_owned()
 }
 
-/// The step's name and what it does, a line each.
+/// The name and the work of a step, on two lines.
 pub(super) fn label(step: &Step) -> Vec<String> {
     let mut lines = vec![step.id.clone()];
     lines.extend(step.label.as_ref().filter(|label| **label != step.id).cloned());
@@ -106,7 +103,7 @@ pub(super) fn label(step: &Step) -> Vec<String> {
     lines.into_iter().map(clip).collect()
 }
 
-/// The same text with every run of blanks and line ends as one blank.
+/// Collapses white space.
 pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -47,8 +47,8 @@ fn shape(step: &Step) -> &'static str {
     }
 }
 
-/// In a quoted string only the quote and the backslash mean anything; `label`
-/// has made line ends visible already, and an ampersand would begin an entity.
+/// Escapes quotes, backslashes and ampersands, which would begin an entity. `label` has escaped
+/// line breaks already.
 fn escape(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('&', "&amp;").replace('\n', " ")
 }

@@ -33,7 +33,7 @@ pub(super) fn draw(plan: &Plan) -> String {
     chart
 }
 
-/// Where a person decides, a rhombus; where one decides before other work, a hexagon.
+/// An approval step is a rhombus, a step that needs an approval first is a hexagon.
 fn brackets(step: &Step) -> (&'static str, &'static str) {
     match &step.work {
         Work::Approval => ("{", "}"),
@@ -45,8 +45,7 @@ fn brackets(step: &Step) -> (&'static str, &'static str) {
     }
 }
 
-/// Everything that could mean something to Mermaid, HTML or Markdown as a
-/// character code, which is shown as the character and read as nothing else.
+/// Writes every character with a meaning in Mermaid, HTML or Markdown as a character code.
 pub(in crate::cmd) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,17 +1,17 @@
 //! A small plan drawn with characters.
 //!
-//! Only arrows that do not follow from others are drawn: with all of them, even
-//! small plans become a tangle in which one cannot tell where a line ends.
+//! Only arrows that no longer path implies are drawn: with all of them, even small plans are
+//! unreadable.
 
 use ascii_dag::{Graph, RenderOptions};
 use sluice_core::plan::Plan;
 
-/// Past this many steps a picture explains nothing.
+/// Larger plans are not drawn.
 const STEPS_MAX: usize = 30;
-/// Widest picture, in characters; a wider one would be broken by the terminal.
+/// Widest picture, in characters; a terminal would wrap a wider one.
 const WIDTH_MAX: usize = 100;
 
-/// The picture, if it would show anything that the list of waves does not.
+/// The picture, if it shows more than the list of waves.
 pub(super) fn draw(plan: &Plan) -> Option<String> {
     let a_chain = plan.graph.layers().iter().all(|wave| wave.len() == 1);
     if a_chain || plan.steps.len() > STEPS_MAX || plan.graph.edge_count() == 0 {
@@ -33,7 +33,7 @@ pub(super) fn draw(plan: &Plan) -> Option<String> {
 /// The dependencies that no longer path implies.
 fn needed(plan: &Plan) -> Vec<(usize, usize)> {
     let graph = &plan.graph;
-    // Steps before each step, at any distance, as bits: there are few steps.
+    // Ancestors of each step as a bit set: there are few steps.
     let mut before = vec![0u64; plan.steps.len()];
     let mut needed = Vec::new();
     for to in graph.layers().iter().flatten().map(|at| *at as usize) {

@@ -1,4 +1,4 @@
-//! A plan for people: its waves, and in each what every step does and waits for.
+//! A plan as text: its waves, and each step with its work and dependencies.
 
 use super::arrows::{condition, does, one_line};
 use super::{id, picture};
@@ -11,9 +11,9 @@ use std::fmt::Write as _;
 
 /// Longest line about a step, in characters.
 const NOTE_CHARS_MAX: usize = 160;
-/// Most steps named that a step waits for.
+/// Most dependencies named for a step.
 const AFTER_MAX: usize = 12;
-/// Characters of the hash that are enough to tell two plans apart by eye.
+/// Characters of the hash that are printed.
 const HASH_CHARS: usize = 12;
 
 pub(super) fn draw(plan: &Plan) -> String {
@@ -63,7 +63,7 @@ fn head(plan: &Plan) -> String {
     text
 }
 
-/// The phases in their order, each with how many steps it has.
+/// The phases in order, with their numbers of steps.
 fn phases(plan: &Plan) -> String {
     let shown = plan.phases.iter().map(|phase| {
         let of = |step: &&Step| step.phase.as_deref() == Some(&phase.id);
@@ -73,7 +73,6 @@ fn phases(plan: &Plan) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
-/// What people read of a phase.
 fn named<'p>(plan: &'p Plan, id: &'p str) -> &'p str {
     let found = plan.phases.iter().find(|phase| phase.id == id);
     found.map_or(id, |phase| phase.name.as_str())
@@ -90,7 +89,7 @@ fn after(plan: &Plan, position: usize) -> String {
     }
 }
 
-/// What is out of the ordinary about a step, a line each.
+/// Special properties of a step, one per line.
 fn notes(plan: &Plan, step: &Step) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(step.phase.as_deref().map(|phase| format!("phase {}", named(plan, phase))));
@@ -125,14 +124,14 @@ fn for_each(each: &ForEach) -> String {
 fn needs(step: &Step, approval: &Approval) -> String {
     let what = if step.work == Work::Approval { "decided" } else { "approved" };
     let mut text = match approval.approvers.is_empty() {
-        true => format!("{what} by whoever may approve"),
+        true => format!("{what} by any approver"),
         false => format!("{what} by {}", approval.approvers.join(" or ")),
     };
     if approval.quorum > 1 {
         let _ = write!(text, ", {} of them", approval.quorum);
     }
     if approval.not_initiator {
-        text.push_str(", not the one who started the run");
+        text.push_str(", not the initiator");
     }
     if step.work == Work::Approval && !step.outputs.is_empty() {
         let names: Vec<&str> = step.outputs.keys().map(String::as_str).collect();

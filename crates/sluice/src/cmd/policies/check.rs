@@ -1,25 +1,25 @@
 //! `sluice policies check`.
 
 use crate::Exit;
-use crate::cli::Reader;
-use crate::cli::registry::Check;
+use crate::cli::OutputFormat;
+use crate::cli::registry::CheckPolicies;
 use crate::cmd::count;
 use crate::out::{Layout, Out};
-use crate::registry::known;
+use crate::registry::load_rows;
 use serde_json::{Value, json};
 use sluice_govern::policy::{Policies, PolicyError};
 use sluice_govern::registry::PolicySet;
 use sluice_server::service::policies::{self, Files};
 
-/// The set that is asked and never enforced.
+/// The set that is evaluated and never enforced.
 const SHADOW: &str = "shadow";
 
-pub(super) async fn run(args: &Check, out: &mut Out) -> anyhow::Result<Exit> {
+pub(super) async fn run(args: &CheckPolicies, out: &mut Out) -> anyhow::Result<Exit> {
     let mut sets: Vec<(&str, Files)> = Vec::new();
     if args.paths.is_empty() {
-        let there = known(&args.data).await?;
-        sets.push(("active", policies::active(&there)?));
-        let shadow = policies::stored(&there, PolicySet::Shadow)?;
+        let stored = load_rows(&args.target.data).await?;
+        sets.push(("active", policies::active(&stored)?));
+        let shadow = policies::stored(&stored, PolicySet::Shadow)?;
         if !shadow.is_empty() {
             sets.push((SHADOW, shadow));
         }
@@ -32,22 +32,22 @@ pub(super) async fn run(args: &Check, out: &mut Out) -> anyhow::Result<Exit> {
         if loaded.is_err() {
             exit = Exit::Refused;
         }
-        match (args.json.reader(), loaded) {
-            (Reader::Program, loaded) => out.json(Layout::Line, &report(name, loaded))?,
-            (Reader::Person, Ok(loaded)) => {
+        match (args.target.output(), loaded) {
+            (OutputFormat::Json, loaded) => out.json(Layout::Line, &report(name, loaded))?,
+            (OutputFormat::Text, Ok(loaded)) => {
                 let policies = match loaded.rules().len() {
                     1 => "1 policy".to_owned(),
                     several => format!("{several} policies"),
                 };
                 out.print(&format!("{name}: ok, {policies} in {}\n", count(files.len(), "file")))?;
             }
-            (Reader::Person, Err(errors)) => return Err(policies::refused(&errors).into()),
+            (OutputFormat::Text, Err(errors)) => return Err(policies::refused(&errors).into()),
         }
     }
     Ok(exit)
 }
 
-/// Loads a set as it would be used: one in shadow is never in force.
+/// Loads a set as the engine would: a shadow set has fewer requirements.
 fn load(name: &str, files: &Files) -> Result<Policies, Vec<PolicyError>> {
     match name {
         SHADOW => Policies::load(files),

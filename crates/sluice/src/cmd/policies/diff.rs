@@ -1,38 +1,35 @@
 //! `sluice policies diff`.
 
-use super::{files, told};
+use super::{comparison, files};
 use crate::Exit;
-use crate::cli::Reader;
+use crate::backend;
+use crate::cli::OutputFormat;
 use crate::cli::registry::Diff;
-use crate::desk::Desk;
 use crate::out::{Layout, Out};
-use crate::registry::known;
+use crate::registry::load_rows;
 use serde_json::{Value, json};
 use sluice_core::visible;
 use sluice_govern::policy::{Policies, Rule};
-use sluice_server::service::backtest::{With, compare};
 use sluice_server::service::policies;
 use std::collections::BTreeMap;
 use std::slice;
 
 pub(super) async fn run(args: &Diff, out: &mut Out) -> anyhow::Result<Exit> {
-    let there = known(&args.data).await?;
-    let old = files(slice::from_ref(&args.before), &there)?;
-    let new = files(slice::from_ref(&args.after), &there)?;
+    let stored = load_rows(&args.target.data).await?;
+    let old = files(slice::from_ref(&args.before), &stored)?;
+    let new = files(slice::from_ref(&args.after), &stored)?;
     let (before, after) = (policies::load(&old)?, policies::load(&new)?);
     let changes = changes(&before, &after);
-    let compared = match Desk::read(&args.data).await {
-        _ if !args.decisions => None,
-        Ok(Desk::There(client)) => Some(told::ask(&client, &new, Some(&old), &args.past).await?),
-        Ok(Desk::Here(local)) => {
-            let compared = compare(&local, &args.past.wanted(), With::Set(&before), &after).await?;
-            local.close().await;
-            Some(compared.object())
-        }
-        Err(error) => return Err(error),
+    let compared = if args.decisions {
+        let client = backend::read(&args.target.data).await?;
+        let compared = comparison::request(&client, &new, Some(&old), &args.past).await?;
+        client.close().await;
+        Some(compared)
+    } else {
+        None
     };
-    let reader = args.json.reader();
-    if reader == Reader::Program {
+    let output = args.target.output();
+    if output == OutputFormat::Json {
         let policies: Vec<Value> = changes
             .iter()
             .map(|(name, change)| json!({"policy": name, "change": change.word()}))
@@ -47,39 +44,38 @@ pub(super) async fn run(args: &Diff, out: &mut Out) -> anyhow::Result<Exit> {
         out.print("no policy differs\n")?;
     }
     if let Some(compared) = compared {
-        told::tell(&compared, reader, out)?;
+        comparison::print(&compared, output, out)?;
     }
     Ok(Exit::Done)
 }
 
-/// What became of a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Change {
+enum PolicyChange {
     Added,
     Changed,
     Removed,
 }
 
-impl Change {
+impl PolicyChange {
     const fn word(self) -> &'static str {
         match self {
-            Change::Added => "added",
-            Change::Changed => "changed",
-            Change::Removed => "removed",
+            PolicyChange::Added => "added",
+            PolicyChange::Changed => "changed",
+            PolicyChange::Removed => "removed",
         }
     }
 
     const fn sign(self) -> &'static str {
         match self {
-            Change::Added => "+",
-            Change::Changed => "~",
-            Change::Removed => "-",
+            PolicyChange::Added => "+",
+            PolicyChange::Changed => "~",
+            PolicyChange::Removed => "-",
         }
     }
 }
 
-/// Policies that differ, by name.
-fn changes<'p>(before: &'p Policies, after: &'p Policies) -> BTreeMap<&'p str, Change> {
+/// Changed policies, by name.
+fn changes<'p>(before: &'p Policies, after: &'p Policies) -> BTreeMap<&'p str, PolicyChange> {
     let by_name = |set: &'p Policies| -> BTreeMap<&'p str, &'p Rule> {
         set.rules().iter().map(|rule| (rule.name.as_str(), rule)).collect()
     };
@@ -88,15 +84,15 @@ fn changes<'p>(before: &'p Policies, after: &'p Policies) -> BTreeMap<&'p str, C
     for (name, rule) in &new {
         match old.get(name) {
             None => {
-                changes.insert(*name, Change::Added);
+                changes.insert(*name, PolicyChange::Added);
             }
             Some(was) if was.digest != rule.digest => {
-                changes.insert(*name, Change::Changed);
+                changes.insert(*name, PolicyChange::Changed);
             }
             Some(_) => {}
         }
     }
     let gone = old.keys().filter(|name| !new.contains_key(*name));
-    changes.extend(gone.map(|name| (*name, Change::Removed)));
+    changes.extend(gone.map(|name| (*name, PolicyChange::Removed)));
     changes
 }

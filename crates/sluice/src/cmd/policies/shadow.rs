@@ -7,21 +7,21 @@ use crate::out::Out;
 use serde_json::json;
 use sluice_core::rows;
 use sluice_govern::registry::{Kind, PolicyFile, PolicySet, Row};
-use sluice_server::refused::Done;
-use sluice_server::service::registry::Asked;
+use sluice_server::refused::ServiceResult;
+use sluice_server::service::registry::RowChange;
 use std::slice;
 
 pub(super) async fn run(args: &Shadow, out: &mut Out) -> anyhow::Result<Exit> {
     let off = args.set == "off";
     let files = if off { Vec::new() } else { crate::policies::read(slice::from_ref(&args.set))? };
-    let wish = |there: &[Row]| -> Done<Asked> {
+    let edit = |stored: &[Row]| -> ServiceResult<RowChange> {
         let put: Vec<Row> = files.iter().map(|(name, text)| shadowed(name, text)).collect();
-        let old = there.iter().filter(|row| is_shadow(row));
+        let old = stored.iter().filter(|row| is_shadow(row));
         let gone = old.filter(|row| rows::find(&put, row.kind, &row.name).is_none());
         let remove = gone.map(|row| (row.kind, row.name.clone())).collect();
-        Ok(Asked { put, remove })
+        Ok(RowChange { put, remove })
     };
-    change(&args.by, &wish, out).await
+    change(&args.by, &edit, out).await
 }
 
 fn shadowed(name: &str, text: &str) -> Row {

@@ -1,27 +1,17 @@
 //! `sluice policies test`.
 
-use super::{files, told};
+use super::{comparison, files};
 use crate::Exit;
+use crate::backend;
 use crate::cli::registry::Test;
-use crate::desk;
-use crate::local::Local;
 use crate::out::Out;
-use crate::registry::there;
-use sluice_server::service::backtest::{With, compare};
-use sluice_server::service::policies;
+use crate::registry::load;
 
 pub(super) async fn run(args: &Test, out: &mut Out) -> anyhow::Result<Exit> {
-    if let Some(client) = desk::server()? {
-        let files = files(&args.with, &there(&client).await?)?;
-        let compared = told::ask(&client, &files, None, &args.past).await?;
-        told::tell(&compared, args.json.reader(), out)?;
-        return Ok(Exit::Done);
-    }
-    let local = Local::read(&args.data).await?;
-    let there = local.store.registry(None).await?.rows;
-    let after = policies::load(&files(&args.with, &there)?)?;
-    let compared = compare(&local, &args.past.wanted(), With::Then, &after).await?;
-    local.close().await;
-    told::tell(&compared.object(), args.json.reader(), out)?;
+    let client = backend::read(&args.target.data).await?;
+    let files = files(&args.with, &load(&client).await?.rows)?;
+    let compared = comparison::request(&client, &files, None, &args.past).await?;
+    client.close().await;
+    comparison::print(&compared, args.target.output(), out)?;
     Ok(Exit::Done)
 }

@@ -1,4 +1,4 @@
-//! Rows as people see them.
+//! Rows as tables.
 
 use crate::amount;
 use crate::table::Table;
@@ -6,7 +6,7 @@ use serde_json::{Number, Value};
 use sluice_core::money::Money;
 use sluice_govern::registry::{Kind, Row, WorkflowVersion};
 
-/// The columns of a kind after the name: heading and field.
+/// The columns of a kind, after the name: heading and field.
 const fn columns(kind: Kind) -> &'static [(&'static str, &'static str)] {
     match kind {
         Kind::Agent => &[
@@ -71,12 +71,11 @@ const fn columns(kind: Kind) -> &'static [(&'static str, &'static str)] {
         Kind::Hook => {
             &[("WORKFLOW", "workflow"), ("ARGS", "args"), ("SECRET", "secret"), ("", "enabled")]
         }
-        // Schedules and budgets have commands of their own to list them.
+        // Schedules and budgets have their own list commands.
         Kind::Envelope | Kind::Library | Kind::Schedule | Kind::Token | Kind::Switch => &[],
     }
 }
 
-/// Rows of a kind as a table.
 pub(super) fn table(kind: Kind, rows: &[Row]) -> String {
     let first = if kind == Kind::Price { "MODEL" } else { "NAME" };
     let columns = columns(kind);
@@ -111,7 +110,7 @@ pub(super) fn table(kind: Kind, rows: &[Row]) -> String {
     table.draw()
 }
 
-/// A field for people.
+/// A field as text.
 pub(super) fn cell(field: &str, value: &Value) -> String {
     match value {
         Value::Null | Value::Bool(false) => String::new(),
@@ -120,7 +119,7 @@ pub(super) fn cell(field: &str, value: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Array(items) => {
             let item = |item: &Value| match item {
-                // Where one ends and the next begins must be seen.
+                // Items with spaces are quoted.
                 Value::Object(_) => format!("{{{}}}", cell(field, item)),
                 _ => cell(field, item),
             };
@@ -129,7 +128,7 @@ pub(super) fn cell(field: &str, value: &Value) -> String {
         }
         Value::Object(fields) => {
             let pairs = fields.iter().map(|(name, value)| match value {
-                // Here a no is not the same as nothing.
+                // For these fields, false is not the default.
                 Value::Bool(flag) => format!("{name}={flag}"),
                 _ => format!("{name}={}", cell(name, value)),
             });
@@ -138,7 +137,7 @@ pub(super) fn cell(field: &str, value: &Value) -> String {
     }
 }
 
-/// The name of a field says what it is counted in.
+/// The unit of a field follows from its name.
 fn figure(field: &str, number: &Number) -> String {
     if field.ends_with("_cents") || field.ends_with("_cents_per_mtok") {
         let money = Money::from_cents(number);

@@ -1,10 +1,10 @@
-//! Fields as they are typed: `rate.limit=5`.
+//! Fields as arguments: `rate.limit=5`.
 
 use serde_json::{Map, Value};
 use sluice_core::diagnostic::Problems;
 use sluice_core::yaml;
 
-/// A value as a setup would read it. What is no list or map on purpose is text.
+/// Parses a value as a setup file would; anything but a list or map may be text.
 pub(super) fn value(text: &str) -> Value {
     let mut problems = Problems::default();
     let read = yaml::parse(text, &mut problems).map(|node| node.to_value());
@@ -19,7 +19,7 @@ pub(super) fn value(text: &str) -> Value {
     }
 }
 
-/// Puts a value in its place; null takes it away.
+/// Sets a field by its path; null removes it.
 pub(super) fn put(body: &mut Map<String, Value>, path: &str, value: Value) {
     let (field, rest) = match path.split_once('.') {
         Some((field, rest)) => (field, Some(rest)),

@@ -1,44 +1,30 @@
 //! `sluice runs cancel`.
 
 use crate::Exit;
+use crate::backend;
 use crate::cli::runs::Cancel;
-use crate::cmd::told;
-use crate::desk::{self, Desk};
-use crate::local;
+use crate::cmd::run_commands::RunCommand;
 use crate::out::Out;
-use serde_json::json;
-use sluice_core::run::command::Command;
+use serde_json::{Value, json};
 use sluice_core::run::status::RunStatus;
 use sluice_core::visible;
-use sluice_server::service::find;
 
 pub(super) async fn run(args: &Cancel, out: &mut Out) -> anyhow::Result<Exit> {
-    let local = match Desk::write(&args.told.data).await? {
-        Desk::Here(local) => local,
-        Desk::There(client) => {
-            desk::by_token(&args.told.name)?;
-            let reason = json!({"reason": args.reason});
-            let run = super::id(&client, &args.told.run.id).await?;
-            let path = ["runs", &run, "cancel"];
-            let told = told::there(&client, &path, &reason).await?;
-            say(&visible::brief(&told.run_id), &told.status, out)?;
-            return Ok(Exit::Done);
-        }
+    let client = backend::write(&args.command.data, &args.command.name).await?;
+    let run = super::id(&client, &args.command.run.id).await?;
+    let ended = |state: &Value| state["is_running"] == false;
+    let command = RunCommand {
+        path: &["runs", &run, "cancel"],
+        body: json!({"reason": args.reason}),
+        shown_by: &["runs", &run, "state"],
+        is_applied: &ended,
     };
-    let run = find::run(&local, &args.told.run.id).await?.run;
-    let by = local::who(&args.told.name);
-    let cancel = Command::Cancel { by, reason: args.reason.clone() };
-    told::tell(&local, run, cancel, |run| run.status.is_terminal(), out).await?;
-    let now = find::load(&local, run).await?;
-    say(&run.to_string(), now.status.as_str(), out)?;
-    local.close().await;
+    let sent = command.send(&client, out).await?;
+    client.close().await;
+    let (run, status) = (visible::brief(&run), visible::brief(&sent.status));
+    out.print(&match sent.status == RunStatus::Cancelled.as_str() {
+        true => format!("{run} is cancelled\n"),
+        false => format!("{run} is being cancelled; it is {status}\n"),
+    })?;
     Ok(Exit::Done)
-}
-
-fn say(run: &str, status: &str, out: &mut Out) -> anyhow::Result<()> {
-    if status == RunStatus::Cancelled.as_str() {
-        return out.print(&format!("{run} is cancelled\n"));
-    }
-    let status = visible::brief(status);
-    out.print(&format!("{run} is being cancelled; it is {status}\n"))
 }

@@ -1,13 +1,12 @@
-//! What a failed run had come to, for people: where it stopped, what completed,
-//! who wrote which variables.
+//! Draws the failure snapshot of a run: where it stopped, what completed, and its variables.
 
 use crate::table::Table;
 use serde_json::Value;
 use sluice_core::visible;
 
-/// Most steps that are named in a line.
+/// Most steps named in a line.
 const NAMED_MAX: usize = 12;
-/// Longest value of a variable that is shown, in characters.
+/// Longest value of a variable, in characters.
 const VALUE_CHARS_MAX: usize = 120;
 
 /// Draws `failure_snapshot` of a projection; an empty text if the run has no snapshot.
@@ -47,7 +46,7 @@ pub(super) fn draw(snapshot: &Value) -> String {
     text
 }
 
-/// The ids of a list, the first of them; none of an empty list.
+/// The first ids of a list; none if it is empty.
 fn named(list: &Value) -> Option<String> {
     let ids: Vec<&str> = list.as_array()?.iter().filter_map(Value::as_str).collect();
     let shown = ids[..ids.len().min(NAMED_MAX)].join(", ");

@@ -2,35 +2,26 @@
 
 use crate::Exit;
 use crate::amount;
-use crate::cli::Reader;
-use crate::cli::runs::List;
+use crate::backend;
+use crate::cli::OutputFormat;
+use crate::cli::runs::RunsList;
 use crate::client::Client;
-use crate::desk::Desk;
-use crate::local::Local;
 use crate::out::{Layout, Out};
 use crate::table::Table;
 use serde_json::json;
-use sluice_core::port::store::Filter;
 use sluice_server::limits::PAGE_MAX;
-use sluice_server::service::find;
-use sluice_server::service::runs::{self, RunShown};
+use sluice_server::service::runs::RunShown;
 
-/// Runs, and where the next ones begin.
-type Page = (Vec<RunShown>, Option<String>);
-
-pub(super) async fn run(args: &List, out: &mut Out) -> anyhow::Result<Exit> {
-    let desk = Desk::read(&args.data).await?;
-    let (rows, next) = match &desk {
-        Desk::Here(local) => here(local, args).await?,
-        Desk::There(client) => there(client, args).await?,
-    };
-    desk.close().await;
-    match args.json.reader() {
-        Reader::Program => {
+pub(super) async fn run(args: &RunsList, out: &mut Out) -> anyhow::Result<Exit> {
+    let client = backend::read(&args.target.data).await?;
+    let (rows, next) = list(&client, args).await?;
+    client.close().await;
+    match args.target.output() {
+        OutputFormat::Json => {
             out.json(Layout::Line, &json!({"data": rows, "meta": {"next_cursor": next}}))?;
         }
-        Reader::Person if rows.is_empty() => out.note("no runs")?,
-        Reader::Person => {
+        OutputFormat::Text if rows.is_empty() => out.note("no runs")?,
+        OutputFormat::Text => {
             out.print(&table(&rows))?;
             if let Some(next) = next {
                 out.note(&format!("there may be more: --before {next}"))?;
@@ -40,22 +31,8 @@ pub(super) async fn run(args: &List, out: &mut Out) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-async fn here(local: &Local, args: &List) -> anyhow::Result<Page> {
-    let before = match &args.before {
-        Some(text) => Some(find::run(local, text).await?.run),
-        None => None,
-    };
-    let filter = Filter {
-        statuses: args.status.clone(),
-        workflow: args.workflow.clone(),
-        before,
-        limit: usize::from(args.limit),
-        ..Filter::default()
-    };
-    Ok(runs::list(local, filter).await?)
-}
-
-async fn there(client: &Client, args: &List) -> anyhow::Result<Page> {
+/// The runs, and the cursor of the next page.
+async fn list(client: &Client, args: &RunsList) -> anyhow::Result<(Vec<RunShown>, Option<String>)> {
     let mut cursor = match &args.before {
         Some(text) => Some(super::id(client, text).await?),
         None => None,

@@ -2,51 +2,29 @@
 
 use crate::Exit;
 use crate::cli::runs::Rewind;
-use crate::client::Client;
-use crate::cmd::errand::Errand;
-use crate::cmd::told::{self, Told};
-use crate::cmd::work::Bench;
-use crate::desk;
+use crate::cmd::run_commands::RunCommand;
+use crate::cmd::run_host::RunHost;
 use crate::out::Out;
-use serde_json::json;
-use sluice_core::run::state::Run;
-use sluice_server::service::{course, find};
+use serde_json::{Value, json};
 
 pub(super) async fn run(args: &Rewind, out: &mut Out) -> anyhow::Result<Exit> {
-    if let Some(client) = desk::server_for(&args.place.here.data)? {
-        return there(&client, args, out).await;
-    }
-    let Some(bench) = Bench::at(&args.place, out).await? else { return Ok(Exit::Refused) };
-    let run = find::run(&bench.local, &args.run.id).await?.run;
-    let before = find::load(&bench.local, run).await?;
-    let (rewind, keep) = course::rewind(&bench.local, &before, args.to, &bench.who).await?;
-    bench.has_hands_for(&before, |position, _| !keep.contains(&position)).await?;
-    let generations = generations(&before);
-    let moved = |run: &Run| self::generations(run) > generations;
-    let told = told::tell(&bench.local, run, rewind, moved, out).await?;
-    let to = args.to;
-    if args.place.detach || told != Told::Here {
-        let again = &bench.again.look;
-        let next = match told {
-            Told::Here => format!("`sluice resume {run}{again}` takes it up"),
-            Told::There | Told::Sent => format!("`sluice runs watch {run}{again}` follows it"),
-        };
-        let text = format!("{run} is back at checkpoint {to}; {next}");
-        return bench.detach(run, &text, out).await;
-    }
-    out.note(&format!("{run} is back at checkpoint {to}"))?;
-    bench.follow(run, before.version, out).await
+    let Some(host) = RunHost::open(&args.work, out).await? else { return Ok(Exit::Refused) };
+    let before = host.before(&args.run.id).await?;
+    let path = ["runs", &before.run_id, "rewind"];
+    let preview = host.client.post(&path, &json!({"to": args.to, "preview": true})).await?.data;
+    let repeats =
+        |id: &str| preview["repeats"].as_array().is_some_and(|all| all.contains(&id.into()));
+    host.check_agents(&before.run_id, |id, status| !status.is_settled() || repeats(id)).await?;
+    let state = ["runs", before.run_id.as_str(), "state"];
+    let generation = generations(&host.client.get(&state, &[]).await?.data);
+    let rewound = |now: &Value| generations(now) > generation;
+    let body = json!({"to": args.to});
+    let command = RunCommand { path: &path, body, shown_by: &state, is_applied: &rewound };
+    host.send(&before, &command, &format!("is back at checkpoint {}", args.to), out).await
 }
 
-fn generations(run: &Run) -> u64 {
-    run.steps.iter().map(|step| u64::from(step.generation)).sum()
-}
-
-async fn there(client: &Client, args: &Rewind, out: &mut Out) -> anyhow::Result<Exit> {
-    let errand = Errand::new(client, &args.place)?;
-    let before = errand.detail(&args.run.id).await?;
-    let (path, to) = (["runs", &before.run_id, "rewind"], args.to);
-    let told = told::there(client, &path, &json!({"to": to})).await?;
-    let word = format!("is back at checkpoint {to}");
-    errand.go_on(&told.run_id, &word, before.last_event_id, out).await
+/// How often steps of a run were reset, in all.
+fn generations(state: &Value) -> u64 {
+    let steps = state["node_results"].as_array().into_iter().flatten();
+    steps.filter_map(|step| step["generation"].as_u64()).sum()
 }

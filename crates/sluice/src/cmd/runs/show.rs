@@ -3,43 +3,35 @@
 use super::{failure, step};
 use crate::Exit;
 use crate::amount;
-use crate::cli::Reader;
-use crate::cli::runs::Show;
+use crate::backend;
+use crate::cli::OutputFormat;
+use crate::cli::runs::RunsShow;
 use crate::client::Client;
-use crate::desk::Desk;
-use crate::local::Local;
 use crate::out::{Layout, Out};
-use crate::picture::{Node, Picture};
+use crate::picture::{Picture, StepPicture};
 use crate::table::Table;
 use serde::Deserialize as _;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use sluice_core::visible;
-use sluice_server::service::runs::{self, CheckpointShown};
-use sluice_server::service::{approvals, find};
+use sluice_server::service::runs::CheckpointShown;
 
-/// Everything that is shown of a run.
-struct Shown {
-    /// The projection, as it is handed to programs.
+/// Everything that is shown of a run; for programs, the state alone.
+struct RunView {
     state: Box<RawValue>,
-    /// What it was started with.
     detail: Value,
-    /// Every question it asked.
-    questions: Vec<Value>,
+    approvals: Vec<Value>,
     checkpoints: Vec<CheckpointShown>,
 }
 
-pub(super) async fn run(args: &Show, out: &mut Out) -> anyhow::Result<Exit> {
-    let desk = Desk::read(&args.data).await?;
+pub(super) async fn run(args: &RunsShow, out: &mut Out) -> anyhow::Result<Exit> {
+    let client = backend::read(&args.target.data).await?;
     if let Some(step) = &args.step {
-        return one_step(desk, args, step, out).await;
+        return one_step(client, args, step, out).await;
     }
-    let shown = match &desk {
-        Desk::Here(local) => here(local, &args.run.id, args.json.reader()).await?,
-        Desk::There(client) => there(client, &args.run.id, args.json.reader()).await?,
-    };
-    desk.close().await;
-    if args.json.reader() == Reader::Program {
+    let shown = load(&client, &args.run.id, args.target.output()).await?;
+    client.close().await;
+    if args.target.output() == OutputFormat::Json {
         out.json(Layout::Line, &shown.state)?;
         return Ok(Exit::Done);
     }
@@ -48,55 +40,36 @@ pub(super) async fn run(args: &Show, out: &mut Out) -> anyhow::Result<Exit> {
     out.print(&head(&picture, &shown.detail))?;
     out.print(&steps(&picture))?;
     out.print(&failure::draw(&value["failure_snapshot"]))?;
-    out.print(&questions(&shown.questions))?;
+    out.print(&approvals(&shown.approvals))?;
     out.print(&marks(&shown.checkpoints))?;
     Ok(Exit::Done)
 }
 
-async fn one_step(desk: Desk, args: &Show, name: &str, out: &mut Out) -> anyhow::Result<Exit> {
-    let shown = match &desk {
-        Desk::Here(local) => step::here(local, &args.run.id, name).await?,
-        Desk::There(client) => step::there(client, &args.run.id, name).await?,
-    };
-    desk.close().await;
-    match args.json.reader() {
-        Reader::Program => out.json(Layout::Line, &shown)?,
-        Reader::Person => out.print(&step::draw(&shown))?,
+async fn one_step(
+    client: Client,
+    args: &RunsShow,
+    name: &str,
+    out: &mut Out,
+) -> anyhow::Result<Exit> {
+    let shown = client.get(&["runs", &args.run.id, "steps", name], &[]).await?.data;
+    client.close().await;
+    match args.target.output() {
+        OutputFormat::Json => out.json(Layout::Line, &shown)?,
+        OutputFormat::Text => out.print(&step::draw(&shown))?,
     }
     Ok(Exit::Done)
 }
 
-impl Shown {
-    /// All that programs are shown.
-    fn bare(state: Box<RawValue>) -> Shown {
-        Shown { state, detail: Value::Null, questions: Vec::new(), checkpoints: Vec::new() }
-    }
-}
-
-async fn here(local: &Local, id: &str, reader: Reader) -> anyhow::Result<Shown> {
-    let row = find::run(local, id).await?;
-    let run = find::load(local, row.run).await?;
-    let state = runs::state(local, &run).await?;
-    if reader == Reader::Program {
-        return Ok(Shown::bare(state));
-    }
-    Ok(Shown {
-        state,
-        detail: runs::show(local, &row).await?,
-        questions: run.approvals.keys().map(|id| approvals::shown(&run, *id)).collect(),
-        checkpoints: runs::checkpoints(local, &run).await?,
-    })
-}
-
-async fn there(client: &Client, id: &str, reader: Reader) -> anyhow::Result<Shown> {
+async fn load(client: &Client, id: &str, output: OutputFormat) -> anyhow::Result<RunView> {
     let state = client.get(&["runs", id, "state"], &[]).await?.raw;
-    if reader == Reader::Program {
-        return Ok(Shown::bare(state));
+    if output == OutputFormat::Json {
+        let (approvals, checkpoints) = (Vec::new(), Vec::new());
+        return Ok(RunView { state, detail: Value::Null, approvals, checkpoints });
     }
     let detail = client.get(&["runs", id], &[]).await?.data;
-    let questions = detail["approvals"].as_array().cloned().unwrap_or_default();
+    let approvals = detail["approvals"].as_array().cloned().unwrap_or_default();
     let checkpoints = client.get(&["runs", id, "checkpoints"], &[]).await?.read()?;
-    Ok(Shown { state, detail, questions, checkpoints })
+    Ok(RunView { state, detail, approvals, checkpoints })
 }
 
 fn head(shown: &Picture, detail: &Value) -> String {
@@ -149,21 +122,21 @@ fn steps(shown: &Picture) -> String {
     format!("\n{}", table.draw())
 }
 
-fn remark(node: &Node) -> String {
+fn remark(node: &StepPicture) -> String {
     if let (Some(code), Some(message)) = (&node.error_code, &node.error_message) {
         return format!("{code}: {message}");
     }
     node.skip_reason.clone().or(node.unblock_hint.clone()).unwrap_or_default()
 }
 
-fn questions(all: &[Value]) -> String {
+fn approvals(all: &[Value]) -> String {
     if all.is_empty() {
         return String::new();
     }
     let mut table = Table::new(&["APPROVAL", "STEP", "STATUS", "ABOUT"]);
-    for asked in all {
-        let text = |name: &str| asked[name].as_str().unwrap_or_default().to_owned();
-        let status = match (text("status"), asked["by"].as_str()) {
+    for approval in all {
+        let text = |name: &str| approval[name].as_str().unwrap_or_default().to_owned();
+        let status = match (text("status"), approval["by"].as_str()) {
             (status, Some(by)) if status != "pending" => format!("{status} by {by}"),
             (status, _) => status,
         };

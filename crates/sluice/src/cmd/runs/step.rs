@@ -1,27 +1,13 @@
 //! `sluice runs show RUN STEP`: everything about one step.
 
 use crate::amount;
-use crate::client::Client;
-use crate::local::Local;
 use crate::table::Table;
 use crate::values::{answered, block, named};
 use serde_json::{Number, Value};
 use sluice_core::money::Money;
 use sluice_core::visible;
-use sluice_server::service::{course, runs};
 
-/// The step as programs see it.
-pub(super) async fn here(local: &Local, run: &str, step: &str) -> anyhow::Result<Value> {
-    let run = course::load(local, run).await?;
-    Ok(runs::step(local, &run, step).await?)
-}
-
-/// The same, of a run at a server.
-pub(super) async fn there(client: &Client, run: &str, step: &str) -> anyhow::Result<Value> {
-    Ok(client.get(&["runs", run, "steps", step], &[]).await?.data)
-}
-
-/// The step for people.
+/// Draws a step.
 pub(super) fn draw(step: &Value) -> String {
     let node = &step["node"];
     let mut text = head(step, node);
@@ -70,7 +56,7 @@ fn head(step: &Value, node: &Value) -> String {
     format!("{run}  {id}\n{}\n{}", visible::brief(word("status")), facts.draw())
 }
 
-/// Tokens and money of a step or of one of its events.
+/// Tokens and cost of a step or of one of its events.
 fn spent(of: &Value, read: &str, written: &str) -> Vec<String> {
     let number = |name: &str| of[name].as_u64().unwrap_or(0);
     let cost = of["cost"].as_number().and_then(|cost: &Number| Money::from_usd(cost).ok());
@@ -90,7 +76,7 @@ fn answer(output: &Value) -> String {
     }
 }
 
-/// One dispatch of the step, and what came of it.
+/// One dispatch of the step, and its result.
 struct Attempt<'a> {
     number: u64,
     started: &'a Value,
@@ -98,11 +84,11 @@ struct Attempt<'a> {
     result: String,
     took: String,
     spent: String,
-    /// What an attempt that failed answered.
+    /// The answer of a failed attempt.
     answer: String,
 }
 
-/// The dispatches out of the step's events: each begins with `node.started`.
+/// Groups the events of the step by dispatch: each begins with `node.started`.
 fn attempts(events: &Value) -> Vec<Attempt<'_>> {
     let mut all: Vec<Attempt<'_>> = Vec::new();
     for event in events.as_array().into_iter().flatten() {
@@ -119,7 +105,7 @@ fn attempts(events: &Value) -> Vec<Attempt<'_>> {
             });
             continue;
         }
-        // A step may fail or be stopped before its first dispatch.
+        // A step may fail or be cancelled before its first dispatch.
         let Some(last) = all.last_mut().filter(|last| last.result.is_empty()) else { continue };
         let when = |value: &Value| value.as_str().and_then(amount::ms);
         if let (Some(from), Some(to)) = (when(last.started), when(&event["timestamp"])) {
@@ -142,7 +128,7 @@ fn result(kind: &str, payload: &Value) -> String {
         "node.retried" => format!("failed, {}", why(["cause", "errorMessage"])),
         "node.timed_out" => format!("timed out, {}", why(["errorCode", "errorMessage"])),
         "node.cancelled" => format!("cancelled, {}", why(["code", "reason"])),
-        // A person is asked what to do about the failure.
+        // The failure waits for an approval.
         "approval.requested" => format!("failed, {}; held", why(["errorCode", "errorMessage"])),
         _ => format!("failed, {}", why(["errorCode", "errorMessage"])),
     }

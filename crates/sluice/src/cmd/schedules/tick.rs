@@ -1,18 +1,18 @@
-//! `sluice schedules tick`: the schedules are looked after here.
+//! `sluice schedules tick`: starts due runs of schedules, and executes them in this process.
 
 use crate::Exit;
+use crate::adapters;
 use crate::amount;
-use crate::cli::Reader;
+use crate::backend;
+use crate::cli::OutputFormat;
 use crate::cli::schedules::Tick;
-use crate::cmd::work::script;
+use crate::cmd::local_worker::mock_script;
 use crate::config;
-use crate::desk;
-use crate::hands;
-use crate::kit;
 use crate::local::{self, Local};
 use crate::moderation;
 use crate::out::{Layout, Out};
-use crate::stop::{Signal, Stop};
+use crate::providers;
+use crate::stop::{Signal, StopSignals};
 use serde_json::json;
 use sluice_core::journal::envelope::timestamp;
 use sluice_core::port::store::Filter;
@@ -25,27 +25,23 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How often the schedules are looked at, in milliseconds.
+/// Interval of checks for due slots.
 const LOOK_MS: u64 = 200;
 
 pub(super) async fn run(args: &Tick, out: &mut Out) -> anyhow::Result<Exit> {
-    desk::here("`schedules tick`")?;
+    backend::only_data_directory("`schedules tick`")?;
     local::existing(&args.data)?;
-    let script = match &args.mock {
-        None => None,
-        Some(name) => match script(name, args.json.reader(), out)? {
-            Some(script) => Some(script),
-            None => return Ok(Exit::Refused),
-        },
+    let Some(script) = mock_script(args.mock.as_ref(), args.json.output(), out)? else {
+        return Ok(Exit::Refused);
     };
-    let scripted = script.is_some().then(|| hands::MOCK.to_owned());
+    let scripted = script.is_some().then(|| adapters::MOCK.to_owned());
     let starting = Starting { default_agent: config::agent().or(scripted) };
-    let agents = hands::agents(&args.data, script, kit::live(&args.data)?);
+    let agents = adapters::agents(&args.data, script, providers::live(&args.data)?);
     let policies = crate::policies::source()?;
     let moderator = moderation::moderator(args.moderation.as_ref())?;
-    let local = Local::under(&args.data, agents, Claims::Own, policies, moderator).await?;
-    let mut stop = Stop::listen()?;
-    let done = look_after(args, &local, &starting, &mut stop, out).await;
+    let local = Local::open_with(&args.data, agents, Claims::Own, policies, moderator).await?;
+    let mut stop = StopSignals::listen()?;
+    let done = tick(args, &local, &starting, &mut stop, out).await;
     if !stop.is_final()
         && let Err(signal) = stop.ending(local.close()).await
     {
@@ -54,23 +50,23 @@ pub(super) async fn run(args: &Tick, out: &mut Out) -> anyhow::Result<Exit> {
     done.map(|()| Exit::Done)
 }
 
-/// Looks at the schedules until the time is over, then waits for what was started.
-async fn look_after(
+/// Starts due runs until the time is over, then waits for them to end.
+async fn tick(
     args: &Tick,
     local: &Local,
     starting: &Starting,
-    stop: &mut Stop,
+    stop: &mut StopSignals,
     out: &mut Out,
 ) -> anyhow::Result<()> {
     let until = args.for_ms.map(|ms| Instant::now() + Duration::from_millis(ms));
     let mut open = BTreeSet::new();
     let mut over = false;
     loop {
-        // What waits for a run that was started here comes when that has ended.
+        // A slot that waits for a run of this process becomes due when that run has ended.
         let ticked = if over { Default::default() } else { local.engine.tick(starting).await? };
         over |= until.is_some_and(|until| Instant::now() >= until);
         for (schedule, slot_ms, run) in ticked.started {
-            told(args, &schedule, slot_ms, run, out)?;
+            print_started(args, &schedule, slot_ms, run, out)?;
             open.insert(run);
         }
         ended(args, local, &mut open, out).await?;
@@ -84,21 +80,21 @@ async fn look_after(
                     return Ok(());
                 }
                 over = true;
-                out.note("no more is started; interrupt once more to leave at once")?;
+                out.note("no further run is started; interrupt again to end at once")?;
             }
             () = tokio::time::sleep(Duration::from_millis(LOOK_MS)) => {}
         }
     }
 }
 
-fn told(
+fn print_started(
     args: &Tick,
     schedule: &str,
     slot_ms: u64,
     run: RunId,
     out: &mut Out,
 ) -> anyhow::Result<()> {
-    if args.json.reader() == Reader::Program {
+    if args.json.output() == OutputFormat::Json {
         let slot_at = timestamp(slot_ms);
         let run_id = run.to_string();
         let line = json!({"schedule": schedule, "slot_at": slot_at, "run_id": run_id});
@@ -110,7 +106,7 @@ fn told(
     out.flush()
 }
 
-/// Tells of runs that have ended, or wait for people: nobody here answers.
+/// Prints runs that have ended, or wait for an approval, which this command does not give.
 async fn ended(
     args: &Tick,
     local: &Local,
@@ -126,7 +122,7 @@ async fn ended(
             continue;
         }
         open.remove(&run);
-        if args.json.reader() == Reader::Program {
+        if args.json.output() == OutputFormat::Json {
             let line = json!({"run_id": run.to_string(), "status": row.status});
             out.json(Layout::Line, &line)?;
         } else {

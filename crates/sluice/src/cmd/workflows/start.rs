@@ -1,11 +1,12 @@
-//! `sluice workflows start`: a registered workflow, run at a server or here.
+//! `sluice workflows start`: runs a registered workflow, at a server or in this process.
 
 use crate::Exit;
+use crate::backend::{self, Identity};
 use crate::cli::registry::Start;
-use crate::client::{Client, fields, only_here};
-use crate::cmd::errand::detach;
+use crate::client::{Client, fields, only_local};
+use crate::cmd::run_commands::CommandDelivery;
+use crate::cmd::run_host::detached;
 use crate::config;
-use crate::desk;
 use crate::live;
 use crate::local::Again;
 use crate::out::Out;
@@ -16,10 +17,11 @@ use sluice_govern::registry::WorkflowVersion;
 use sluice_server::refused::Refused;
 
 pub(super) async fn run(args: &Start, out: &mut Out) -> anyhow::Result<Exit> {
-    match desk::server_for(&args.run.here.data)? {
-        Some(client) => there(&client, args, out).await,
+    let options = &args.run.options;
+    match backend::server_for(&options.data, &Identity::from(&options.name))? {
+        Some(client) => start(&client, args, out).await,
         None if args.detach => {
-            let message = "nobody would do the work: there is no server";
+            let message = "without a server, no process would do the work of the run";
             let remedy = "leave `--detach` out, or name a server with SLUICE_URL or `--url`";
             Err(Refused::new("invalid_request", message, remedy).into())
         }
@@ -27,19 +29,19 @@ pub(super) async fn run(args: &Start, out: &mut Out) -> anyhow::Result<Exit> {
     }
 }
 
-async fn there(client: &Client, args: &Start, out: &mut Out) -> anyhow::Result<Exit> {
+/// Starts the run at a server.
+async fn start(client: &Client, args: &Start, out: &mut Out) -> anyhow::Result<Exit> {
     let run = &args.run;
-    desk::by_token(&run.here.name)?;
     let given = [
         ("`--registry`", run.registry.file.is_some()),
         ("`--of`", run.of.is_some()),
-        ("`--mock`", run.here.mock.is_some()),
-        ("`--policies`", !run.here.policies.is_empty()),
-        ("`--moderation`", run.here.moderation.is_some()),
-        ("`--yes`", run.here.yes),
+        ("`--mock`", run.options.mock.is_some()),
+        ("`--policies`", !run.options.policies.is_empty()),
+        ("`--moderation`", run.options.moderation.is_some()),
+        ("`--yes`", run.options.yes),
     ];
     if let Some((flag, _)) = given.into_iter().find(|(_, given)| *given) {
-        return Err(only_here(flag).into());
+        return Err(only_local(flag).into());
     }
     let reference = run.file.to_string_lossy();
     let (name, version) = match WorkflowVersion::split(&reference) {
@@ -49,7 +51,7 @@ async fn there(client: &Client, args: &Start, out: &mut Out) -> anyhow::Result<E
     let bindings: Map<String, Value> =
         run.bind.iter().map(|(role, agent)| (role.clone(), agent.clone().into())).collect();
     let body = fields([
-        ("args", Value::Object(run.given.args())),
+        ("args", Value::Object(run.inputs.args())),
         ("version", json!(version)),
         ("default_agent", json!(config::agent())),
         ("default_model", json!(run.model)),
@@ -59,12 +61,14 @@ async fn there(client: &Client, args: &Start, out: &mut Out) -> anyhow::Result<E
     ]);
     let started = client.post(&["workflows", name, "runs"], &body).await?.data;
     let id = started["run_id"].as_str().context("the server names no run")?;
-    let (shown, again) = (visible::brief(id), Again::of(&run.here.data, None).look);
+    let (shown, again) = (visible::brief(id), Again::from_options(&run.options.data, None).look);
     let word =
         if started["existed"] == true { "was started before with this key" } else { "started" };
     if args.detach {
-        return detach(client, id, word, run.here.view, &again, out).await;
+        detached(client, id, word, CommandDelivery::Remote, (run.options.view, &again), out)
+            .await?;
+        return Ok(Exit::Done);
     }
     out.note(&format!("{shown} {word}"))?;
-    live::follow_there(client, id, 0, run.here.view, &again, out).await
+    live::watch(client, id, 0, run.options.view, &again, out).await
 }

@@ -1,6 +1,6 @@
 //! A vector as it is written down, and how the files are read.
 //!
-//! INVARIANT: what a case says and nobody looks at is a fault. A check that
+//! INVARIANT: a field of a case that no check reads is a fault. A check that
 //! is misspelt would pass for ever.
 
 use super::{law, matching};

@@ -188,7 +188,7 @@ async fn play(case: &Case, stored: Stored) -> Result<Played, String> {
     Ok(Ok((run, events)))
 }
 
-/// Whoever knows the case's phrases.
+/// A moderator that knows the phrases of the case.
 fn moderator(case: &Case) -> Result<Option<Arc<dyn Moderator>>, String> {
     let Some(list) = &case.moderation else { return Ok(None) };
     let list = WordList::parse(list.as_bytes()).map_err(|error| error.to_string())?;

@@ -1,36 +1,35 @@
-//! Bodies of answers, taken apart: one message, or a stream of events.
+//! Splits a response into messages: one message, or a stream of events.
 
-/// The part of a body that is not complete yet.
-pub(super) struct Lines {
+/// The part of a body that is incomplete.
+pub(super) struct MessageReader {
     buffer: Vec<u8>,
-    /// The data of an event whose end has not come.
+    /// The data of an incomplete event.
     data: Vec<String>,
-    shape: Shape,
+    shape: MessageFormat,
 }
 
 #[derive(PartialEq, Eq)]
-enum Shape {
+enum MessageFormat {
     Whole,
     Events,
 }
 
-impl Lines {
+impl MessageReader {
     /// A body that is one message.
-    pub(super) fn whole() -> Lines {
-        Lines { buffer: Vec::new(), data: Vec::new(), shape: Shape::Whole }
+    pub(super) fn whole() -> MessageReader {
+        MessageReader { buffer: Vec::new(), data: Vec::new(), shape: MessageFormat::Whole }
     }
 
     /// A body that is a stream of events.
-    pub(super) fn events() -> Lines {
-        Lines { shape: Shape::Events, ..Lines::whole() }
+    pub(super) fn events() -> MessageReader {
+        MessageReader { shape: MessageFormat::Events, ..MessageReader::whole() }
     }
 
-    /// Takes a piece; answers the messages that are complete, or none if too much
-    /// waits for its end.
-    pub(super) fn take(&mut self, piece: &[u8], bytes_max: usize) -> Option<Vec<String>> {
+    /// Adds a chunk. Returns complete messages; none if an incomplete one is too long.
+    pub(super) fn feed(&mut self, piece: &[u8], bytes_max: usize) -> Option<Vec<String>> {
         self.buffer.extend_from_slice(piece);
         let mut messages = Vec::new();
-        while self.shape == Shape::Events
+        while self.shape == MessageFormat::Events
             && let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n')
         {
             let line: Vec<u8> = self.buffer.drain(..=end).collect();
@@ -46,12 +45,12 @@ impl Lines {
         (waiting <= bytes_max).then_some(messages)
     }
 
-    /// The body is over. An event without its end does not count.
+    /// Ends the body. An incomplete event is dropped.
     pub(super) fn end(&mut self) -> Option<Vec<String>> {
         let rest = std::mem::take(&mut self.buffer);
         Some(match self.shape {
-            Shape::Whole => vec![String::from_utf8_lossy(&rest).into_owned()],
-            Shape::Events => Vec::new(),
+            MessageFormat::Whole => vec![String::from_utf8_lossy(&rest).into_owned()],
+            MessageFormat::Events => Vec::new(),
         })
     }
 }
@@ -62,21 +61,21 @@ mod tests {
 
     #[test]
     fn events_are_complete_with_their_empty_line() {
-        let mut lines = Lines::events();
-        assert_eq!(lines.take(b": hello\nid: 1\ndata: {\"a\"", 99), Some(vec![]));
-        assert_eq!(lines.take(b":1}\r\n\r\ndata:x\n", 99), Some(vec!["{\"a\":1}".to_owned()]));
-        assert_eq!(lines.take(b"data: y\n\n\n", 99), Some(vec!["x\ny".to_owned()]));
-        assert_eq!(lines.take(b"data: cut off", 99), Some(vec![]));
+        let mut lines = MessageReader::events();
+        assert_eq!(lines.feed(b": hello\nid: 1\ndata: {\"a\"", 99), Some(vec![]));
+        assert_eq!(lines.feed(b":1}\r\n\r\ndata:x\n", 99), Some(vec!["{\"a\":1}".to_owned()]));
+        assert_eq!(lines.feed(b"data: y\n\n\n", 99), Some(vec!["x\ny".to_owned()]));
+        assert_eq!(lines.feed(b"data: cut off", 99), Some(vec![]));
         assert_eq!(lines.end(), Some(vec![]));
     }
 
     #[test]
     fn a_body_that_is_one_message_is_taken_whole_and_not_for_ever() {
-        let mut lines = Lines::whole();
-        assert_eq!(lines.take(b"{\n", 4), Some(vec![]));
-        assert_eq!(lines.take(b"}", 4), Some(vec![]));
+        let mut lines = MessageReader::whole();
+        assert_eq!(lines.feed(b"{\n", 4), Some(vec![]));
+        assert_eq!(lines.feed(b"}", 4), Some(vec![]));
         assert_eq!(lines.end(), Some(vec!["{\n}".to_owned()]));
-        assert_eq!(Lines::whole().take(b"12345", 4), None);
-        assert_eq!(Lines::events().take(b"data: 12345\n", 4), None);
+        assert_eq!(MessageReader::whole().feed(b"12345", 4), None);
+        assert_eq!(MessageReader::events().feed(b"data: 12345\n", 4), None);
     }
 }

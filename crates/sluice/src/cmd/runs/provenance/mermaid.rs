@@ -1,37 +1,34 @@
-//! Crossings as a Mermaid flowchart: a box for each run, an arrow for each value.
+//! Value flows as a Mermaid flowchart: a box for each run, an arrow for each value.
 //!
 //! INVARIANT: no text of the document reaches the chart but as an escaped label.
 
+use super::{FlowEnd, FlowTrace, ValueFlow};
 use crate::cmd::plan::mermaid::escape;
-use sluice_core::run::id::RunId;
-use sluice_core::run::provenance::{Crossing, Place};
-use sluice_engine::provenance::Trace;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-pub(super) fn draw(here: RunId, trace: &Trace) -> String {
-    let ends = |crossing: &Crossing| [crossing.source.clone(), crossing.target.clone()];
-    let mut places: Vec<Place> = trace.crossings.iter().flat_map(ends).collect();
-    places.sort();
-    places.dedup();
-    let numbers: BTreeMap<&Place, usize> = places.iter().zip(0..).collect();
+pub(super) fn draw(trace: &FlowTrace) -> String {
+    let ends_of = |flow: &ValueFlow| [flow.source.clone(), flow.target.clone()];
+    let mut ends: Vec<FlowEnd> = trace.rows.iter().flat_map(ends_of).collect();
+    ends.sort();
+    ends.dedup();
+    let numbers: BTreeMap<&FlowEnd, usize> = ends.iter().zip(0..).collect();
     let mut chart = String::from("flowchart LR\n");
-    let mut runs: Vec<RunId> = places.iter().map(|place| place.run).collect();
+    let mut runs: Vec<&str> = ends.iter().map(|end| end.run_id.as_str()).collect();
     runs.dedup();
     for (at, run) in runs.iter().enumerate() {
-        let here = if *run == here { " (this run)" } else { "" };
-        let _ = writeln!(chart, "  subgraph r{at}[\"{run}{}\"]", escape(here));
-        for place in places.iter().filter(|place| place.run == *run) {
-            let name = if place.node.is_empty() { "the run" } else { &place.node };
-            let _ = writeln!(chart, "    n{}[\"{}\"]", numbers[place], escape(name));
+        let this = if *run == trace.run_id { " (this run)" } else { "" };
+        let _ = writeln!(chart, "  subgraph r{at}[\"{}{}\"]", escape(run), escape(this));
+        for end in ends.iter().filter(|end| end.run_id == *run) {
+            let name = if end.node_id.is_empty() { "the run" } else { &end.node_id };
+            let _ = writeln!(chart, "    n{}[\"{}\"]", numbers[end], escape(name));
         }
         chart.push_str("  end\n");
     }
-    for crossing in &trace.crossings {
-        let how = crossing.transform.as_ref().map(|how| format!(", {how}")).unwrap_or_default();
-        let label =
-            format!("{} to {}{how}", crossing.source_output_path, crossing.target_input_path);
-        let (from, to) = (numbers[&crossing.source], numbers[&crossing.target]);
+    for flow in &trace.rows {
+        let how = flow.transform.as_ref().map(|how| format!(", {how}")).unwrap_or_default();
+        let label = format!("{} to {}{how}", flow.source_output_path, flow.target_input_path);
+        let (from, to) = (numbers[&flow.source], numbers[&flow.target]);
         let _ = writeln!(chart, "  n{from} -->|\"{}\"| n{to}", escape(&label));
     }
     chart

@@ -64,7 +64,7 @@ fn the_first_signal_ends_a_server_on_a_full_disk() {
     let (ended, seconds) = server.end();
     assert_eq!(ended, Some(143), "{}", server.told());
     assert!(seconds < SOON, "it took {seconds} s: {}", server.told());
-    assert!(server.told().contains("could not be handed over"), "{}", server.told());
+    assert!(server.told().contains("could not be released"), "{}", server.told());
     world.until("the step's process is gone", |_| (!lives(step)).then_some(()));
 }
 

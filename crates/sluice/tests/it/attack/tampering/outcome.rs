@@ -31,7 +31,7 @@ pub(super) fn verify(world: &World) -> Output {
     world.output(&["audit", "verify", "--seal", SEALS, "--json"])
 }
 
-/// Verifies a store that nobody has changed.
+/// Verifies an unchanged store.
 pub(super) fn is_clean(world: &World) {
     let output = verify(world);
     assert_eq!(output.status.code(), Some(0), "an untouched store: {}", shown(&output));

@@ -1,4 +1,4 @@
-//! A document and the documents that it refers to, which lie beside it.
+//! A document and the documents it refers to, in its directory or in the registry.
 
 use crate::input;
 use crate::refused::unreadable;
@@ -19,68 +19,66 @@ use sluice_server::service::versions;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 
-/// Most documents beside one that are looked at.
-const BESIDE_MAX: usize = 1000;
+/// Most documents of a directory that are read.
+const REFERENCED_MAX: usize = 1000;
 
-/// A document ready to run.
 pub(crate) struct Documents {
     pub(crate) main: Stored,
-    /// By reference, as documents write it.
+    /// By reference, as documents spell it.
     pub(crate) children: BTreeMap<String, Hash>,
     pub(crate) bring: Vec<Stored>,
 }
 
-/// What was found in one document, for people.
+/// The diagnostics of one document.
 #[derive(Debug)]
 pub(crate) struct Findings {
     pub(crate) input: Input,
     pub(crate) diagnostics: Vec<Diagnostic>,
 }
 
-/// A document that lies beside another.
-struct Beside {
-    place: Place,
+struct ReferencedDocument {
+    place: ReferenceSource,
     name: String,
     version: Option<u64>,
 }
 
-/// Where a document is.
-enum Place {
+enum ReferenceSource {
     File(PathBuf),
-    /// The name of a row.
     Row(String),
 }
 
-impl Beside {
+impl ReferencedDocument {
     fn read(&self, rows: &[Row]) -> Result<Input, Refused> {
         match &self.place {
-            Place::File(path) => input::read(path.as_os_str()).map_err(|file| unreadable(&file)),
-            Place::Row(name) => versions::input(rows, name),
+            ReferenceSource::File(path) => {
+                input::read(path.as_os_str()).map_err(|file| unreadable(&file))
+            }
+            ReferenceSource::Row(name) => versions::input(rows, name),
         }
     }
 
     fn shown(&self) -> String {
         match &self.place {
-            Place::File(path) => path.display().to_string(),
-            Place::Row(name) => name.clone(),
+            ReferenceSource::File(path) => path.display().to_string(),
+            ReferenceSource::Row(name) => name.clone(),
         }
     }
 }
 
 /// The workflows of the registry.
-fn registered(rows: &[Row]) -> impl Iterator<Item = Beside> {
+fn registered(rows: &[Row]) -> impl Iterator<Item = ReferencedDocument> {
     rows::names(rows, RowKind::Workflow).filter_map(|row| {
         let (name, version) = WorkflowVersion::split(row)?;
-        let place = Place::Row(row.to_owned());
-        Some(Beside { place, name: name.to_owned(), version: Some(version) })
+        let place = ReferenceSource::Row(row.to_owned());
+        Some(ReferencedDocument { place, name: name.to_owned(), version: Some(version) })
     })
 }
 
-/// Checks a document and all it refers to. What was found comes with it; if
-/// one of them is refused, there are no documents and its findings come last.
+/// Checks a document and all it refers to. If one of them is refused, no documents are returned
+/// and its diagnostics come last.
 ///
-/// Workflows are looked for beside the document, then among the rows of the
-/// registry; those of the rows know only the rows.
+/// A workflow is resolved in the directory of the document, then in the registry; registered
+/// workflows only refer to registered ones.
 pub(crate) fn gather(
     input: Input,
     mut registry: Registry,
@@ -122,9 +120,8 @@ pub(crate) fn gather(
     Ok((Some(documents), findings))
 }
 
-/// Checks a document by itself, with the workflows beside it at hand: a reference
-/// to one of them is right, and what else it refers to is judged by the registry.
-pub(crate) fn look(input: &Input, registry: Registry) -> (Checked, Registry) {
+/// Checks one document. References resolve to workflows in its directory, and to the registry.
+pub(crate) fn check_one(input: &Input, registry: Registry) -> (Checked, Registry) {
     let registry = registry.beside([]);
     let checked = check(input, &registry);
     if !refers(&checked) {
@@ -139,7 +136,7 @@ fn check(input: &Input, registry: &Registry) -> Checked {
     doc::check(&input.bytes, Format::of_file(&input.name), registry)
 }
 
-/// Whether a document is about others.
+/// Whether a document refers to other workflows.
 fn refers(checked: &Checked) -> bool {
     let unknown =
         |one: &Diagnostic| matches!(one.code, Code::UnknownWorkflow | Code::UnresolvedReference);
@@ -154,33 +151,31 @@ fn references(plan: &Plan) -> impl Iterator<Item = (String, Option<u64>)> {
     })
 }
 
-/// As documents write it.
 fn reference(name: &str, version: Option<u64>) -> String {
     version.map_or_else(|| name.to_owned(), |version| format!("{name}@{version}"))
 }
 
-/// The documents in the directory of one, by their names inside.
-fn list(input: &Input) -> Vec<Beside> {
+/// The documents in the directory of a document, by their declared names.
+fn list(input: &Input) -> Vec<ReferencedDocument> {
     if input.name == "-" || !Path::new(&input.name).exists() {
         return Vec::new();
     }
     let dir = Path::new(&input.name).parent().filter(|dir| !dir.as_os_str().is_empty());
     let dir = dir.unwrap_or(Path::new("."));
-    // A directory that cannot be listed has no documents; what is missed is named later.
+    // An unreadable directory has no documents; a missing reference is reported later.
     let files = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = files
         .map(|file| file.path())
         .map(|path| path.strip_prefix("./").map(Path::to_owned).unwrap_or(path))
         .filter(|path| path.to_str().and_then(Format::of_file).is_some())
-        .take(BESIDE_MAX)
+        .take(REFERENCED_MAX)
         .collect();
     paths.sort();
-    paths.into_iter().filter_map(named).collect()
+    paths.into_iter().filter_map(read_name).collect()
 }
 
-/// A document's own name and version. Whether it is right is looked at when it
-/// is needed.
-fn named(path: PathBuf) -> Option<Beside> {
+/// The declared name and version of a document, which is checked when it is used.
+fn read_name(path: PathBuf) -> Option<ReferencedDocument> {
     let input = input::read(path.as_os_str()).ok()?;
     let text = input.text().ok()?;
     let root = yaml::parse(text, &mut Problems::default())?;
@@ -189,31 +184,37 @@ fn named(path: PathBuf) -> Option<Beside> {
         Some(Kind::Number(number)) => number.as_u64(),
         _ => None,
     };
-    Some(Beside { place: Place::File(path), name: name.clone().into_owned(), version })
+    Some(ReferencedDocument {
+        place: ReferenceSource::File(path),
+        name: name.clone().into_owned(),
+        version,
+    })
 }
 
 /// The document of this name and version; without a version, the newest.
 fn choose<'b>(
-    beside: &'b [Beside],
+    beside: &'b [ReferencedDocument],
     name: &str,
     version: Option<u64>,
     place: &str,
-) -> Result<&'b Beside, Refused> {
-    let fits = |one: &&Beside| one.name == name && (version.is_none() || one.version == version);
-    let file = |one: &&Beside| matches!(one.place, Place::File(_));
-    // What lies beside the document is nearer than what was registered.
+) -> Result<&'b ReferencedDocument, Refused> {
+    let fits = |one: &&ReferencedDocument| {
+        one.name == name && (version.is_none() || one.version == version)
+    };
+    let file = |one: &&ReferencedDocument| matches!(one.place, ReferenceSource::File(_));
+    // A document in the same directory takes precedence over a registered one.
     let near = beside.iter().filter(fits).any(|one| file(&one));
-    let fits = |one: &&Beside| fits(one) && file(one) == near;
+    let fits = |one: &&ReferencedDocument| fits(one) && file(one) == near;
     let newest = beside.iter().filter(fits).map(|one| one.version).max();
-    let found: Vec<&Beside> =
+    let found: Vec<&ReferencedDocument> =
         beside.iter().filter(fits).filter(|one| Some(one.version) == newest).collect();
     let reference = reference(name, version);
     match found.as_slice() {
         [one] => Ok(one),
         [] => {
-            let message = format!("the workflow `{reference}` is not at hand");
+            let message = format!("the workflow `{reference}` was not found");
             let remedy = format!(
-                "put its document beside `{place}`, named {name} inside, or register it with \
+                "put its document, named `{name}`, next to `{place}`, or register it with \
                 `sluice workflows put FILE`"
             );
             Err(Refused::new("unknown_workflow", message, remedy))
@@ -221,7 +222,7 @@ fn choose<'b>(
         several => {
             let message = format!("several documents are the workflow `{reference}`");
             let notes = several.iter().map(|one| one.shown()).collect();
-            let remedy = "leave one of them beside the document that is run";
+            let remedy = "keep one of them in the directory of the document";
             Err(Refused::new("unknown_workflow", message, remedy).with_notes(notes))
         }
     }

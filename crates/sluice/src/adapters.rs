@@ -1,12 +1,12 @@
-//! Who does the work in this process: the shell, whoever gateways speak to, and a
-//! script if one is named.
+//! The adapters that execute steps in this process: the shell, the registered gateways, and a
+//! mock script.
 
 use crate::cli::run::Data;
+use crate::data_location;
 use crate::local;
-use crate::place;
-use sluice_bridge::directory::{Directory, Kit};
+use sluice_bridge::directory::{AdapterContext, Directory};
 use sluice_bridge::mock::{MockAdapter, Script};
-use sluice_bridge::scrubbed::Scrubbed;
+use sluice_bridge::redacting_adapter::RedactingAdapter;
 use sluice_bridge::secret::known;
 use sluice_bridge::shell::{Config, ShellAdapter, Workspace};
 use sluice_core::diagnostic::Diagnostic;
@@ -24,9 +24,9 @@ pub(crate) const MOCK: &str = "mock";
 /// The agent that sends a step to the URL in its command.
 const HTTP: &str = "http";
 
-/// The agents of a run that is worked on here. A script replaces every model and
-/// gateway, and the shell in the steps it names: a test run calls no server.
-pub(crate) fn agents(data: &Data, script: Option<Script>, kit: Kit) -> Agents {
+/// The agents of a command that executes runs. A script replaces every model and gateway, and
+/// the shell in the steps it names: a test run calls no server.
+pub(crate) fn agents(data: &Data, script: Option<Script>, kit: AdapterContext) -> Agents {
     let shell = ShellAdapter::new(Config::new(workspaces(data)));
     let Some(script) = script else {
         return gateways(Agents::new().with("shell", scrubbed(Arc::new(shell))), kit);
@@ -37,16 +37,20 @@ pub(crate) fn agents(data: &Data, script: Option<Script>, kit: Kit) -> Agents {
     Agents::new().with("shell", shell).with(MOCK, Arc::clone(&mock)).with_fallback(mock)
 }
 
-/// An adapter that says no secret which this process has read: a command may print
-/// one, and a script repeat one.
+/// Redacts the secrets that this process has read from the answers of an adapter: a shell
+/// command may print one.
 pub(crate) fn scrubbed(adapter: Arc<dyn Adapter>) -> Arc<dyn Adapter> {
-    Arc::new(Scrubbed::new(adapter, known::process()))
+    Arc::new(RedactingAdapter::new(adapter, known::process()))
 }
 
-/// The agents of a server: the shell is there only if the operator says so. A script
-/// answers for gateways of the provider `mock` and for the agent `mock`; all other
-/// gateways are real.
-pub(crate) fn served(data: &Data, script: Option<Script>, shell: Shell, kit: Kit) -> Agents {
+/// The agents of a server. The shell must be enabled by the operator. A script answers for
+/// gateways of the provider `mock` and for the agent `mock`; all other gateways are real.
+pub(crate) fn served(
+    data: &Data,
+    script: Option<Script>,
+    shell: Shell,
+    kit: AdapterContext,
+) -> Agents {
     let mut agents = Agents::new();
     if shell == Shell::On {
         let shell = ShellAdapter::new(Config::new(workspaces(data)));
@@ -58,8 +62,8 @@ pub(crate) fn served(data: &Data, script: Option<Script>, shell: Shell, kit: Kit
     gateways(agents, kit)
 }
 
-/// Lets gateways be spoken to as their rows say, and steps be sent to URLs.
-fn gateways(agents: Agents, kit: Kit) -> Agents {
+/// Adds the registered gateways and the agent `http`.
+fn gateways(agents: Agents, kit: AdapterContext) -> Agents {
     agents.with(HTTP, kit.http()).with_gateways(Arc::new(Directory::new(kit)))
 }
 
@@ -70,17 +74,15 @@ pub(crate) enum Shell {
     Off,
 }
 
-/// Reads a script.
 pub(crate) fn script(input: &Input) -> Result<Script, Vec<Diagnostic>> {
     Script::parse(input.text()?)
 }
 
-/// Each run works in a directory of its own.
 fn workspaces(data: &Data) -> Workspace {
-    Workspace::PerRun(place::workspaces(&local::directory(data)))
+    Workspace::PerRun(data_location::workspaces(&local::directory(data)))
 }
 
-/// A shell, but for the steps that a script names.
+/// A shell in which a script answers for the steps it names.
 struct ScriptedShell {
     script: Script,
     mock: Arc<MockAdapter>,

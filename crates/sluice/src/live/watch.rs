@@ -1,11 +1,11 @@
-//! A run at a server, shown while it goes on.
+//! Shows a run that another process works on, through the stream of its events.
 
 use super::ending::{self, outputs, summary};
-use super::line::Lines;
+use super::line::EventLines;
 use super::screen::Screen;
 use crate::Exit;
 use crate::cli::run::View;
-use crate::client::{Answer, Client, Follow, Sent};
+use crate::client::{ApiAnswer, Client, EventStream, StreamItem};
 use crate::environment;
 use crate::out::{Layout, Out};
 use crate::picture::Picture;
@@ -17,13 +17,13 @@ use std::io::{IsTerminal as _, stderr};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How often a view that moves is drawn.
+/// Interval of redraws.
 const DRAW_MS: u64 = 100;
-/// Shortest time between two readings of the whole run.
+/// Shortest time between two reads of the run.
 const GAP_MS: u64 = 250;
 
 /// Follows a run until it has ended; events up to `after` are not shown.
-pub(crate) async fn follow(
+pub(crate) async fn watch(
     client: &Client,
     run: &str,
     after: u64,
@@ -33,35 +33,35 @@ pub(crate) async fn follow(
 ) -> anyhow::Result<Exit> {
     let on_terminal = stderr().is_terminal() && !environment::terminal_is_dumb();
     let drawn = on_terminal && !view.json && !view.events;
-    let events = Follow::new(client, run, after);
-    let mut watch = Watch {
+    let events = EventStream::new(client, run, after);
+    let mut watcher = RunWatcher {
         client,
         run,
         events,
         view,
-        lines: Lines::default(),
+        lines: EventLines::default(),
         screen: drawn.then(Screen::new),
     };
-    let state = watch.until_ended(out).await?;
-    watch.end(state, again, out).await
+    let state = watcher.until_ended(out).await?;
+    watcher.end(state, again, out).await
 }
 
-struct Watch<'a> {
+struct RunWatcher<'a> {
     client: &'a Client,
     run: &'a str,
-    events: Follow,
+    events: EventStream,
     view: View,
-    lines: Lines,
+    lines: EventLines,
     screen: Option<Screen>,
 }
 
-impl Watch<'_> {
-    /// Shows what happens; the run as it is when it has ended.
-    async fn until_ended(&mut self, out: &mut Out) -> anyhow::Result<Answer> {
+impl RunWatcher<'_> {
+    /// Shows events until the run has ended. Returns its final state.
+    async fn until_ended(&mut self, out: &mut Out) -> anyhow::Result<ApiAnswer> {
         loop {
             match self.screen {
                 Some(_) => self.draw().await?,
-                None => self.tell(out).await?,
+                None => self.print_events(out).await?,
             }
             // The stream ends with the run, or with the server.
             let state = self.state().await?;
@@ -72,37 +72,41 @@ impl Watch<'_> {
         }
     }
 
-    async fn state(&self) -> anyhow::Result<Answer> {
+    async fn state(&self) -> anyhow::Result<ApiAnswer> {
         self.client.get_patiently(&["runs", self.run, "state"]).await
     }
 
-    /// A line for each event, as far as people or programs want them.
-    async fn tell(&mut self, out: &mut Out) -> anyhow::Result<()> {
+    /// Prints events, as lines of text or of JSON.
+    async fn print_events(&mut self, out: &mut Out) -> anyhow::Result<()> {
         while let Some(sent) = self.events.next().await? {
             match sent {
-                Sent::Event { json, .. } if self.view.events => out.json_text(one_line(&json)?)?,
-                Sent::Event { kind, json, .. } => {
-                    if let Some(lines) = self.lines.of(&kind, &json) {
+                StreamItem::Event { json, .. } if self.view.events => {
+                    out.json_text(one_line(&json)?)?;
+                }
+                StreamItem::Event { kind, json, .. } => {
+                    if let Some(lines) = self.lines.draw(&kind, &json) {
                         out.note(&lines)?;
                     }
                 }
-                Sent::Elided(which) if self.view.events => {
+                StreamItem::Elided(which) if self.view.events => {
                     out.note(&format!("events {}", visible::brief(&which)))?;
                 }
-                Sent::Elided(_) => {}
+                StreamItem::Elided(_) => {}
             }
             out.flush()?;
         }
         Ok(())
     }
 
-    /// The view in place: the run is read again when something has happened.
+    /// Redraws the run in place, and reads it again after events.
     async fn draw(&mut self) -> anyhow::Result<()> {
         let mut shown = picture(&self.state().await?.data)?;
         let (mut read_at, mut stale) = (Instant::now(), false);
-        let Watch { client, run, events, screen: Some(screen), .. } = self else { return Ok(()) };
+        let RunWatcher { client, run, events, screen: Some(screen), .. } = self else {
+            return Ok(());
+        };
         loop {
-            // Kept while it waits: a connection in the making is not begun anew.
+            // Pinned, so that redraws do not restart a connection attempt.
             let next = events.next();
             tokio::pin!(next);
             let sent = loop {
@@ -123,8 +127,8 @@ impl Watch<'_> {
         }
     }
 
-    /// The run has ended.
-    async fn end(&mut self, state: Answer, again: &str, out: &mut Out) -> anyhow::Result<Exit> {
+    /// Prints the result of the run.
+    async fn end(&mut self, state: ApiAnswer, again: &str, out: &mut Out) -> anyhow::Result<Exit> {
         let shown = picture(&state.data)?;
         if let Some(screen) = &mut self.screen {
             screen.draw(&shown, SystemClock.now_ms());
@@ -151,7 +155,7 @@ impl Watch<'_> {
         Ok(ending::exit(shown.status))
     }
 
-    /// The texts of the steps that stand for the result.
+    /// The texts of the last steps of a run without outputs.
     async fn last_words(&self, state: &Value) -> anyhow::Result<Vec<(String, Value)>> {
         let detail = self.client.get(&["runs", self.run], &[]).await?.data;
         let last = detail["last_steps"].as_array().cloned().unwrap_or_default();
@@ -166,7 +170,7 @@ impl Watch<'_> {
     }
 }
 
-/// An envelope that is really one, and in one line.
+/// Checks that an event is JSON.
 fn one_line(json: &str) -> anyhow::Result<&str> {
     serde_json::from_str::<&serde_json::value::RawValue>(json)?;
     Ok(json)

@@ -1,12 +1,11 @@
-//! How providers and tools are reached from here: live, kept in a recording, or
-//! answered by one.
+//! How this process reaches providers and tools: live, recorded, or replayed from a recording.
 
 use crate::Exit;
 use crate::cli::run::Data;
 use crate::config::{self, setting::Name};
 use crate::keyring;
 use crate::out::Out;
-use sluice_bridge::directory::Kit;
+use sluice_bridge::directory::AdapterContext;
 use sluice_bridge::outbound::Outbound;
 use sluice_bridge::outbound::allow::AllowList;
 use sluice_bridge::pinned::PinFile;
@@ -19,15 +18,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A file that cannot be recorded to or replayed.
 const RECORDING_UNUSABLE: &str = "recording_unusable";
 
-/// Private places that may be called all the same, as they were written.
+/// Private addresses that may be called, as configured.
 pub(crate) fn allowed_words() -> &'static [String] {
     config::get().words(Name::OutboundAllow)
 }
 
-/// The same, read.
+/// The same, parsed.
 pub(crate) fn allowed() -> Result<AllowList, Refused> {
     AllowList::parse(allowed_words().iter().map(String::as_str)).map_err(|error| {
         let remedy = "`outbound.allow` lists hosts, addresses and networks such as `10.0.0.0/8`";
@@ -35,7 +33,7 @@ pub(crate) fn allowed() -> Result<AllowList, Refused> {
     })
 }
 
-/// The servers of tools, held to what was accepted of them by a file in this directory.
+/// The MCP servers, with the accepted tool definitions of this directory.
 pub(crate) fn tool_servers(dir: &Path) -> BTreeMap<String, Arc<dyn ToolServer>> {
     let pins = Arc::new(PinFile::new(dir));
     let secrets = keyring::operator();
@@ -43,25 +41,21 @@ pub(crate) fn tool_servers(dir: &Path) -> BTreeMap<String, Arc<dyn ToolServer>> 
     named.map(|server| (server.name.clone(), server.open(&pins, &secrets))).collect()
 }
 
-/// Providers and tools are really asked, with the secrets of a place's organisation.
-pub(crate) fn live(data: &Data) -> Result<Kit, Refused> {
+/// Calls providers and tools, with the secrets of the organisation.
+pub(crate) fn live(data: &Data) -> Result<AdapterContext, Refused> {
     let tool_servers = tool_servers(&config::get().data());
-    let (wire, secrets) = (Arc::new(Outbound::new(allowed()?)), keyring::of(data));
-    Ok(Kit { wire, tool_servers, secrets, callbacks: None })
+    let (wire, secrets) = (Arc::new(Outbound::new(allowed()?)), keyring::for_data(data));
+    Ok(AdapterContext { wire, tool_servers, secrets, callbacks: None })
 }
 
-/// What becomes of what providers and tools say.
+/// Whether exchanges with providers and tools are recorded or replayed.
 pub(crate) enum Tape {
-    /// Nothing.
     None,
-    /// It is kept.
     Record(Arc<Recorder>),
-    /// It comes from a recording.
     Replay(Arc<Replay>),
 }
 
 impl Tape {
-    /// As the command says.
     pub(crate) fn new(record: Option<&Path>, replay: Option<&Path>) -> Result<Tape, Refused> {
         let refused = |path: &Path, why: String, remedy: &str| {
             let message = format!("`{}`: {why}", path.display());
@@ -78,8 +72,7 @@ impl Tape {
         })
     }
 
-    /// How providers and tools are reached.
-    pub(crate) fn kit(&self, data: &Data) -> Result<Kit, Refused> {
+    pub(crate) fn kit(&self, data: &Data) -> Result<AdapterContext, Refused> {
         let kit = live(data)?;
         Ok(match self {
             Tape::None => kit,
@@ -87,19 +80,19 @@ impl Tape {
                 let kept =
                     |(name, server): (String, Arc<dyn ToolServer>)| (name, recorder.tools(server));
                 let tool_servers = kit.tool_servers.into_iter().map(kept).collect();
-                Kit { wire: recorder.wire(kit.wire), tool_servers, ..kit }
+                AdapterContext { wire: recorder.wire(kit.wire), tool_servers, ..kit }
             }
             Tape::Replay(replay) => {
                 let names = kit.tool_servers.into_keys();
                 let tool_servers: BTreeMap<_, _> =
                     names.map(|name| (name.clone(), replay.tools(&name))).collect();
-                Kit { wire: replay.wire(), tool_servers, ..kit }
+                AdapterContext { wire: replay.wire(), tool_servers, ..kit }
             }
         })
     }
 
-    /// Says what was kept, or where the run asked something else. A run that ended
-    /// well but asked something else has failed as a replay.
+    /// Prints the recorded exchanges, or the differences of a replay. A replay with differences
+    /// fails.
     pub(crate) fn end(&self, exit: Exit, out: &mut Out) -> anyhow::Result<Exit> {
         match self {
             Tape::None => Ok(exit),
@@ -119,7 +112,7 @@ impl Tape {
                     out.note(&format!("diverged at {}", visible::line(one)))?;
                 }
                 for one in &unused {
-                    out.note(&format!("never asked for: {}", visible::line(one)))?;
+                    out.note(&format!("never requested: {}", visible::line(one)))?;
                 }
                 let same = diverged.is_empty() && unused.is_empty();
                 if same {
@@ -131,7 +124,7 @@ impl Tape {
     }
 }
 
-/// What went wrong otherwise is said first.
+/// The exit code of the run takes precedence.
 fn failed(exit: Exit) -> Exit {
     if exit == Exit::Done { Exit::Failed } else { exit }
 }

@@ -1,4 +1,4 @@
-//! Questions at the terminal.
+//! Prompts for approvals at the terminal.
 
 use crate::local;
 use crate::out::Out;
@@ -13,19 +13,19 @@ use sluice_core::visible;
 use std::io::BufRead as _;
 use tokio::sync::mpsc;
 
-/// Most lines of a summary that are shown.
+/// Most lines of a summary.
 const SUMMARY_LINES_MAX: usize = 20;
 
-/// Lines typed at the terminal. A thread of its own reads them, because nothing
-/// can end a read once it has begun.
+/// Lines typed at the terminal. A separate thread reads them, because a started read cannot be
+/// cancelled.
 #[derive(Default)]
 pub(super) struct Prompt {
     lines: Option<mpsc::UnboundedReceiver<String>>,
 }
 
 impl Prompt {
-    /// Asks until there is an answer; none when the terminal is gone.
-    pub(super) async fn ask(
+    /// Prompts for a decision; none when the terminal is closed.
+    pub(super) async fn decide(
         &mut self,
         run: &Run,
         id: ApprovalId,
@@ -33,19 +33,19 @@ impl Prompt {
         unfit: Option<&Refusal>,
         out: &mut Out,
     ) -> anyhow::Result<Option<Resolve>> {
-        let asked = &run.approvals[&id];
+        let approval = &run.approvals[&id];
         self.forget();
         match unfit {
             Some(refusal) => out.note(&format!("  {}", visible::brief(&refusal.to_string())))?,
             None => {
-                let step = run.name(asked.at);
-                out.note(&format!("{} asks  ({id})", visible::brief(&step)))?;
-                for line in asked.summary.lines().take(SUMMARY_LINES_MAX) {
+                let step = run.name(approval.at);
+                out.note(&format!("{} needs an approval  ({id})", visible::brief(&step)))?;
+                for line in approval.summary.lines().take(SUMMARY_LINES_MAX) {
                     out.note(&format!("  {}", visible::brief(line)))?;
                 }
             }
         }
-        let choice = match asked.source {
+        let choice = match approval.source {
             ApprovalSource::Escalation => self.choice(out).await?,
             ApprovalSource::Step | ApprovalSource::Policy | ApprovalSource::Tool => {
                 self.yes_or_no(out).await?
@@ -61,10 +61,10 @@ impl Prompt {
             roles: local::roles(&[]),
             constraints: None,
         };
-        let step = run.step(asked.at);
+        let step = run.step(approval.at);
         let asks_values = matches!(step.work, Work::Approval) && decision == Decision::Approve;
         for (name, schema) in step.outputs.iter().filter(|_| asks_values) {
-            let Some(text) = self.read(&question(name, schema), out).await? else {
+            let Some(text) = self.read(&field_prompt(name, schema), out).await? else {
                 return Ok(None);
             };
             if !text.is_empty() {
@@ -91,9 +91,9 @@ impl Prompt {
     }
 
     async fn choice(&mut self, out: &mut Out) -> anyhow::Result<Option<Decision>> {
-        let question = "  try again, go on without it, or give up? [retry/skip/abort] ";
+        let prompt = "  retry, skip or abort the step? [retry/skip/abort] ";
         loop {
-            let Some(answer) = self.read(question, out).await? else { return Ok(None) };
+            let Some(answer) = self.read(prompt, out).await? else { return Ok(None) };
             match answer.to_ascii_lowercase().as_str() {
                 "r" | "retry" => return Ok(Some(Decision::Retry)),
                 "s" | "skip" => return Ok(Some(Decision::Skip)),
@@ -103,9 +103,9 @@ impl Prompt {
         }
     }
 
-    /// One line; none when there will be no more.
-    async fn read(&mut self, question: &str, out: &mut Out) -> anyhow::Result<Option<String>> {
-        out.ask(question)?;
+    /// Reads one line; none when the terminal is closed.
+    async fn read(&mut self, prompt: &str, out: &mut Out) -> anyhow::Result<Option<String>> {
+        out.prompt(prompt)?;
         let lines = self.lines.get_or_insert_with(reader);
         let line = lines.recv().await;
         if line.is_none() {
@@ -114,7 +114,7 @@ impl Prompt {
         Ok(line.map(|line| line.trim().to_owned()))
     }
 
-    /// What was typed before a question is not its answer.
+    /// Discards lines that were typed before the prompt.
     fn forget(&mut self) {
         if let Some(lines) = &mut self.lines {
             while lines.try_recv().is_ok() {}
@@ -135,14 +135,14 @@ fn reader() -> mpsc::UnboundedReceiver<String> {
     lines
 }
 
-fn question(name: &str, schema: &FieldSchema) -> String {
+fn field_prompt(name: &str, schema: &FieldSchema) -> String {
     let mut about = vec![schema.kind.map_or("any", |kind| kind.as_str()).to_owned()];
     if !schema.values.is_empty() {
         let values: Vec<String> = schema.values.iter().map(shown).collect();
         about = vec![values.join(" | ")];
     }
     if !schema.required {
-        about.push("may be left empty".to_owned());
+        about.push("optional".to_owned());
     }
     format!("  {} ({}): ", visible::brief(name), visible::brief(&about.join(", ")))
 }

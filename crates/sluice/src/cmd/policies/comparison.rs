@@ -1,6 +1,6 @@
-//! Decisions that another set would make otherwise, for people and programs.
+//! Compares past decisions under two policy sets.
 
-use crate::cli::Reader;
+use crate::cli::OutputFormat;
 use crate::cli::registry::Past;
 use crate::client::{Client, fields};
 use crate::out::{Layout, Out};
@@ -8,8 +8,8 @@ use crate::table::Table;
 use serde_json::{Value, json};
 use sluice_server::service::policies::Files;
 
-/// Lets a server compare: a set with another, or with what was in force then.
-pub(super) async fn ask(
+/// Compares a set with another, or with the set that was in force then.
+pub(super) async fn request(
     client: &Client,
     files: &Files,
     before: Option<&Files>,
@@ -21,16 +21,15 @@ pub(super) async fn ask(
     let body = fields([
         ("files", set(files)),
         ("before", before.map(set).unwrap_or_default()),
-        // Counted in seconds there; what is cut off would be left out.
+        // The API counts in seconds: rounded up, so that no decision is left out.
         ("since_s", json!(past.since.map(|ms| ms.div_ceil(1000)))),
         ("run", json!(past.run)),
     ]);
     Ok(client.post(&["policies", "test"], &body).await?.data)
 }
 
-/// Tells what came of a comparison, by its answer for programs.
-pub(super) fn tell(compared: &Value, reader: Reader, out: &mut Out) -> anyhow::Result<()> {
-    if reader == Reader::Program {
+pub(super) fn print(compared: &Value, output: OutputFormat, out: &mut Out) -> anyhow::Result<()> {
+    if output == OutputFormat::Json {
         return out.json(Layout::Line, compared);
     }
     let differ = compared["data"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -57,7 +56,7 @@ pub(super) fn tell(compared: &Value, reader: Reader, out: &mut Out) -> anyhow::R
     out.print(&format!("{different} of {all} {decisions} would differ\n"))?;
     if compared["unknown"] != 0 {
         let unknown = &compared["unknown"];
-        out.note(&format!("of {unknown} more nobody knows what policies saw"))?;
+        out.note(&format!("{unknown} more decisions did not record what policies were given"))?;
     }
     Ok(())
 }

@@ -1,12 +1,12 @@
-//! Where everything is kept: in a directory here, or in a database that nodes share.
+//! Where an organisation is stored: in a data directory, or in a PostgreSQL database that nodes
+//! share.
 //!
-//! Whoever uses a database has a directory too: its keys are there, and what its
-//! runs work on. Each organisation but the first has a schema of the database to
-//! itself, as it has a directory of its own here.
+//! A database needs a data directory too: it holds the keys and the workspaces of runs. Each
+//! organisation but the first has its own schema in the database, and its own directory
+//! otherwise.
 //!
-//! INVARIANT: nodes of one database have the same keys. What can be told of a key
-//! is agreed on in the database; the key itself is never there, since it protects
-//! what is.
+//! INVARIANT: nodes of one database have the same keys. The database stores a fingerprint of
+//! each key, never the key itself, which protects the database.
 
 use crate::authenticate::{Authentication, Backend, missing_key};
 use crate::cli::run::Data;
@@ -31,78 +31,74 @@ use sluice_store::sqlite::SqliteStore;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What the schemas of organisations are called, before their name.
+/// Prefix of the schema of an organisation.
 const SCHEMA: &str = "sluice_";
 
-/// Where everything of one organisation is kept.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct DataLocation {
     dir: PathBuf,
-    /// The organisation; none for the first one.
+    /// None for the first organisation.
     organisation: Option<String>,
-    /// The URL of the database, if it is in one.
     database: Option<String>,
-    /// Where every seal is copied to.
     seal_file: Option<SealFile>,
-    /// Why a store that was rolled back is opened for writing.
+    /// The reason to open a store that was rolled back for writing.
     accept_rollback: Option<String>,
 }
 
-/// A place, opened.
-pub(crate) struct Opened {
+pub(crate) struct OpenedStore {
     pub(crate) store: Arc<dyn Store>,
-    /// What seals are made with; none where that is for others to do.
+    /// None where another node of the database makes the seals.
     pub(crate) sealer: Option<Sealer>,
-    /// Where commands of runs work.
     pub(crate) workspaces: Option<Workspaces>,
-    /// A rollback that the audit must say is accepted.
+    /// An accepted rollback, to be recorded in the audit log.
     pub(crate) accepted: Option<AcceptedRollback>,
 }
 
-/// A place, opened by a node that serves it.
-pub(crate) struct Node {
-    pub(crate) opened: Opened,
-    /// What dispatches have their tokens of.
+/// A store that is opened by a node which serves it.
+pub(crate) struct ServedLocation {
+    pub(crate) opened: OpenedStore,
+    /// The key that tokens of dispatches are derived from.
     pub(crate) dispatch: DispatchKey,
 }
 
-impl Place {
-    pub(crate) fn of(data: &Data) -> Result<Place, Refused> {
+impl DataLocation {
+    pub(crate) fn resolve(data: &Data) -> Result<DataLocation, Refused> {
         let dir = data.dir.clone().unwrap_or_else(|| config::get().data());
         let organisation = data.organisation.clone();
         let database = config::get().database()?;
         let seal_file = config::get().path(setting::Name::SealFile).map(|file| {
-            let name = organisation::of(data);
-            SealFile::of(file, (name != organisation::DEFAULT).then_some(name.as_str()))
+            let name = organisation::name_of(data);
+            SealFile::for_organisation(
+                file,
+                (name != organisation::DEFAULT).then_some(name.as_str()),
+            )
         });
         let accept_rollback = data.accept_rollback.clone();
-        Ok(Place { dir, organisation, database, seal_file, accept_rollback })
+        Ok(DataLocation { dir, organisation, database, seal_file, accept_rollback })
     }
 
-    /// Where an organisation is once it was moved: in a database, with its directory.
-    pub(crate) fn moved(dir: PathBuf, organisation: Option<String>, url: &str) -> Place {
+    /// The location of an organisation that was migrated to a database.
+    pub(crate) fn moved(dir: PathBuf, organisation: Option<String>, url: &str) -> DataLocation {
         let database = Some(url.to_owned());
-        Place { dir, organisation, database, seal_file: None, accept_rollback: None }
+        DataLocation { dir, organisation, database, seal_file: None, accept_rollback: None }
     }
 
-    /// Has the database know the keys of the directory, so that no node has others.
-    pub(crate) async fn settle(&self, store: &PostgresStore) -> anyhow::Result<()> {
-        let seal = self.agree(store, key::SECRET, SEAL, told_seal).await?;
-        self.agree(store, key::DISPATCH, DISPATCH, told_dispatch).await?;
+    /// Registers the keys of the directory in the database, so that no node uses other keys.
+    pub(crate) async fn register_keys(&self, store: &PostgresStore) -> anyhow::Result<()> {
+        let seal = self.agree(store, key::SECRET, SEAL, seal_fingerprint).await?;
+        self.agree(store, key::DISPATCH, DISPATCH, dispatch_fingerprint).await?;
         Ok(self.authentication(store, &seal).for_carried()?)
     }
 
-    /// The directory that belongs to it.
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Where every seal is copied to.
     pub(crate) fn seal_file(&self) -> Option<&SealFile> {
         self.seal_file.as_ref()
     }
 
-    /// Whether this process may write to the store; a database says so itself.
+    /// Whether this process may write to the store. A database decides that itself.
     pub(crate) fn is_writable(&self) -> bool {
         let may_write = |path: &Path| access(path, Access::WRITE_OK).is_ok();
         self.database.is_some() || may_write(&self.dir) && may_write(&self.dir.join("sluice.db"))
@@ -112,18 +108,16 @@ impl Place {
         Some(Workspaces::new(workspaces(&self.dir)))
     }
 
-    /// The URL of the database, if it is in one.
     pub(crate) fn database(&self) -> Option<&str> {
         self.database.as_deref()
     }
 
-    /// The schema in the database; none for the one that it gives by itself.
+    /// The schema in the database; none for the default one.
     pub(crate) fn schema(&self) -> Option<String> {
         self.organisation.as_ref().map(|name| format!("{SCHEMA}{name}"))
     }
 
-    /// Refuses one that nobody has run anything in: it would be made by looking
-    /// at it.
+    /// Refuses a location without a store: opening it would create one.
     pub(crate) fn existing(&self) -> Result<(), Refused> {
         let Some(url) = &self.database else {
             if self.dir.join("sluice.db").exists() {
@@ -131,7 +125,7 @@ impl Place {
             }
             let message = format!("there are no runs in `{}`", self.dir.display());
             let remedy =
-                "name the directory with `--data DIR` or SLUICE_DATA; `sluice run` makes one";
+                "name the directory with `--data DIR` or SLUICE_DATA; `sluice run` creates one";
             return Err(Refused::new(DATA_UNUSABLE, message, remedy));
         };
         let found = outside::inspect(url, self.schema().as_deref());
@@ -139,14 +133,14 @@ impl Place {
             return Ok(());
         }
         let remedy = "name the database with `--database-url URL` or SLUICE_DATABASE_URL; \
-                      `sluice serve` makes the tables in it";
+                      `sluice serve` creates its tables";
         Err(Refused::new(DATA_UNUSABLE, "there are no runs in the database", remedy))
     }
 
-    /// The store, and nobody at work on it.
+    /// Opens the store without an engine.
     pub(crate) fn store(&self) -> Result<Arc<dyn Store>, Refused> {
-        // With a key that cannot be used one can still look, at what hashes and seals show.
-        let secret = self.kept(key::SECRET).ok().flatten();
+        // Without a usable key, reading is still possible: hashes and seals protect the store.
+        let secret = self.existing_key(key::SECRET).ok().flatten();
         Ok(match &self.database {
             None => {
                 let store = self.sqlite_to_read()?;
@@ -180,14 +174,14 @@ impl Place {
     fn sqlite(&self) -> Result<SqliteStore, Refused> {
         let opened = SqliteStore::open(&self.dir, Arc::new(SystemClock));
         let store = opened.map_err(|error| by_store(&self.dir, &error))?;
-        // On a full disk an existing directory can still be read. A new key is made
-        // only where the file is written.
+        // On a full disk an existing directory can still be read. A key is only created where this
+        // file can be written.
         let _ = gitignore::write(&self.dir);
         Ok(store)
     }
 
-    /// A directory that can be written is opened for writing: a store of an older version
-    /// is brought up to date, and no file of a write-ahead log is left behind.
+    /// A writable directory is opened for writing: an older schema is migrated, and no write-ahead
+    /// log is left behind.
     fn sqlite_to_read(&self) -> Result<SqliteStore, Refused> {
         if self.is_writable() {
             return self.sqlite();
@@ -201,8 +195,8 @@ impl Place {
         opened.map_err(|error| by_database(&error))
     }
 
-    /// Authenticates the store of a directory with the key that is there, whatever key
-    /// it had: the operator says that the old one is lost.
+    /// Authenticates the store of a directory with its current key. The operator states that the
+    /// previous key is lost.
     pub(crate) async fn adopt(&self) -> anyhow::Result<Doubts> {
         if self.database.is_some() {
             let message =
@@ -215,10 +209,10 @@ impl Place {
         self.authentication(&store, &secret).anew().await
     }
 
-    /// Opens it for a command. In a database seals are made by who has the key.
-    pub(crate) async fn open(&self) -> anyhow::Result<Opened> {
+    /// Opens the store for a command. In a database, only a node with the key makes seals.
+    pub(crate) async fn open(&self) -> anyhow::Result<OpenedStore> {
         let Some(url) = &self.database else {
-            // The store makes the directory that the key is in.
+            // Opening the store creates the directory of the key.
             let store = Arc::new(self.sqlite()?);
             if store.is_marked() && key::found(&self.dir, key::SECRET)?.is_none() {
                 return Err(missing_key(&self.dir).into());
@@ -227,29 +221,27 @@ impl Place {
             let accepted = self.compare_seals(&*store, &secret).await?;
             self.authentication(&*store, &secret).for_writing().await?;
             let sealer = Some(self.sealer(&secret)?);
-            return Ok(Opened { store, sealer, workspaces: self.workspaces(), accepted });
+            return Ok(OpenedStore { store, sealer, workspaces: self.workspaces(), accepted });
         };
         let store = self.postgres(url)?;
-        let (sealer, accepted) = match self.kept(key::SECRET)? {
-            Some(secret) if store.agreed(SEAL).await? == Some(told_seal(&secret)) => {
+        let (sealer, accepted) = match self.existing_key(key::SECRET)? {
+            Some(secret) if store.agreed(SEAL).await? == Some(seal_fingerprint(&secret)) => {
                 let accepted = self.compare_seals(&store, &secret).await?;
                 self.authentication(&store, &secret).for_writing().await?;
                 (Some(self.sealer(&secret)?), accepted)
             }
             _ => (None, None),
         };
-        Ok(Opened { store: Arc::new(store), sealer, workspaces: self.workspaces(), accepted })
+        Ok(OpenedStore { store: Arc::new(store), sealer, workspaces: self.workspaces(), accepted })
     }
 
-    /// Opens it only to read: also where nothing can be written, or where the store was
-    /// rolled back.
-    pub(crate) fn open_read_only(&self) -> Result<Opened, Refused> {
+    /// Opens the store read-only, also if it is not writable or was rolled back.
+    pub(crate) fn open_read_only(&self) -> Result<OpenedStore, Refused> {
         let (store, workspaces) = (self.store()?, self.workspaces());
-        Ok(Opened { store, sealer: None, workspaces, accepted: None })
+        Ok(OpenedStore { store, sealer: None, workspaces, accepted: None })
     }
 
-    /// Refuses a store that was rolled back, by the file that its seals are copied to,
-    /// unless the operator accepts that.
+    /// Refuses a store that is older than its seal file, unless the operator accepts that.
     async fn compare_seals(
         &self,
         store: &dyn Store,
@@ -264,9 +256,9 @@ impl Place {
         }
     }
 
-    /// Refuses a store that was rolled back, where there is a key to tell that by.
+    /// Refuses a store that was rolled back, if the key to detect that exists.
     pub(crate) async fn refuse_rollback(&self, store: &dyn Store) -> anyhow::Result<()> {
-        match self.kept(key::SECRET)? {
+        match self.existing_key(key::SECRET)? {
             Some(secret) => self.compare_seals(store, &secret).await.map(drop),
             None => Ok(()),
         }
@@ -276,27 +268,27 @@ impl Place {
         key::sealer_with(secret, &self.dir, self.seal_file.as_ref())
     }
 
-    /// Opens it for a node. Its keys are made where there are none yet.
-    pub(crate) async fn serve(&self) -> anyhow::Result<Node> {
+    /// Opens the store for a node, and creates missing keys.
+    pub(crate) async fn serve(&self) -> anyhow::Result<ServedLocation> {
         let Some(url) = &self.database else {
             let opened = self.open().await?;
             let dispatch = DispatchKey::new(key::secret(&self.dir, key::DISPATCH)?);
-            return Ok(Node { opened, dispatch });
+            return Ok(ServedLocation { opened, dispatch });
         };
         let store = self.postgres(url)?;
         key::directory(&self.dir)?;
-        let seal = self.agree(&store, key::SECRET, SEAL, told_seal).await?;
-        let dispatch = self.agree(&store, key::DISPATCH, DISPATCH, told_dispatch).await?;
+        let seal = self.agree(&store, key::SECRET, SEAL, seal_fingerprint).await?;
+        let dispatch = self.agree(&store, key::DISPATCH, DISPATCH, dispatch_fingerprint).await?;
         let accepted = self.compare_seals(&store, &seal).await?;
         self.authentication(&store, &seal).for_writing().await?;
         let sealer = Some(self.sealer(&seal)?);
         let workspaces = self.workspaces();
-        let opened = Opened { store: Arc::new(store), sealer, workspaces, accepted };
-        Ok(Node { opened, dispatch: DispatchKey::new(dispatch) })
+        let opened = OpenedStore { store: Arc::new(store), sealer, workspaces, accepted };
+        Ok(ServedLocation { opened, dispatch: DispatchKey::new(dispatch) })
     }
 
-    /// A key that is here: in a file, or made of that of the first organisation.
-    fn kept(&self, name: &str) -> Result<Option<Secret>, Refused> {
+    /// An existing key: from its file, or derived from the key of the first organisation.
+    fn existing_key(&self, name: &str) -> Result<Option<Secret>, Refused> {
         let own = key::found(&self.dir, name)?;
         let Some(organisation) = self.organisation.as_ref().filter(|_| own.is_none()) else {
             return Ok(own);
@@ -305,55 +297,61 @@ impl Place {
         Ok(first.map(|first| key::derived(&first, organisation)))
     }
 
-    /// The key that all nodes of the database have. Whoever comes first makes it.
+    /// The key that all nodes of the database share. The first node creates it.
     async fn agree(
         &self,
         store: &PostgresStore,
         file: &str,
         name: &str,
-        told: fn(&Secret) -> String,
+        fingerprint: fn(&Secret) -> String,
     ) -> anyhow::Result<Secret> {
         let other = || {
             let path = self.dir.join(file);
-            let message = format!("`{}` is not the key that this database has", path.display());
+            let message = format!("`{}` is not the key of this database", path.display());
             let remedy = "copy `seal.key` and `dispatch.key` from the data directory of a node that \
                           serves it already";
             Refused::new(SEAL_UNUSABLE, message, remedy)
         };
-        let secret = match self.kept(file)? {
+        let secret = match self.existing_key(file)? {
             Some(secret) => secret,
-            // Another node of this directory may have made it just now: a key is there
-            // before it is agreed on.
-            None if store.agreed(name).await?.is_some() => self.kept(file)?.ok_or_else(other)?,
+            // Another node of this directory may have created it just now: a key is written before
+            // its fingerprint is registered.
+            None if store.agreed(name).await?.is_some() => {
+                self.existing_key(file)?.ok_or_else(other)?
+            }
             None => key::secret(&self.dir, file)?,
         };
-        let told = told(&secret);
-        if store.agree(name, &told).await? == told { Ok(secret) } else { Err(other().into()) }
+        let fingerprint = fingerprint(&secret);
+        if store.agree(name, &fingerprint).await? == fingerprint {
+            Ok(secret)
+        } else {
+            Err(other().into())
+        }
     }
 }
 
-/// Where commands of runs work, each run in a directory of its own.
+/// The directory that holds one workspace per run.
 pub(crate) fn workspaces(dir: &Path) -> PathBuf {
     let dir = dir.join("workspaces");
-    // A relative one would be looked for from the directory of a command.
+    // Commands of steps run in other directories, so the path must be absolute.
     std::path::absolute(&dir).unwrap_or(dir)
 }
 
-/// The organisations of a database beside the first one. Waits for the answer.
-pub(crate) fn others(url: &str) -> Result<Vec<String>, Refused> {
+/// The organisations of a database but the first. Blocks.
+pub(crate) fn other_organisations(url: &str) -> Result<Vec<String>, Refused> {
     let schemas = outside::schemas(url, SCHEMA).map_err(|error| by_database(&error))?;
     Ok(schemas.iter().filter_map(|name| name.strip_prefix(SCHEMA)).map(str::to_owned).collect())
 }
 
-/// What is agreed on about the key that seals are signed with: its public half.
+/// Registered for the key that signs seals: its public half.
 const SEAL: &str = "seal";
-/// What is agreed on about the key of dispatches: a hash of it.
+/// Registered for the key of dispatches: its hash.
 const DISPATCH: &str = "dispatch";
 
-fn told_seal(secret: &Secret) -> String {
+fn seal_fingerprint(secret: &Secret) -> String {
     Signer::new(secret).public().to_string()
 }
 
-fn told_dispatch(secret: &Secret) -> String {
+fn dispatch_fingerprint(secret: &Secret) -> String {
     Hash::of(&[b"the key of dispatches ".as_slice(), secret].concat()).to_string()
 }
