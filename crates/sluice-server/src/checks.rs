@@ -50,14 +50,13 @@ impl Checks {
         let gone = CancellationToken::new();
         let _leaves = gone.clone().drop_guard();
         let (sender, done) = oneshot::channel();
-        // The permits are released when the check has ended, even if the client has disconnected.
         let work = move || {
-            let _turn = turn;
             // Where the system refuses it, the check competes with the other threads.
             let _ = setpriority_process(None, NICE);
             let check = gone.run_until_cancelled_owned(check);
             let ended = catch_unwind(AssertUnwindSafe(|| runtime.block_on(check)));
-            // The client may have disconnected.
+            // Released when the check has ended, even if the client has disconnected.
+            drop(turn);
             let _ = sender.send(ended);
         };
         let thread = std::thread::Builder::new().name("check".to_owned()).spawn(work);
