@@ -34,6 +34,11 @@ macro_rules! codes {
                 match self { $($(Code::$variant => $text,)*)* }
             }
 
+            /// The code with this text.
+            pub fn parse(text: &str) -> Option<Code> {
+                Code::ALL.iter().copied().find(|code| code.as_str() == text)
+            }
+
             /// How grave the problem is.
             pub const fn severity(self) -> Severity {
                 match self { $($(Code::$variant => Severity::$severity,)*)* }

@@ -17,6 +17,11 @@ pub fn gates() -> impl Iterator<Item = &'static str> {
     crate::gates::GATES.iter().map(|gate| gate.name)
 }
 
+/// The error codes of the gates, in the same order.
+pub fn gate_codes() -> impl Iterator<Item = &'static str> {
+    crate::gates::GATES.iter().map(|gate| gate.code)
+}
+
 /// What happens to a dispatch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -2,201 +2,149 @@
 //!
 //! A [`Turn`] takes commands, one after the other, and decides each against the
 //! run as the earlier ones left it; [`Turn::finish`] then starts and settles
-//! whatever follows. The events of a turn become one append.
+//! everything that follows. The events of a turn become one append.
+//!
+//! Four parts decide, and each is called only from above:
+//! - `schedule` decides what happens next, and carries out what the others return;
+//! - `admit` decides whether a step may be dispatched and returns an `Admission`;
+//! - `settle` decides what a result means and returns what to do `Next`;
+//! - `people` requests approvals and checks answers.
+//!
+//! All of them record events in the `draft`.
 //!
 //! INVARIANT: a refused command leaves no event.
 //! INVARIANT: effects are read from the run (`due`), never returned from here.
 //! Live and recovery take the same path, so a crash after append loses nothing.
+//! INVARIANT: no two files of this folder call each other, and `admit`, `settle`
+//! and `people` do not call one another (`tidy` checks both).
 
-mod advance;
-mod approve;
-mod assign;
-mod bind;
-mod cancel;
-mod child;
-mod complete;
-mod dossier;
-mod fail;
-mod fan_out;
-mod gate;
-mod govern;
-mod guards;
-mod halt;
-mod layer;
-mod moderate;
-pub(super) mod money;
-mod node;
+mod admit;
+pub(super) mod draft;
 mod origins;
-mod outcome;
-pub(super) mod rewind;
-mod session;
-mod timer;
-mod tool;
+mod people;
+mod schedule;
+mod settle;
 
-use super::command::{Command, Dispatching, Given, Refusal};
-use super::id::RunId;
+use super::command::{Command, Given, Refusal};
 use super::letter::Letter;
-use super::state::{Run, StepState};
-use crate::journal::event::{Event, StepAt, StepEvent};
+use super::state::Run;
+use crate::journal::event::{Event, LogLine, RunStarted, StepAt, StepEvent};
 use crate::port::memo::Memo;
 use crate::port::moderator::Verdict;
 use crate::port::store::Guard;
-pub(super) use bind::SHELL;
-use child::Ended;
-use guards::Guards;
-use serde_json::Value;
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use draft::Draft;
+use draft::pause::{pause, unpause};
+use people::assign::assign;
+use schedule::advance::advance;
+use schedule::approval::answer_approval;
+use schedule::dispatch::follow;
+use schedule::parent::report_pace;
+use schedule::rewind::{retry, rewind};
+use schedule::take_over::take_over;
+use schedule::tool::use_tool;
+use settle::cancel::cancel;
+use settle::child::{ChildEnd, child_ended, child_paced};
+use settle::complete::complete_dispatch;
+use settle::moderate::input_moderated;
+use settle::progress::{accepted, log, parts, record_line, stream};
 
 /// Commands being decided.
 pub struct Turn<'a> {
-    run: &'a mut Run,
-    given: Given<'a>,
-    events: Vec<Event>,
-    letters: Vec<Letter>,
-    /// Fan-outs an instance of which was settled.
-    fan_outs: Vec<u32>,
-    /// What must hold when this becomes durable.
-    guards: Guards,
-    /// Steps at a gate that were looked at in this turn.
-    looked: BTreeSet<StepAt>,
-    /// Dispatches made in this turn: they certainly have not begun.
-    sent: BTreeSet<(StepAt, u32)>,
-    /// What the moderator says of the result that is being decided.
-    verdict: Option<Verdict>,
-    /// Answers to be remembered, oldest first.
-    memos: Vec<Memo>,
-    /// The arguments as expressions see them.
-    args: Arc<Value>,
+    draft: Draft<'a>,
     /// Whether the run waited only for people when the turn began.
     rested: bool,
 }
 
-/// What a turn came to.
+/// The result of a turn.
 #[derive(Debug, Default)]
 pub struct Decided {
-    /// In order; folded into the run already.
+    /// In order; already folded into the run.
     pub events: Vec<Event>,
-    /// For other runs, to be posted with the append.
+    /// Messages to other runs, sent with the append.
     pub letters: Vec<Letter>,
-    /// What must hold when this becomes durable, and what it changes.
+    /// Changes of counters, and the bounds that must hold when the append becomes durable.
     pub guards: Vec<Guard>,
-    /// Answers to be remembered, oldest first.
+    /// Outputs to remember, oldest first.
     pub memos: Vec<Memo>,
 }
 
 impl<'a> Turn<'a> {
-    /// Begins. What is decided is folded into `run` at once: if the append
+    /// Begins a turn. Each decision is folded into `run` at once: if the append
     /// fails, the run must be dropped and loaded again.
     pub fn new(run: &'a mut Run, given: Given<'a>) -> Turn<'a> {
-        let args = Arc::clone(&run.args);
         let rested = run.rests();
-        Turn {
-            run,
-            given,
-            events: Vec::new(),
-            letters: Vec::new(),
-            fan_outs: Vec::new(),
-            guards: Guards::default(),
-            looked: BTreeSet::new(),
-            sent: BTreeSet::new(),
-            verdict: None,
-            memos: Vec::new(),
-            args,
-            rested,
-        }
+        Turn { draft: Draft::new(run, given), rested }
     }
 
-    /// The run as it is by now.
+    /// The run with everything decided so far.
     pub fn run(&self) -> &Run {
-        self.run
+        self.draft.run
+    }
+
+    /// Records the start of a run, and the results that it takes over from another one.
+    pub(super) fn start(&mut self, started: RunStarted, carried: Vec<(StepAt, StepEvent)>) {
+        // The run keeps the posture, the gateway and the bindings of these rows.
+        self.draft.guards.require_rows();
+        self.draft.emit(Event::RunStarted(Box::new(started)));
+        for (at, event) in carried {
+            self.draft.record(at, event);
+        }
     }
 
     /// Decides a command.
     pub fn apply(&mut self, command: Command) -> Result<(), Refusal> {
+        self.decide(command, None)
+    }
+
+    /// Decides a command; `verdict` is the moderator's about the result in it.
+    fn decide(&mut self, command: Command, verdict: Option<Verdict>) -> Result<(), Refusal> {
+        let draft = &mut self.draft;
         match command {
-            Command::TakeOver => self.take_over(),
+            Command::TakeOver => take_over(draft),
             Command::Complete { at, dispatch_no, answer } => {
-                self.complete(at, dispatch_no, *answer)?;
+                let next = complete_dispatch(draft, at, dispatch_no, *answer, verdict)?;
+                follow(draft, next);
             }
-            Command::Accepted { at, dispatch_no } => self.accepted(at, dispatch_no)?,
-            Command::Stream { at, dispatch_no, part } => self.stream(at, dispatch_no, part)?,
-            Command::Log { at, dispatch_no, text } => self.log(at, dispatch_no, text)?,
+            Command::Accepted { at, dispatch_no } => accepted(draft, at, dispatch_no)?,
+            Command::Stream { at, dispatch_no, part } => stream(draft, at, dispatch_no, part)?,
+            Command::Log { at, dispatch_no, text } => log(draft, at, dispatch_no, text)?,
             Command::Process { at, dispatch_no, process } => {
-                self.process(at, dispatch_no, process)?;
+                record_line(draft, at, dispatch_no, LogLine::Process(process))?;
             }
             Command::UseTool { at, dispatch_no, wanted } => {
-                self.use_tool(at, dispatch_no, wanted)?;
+                use_tool(draft, at, dispatch_no, wanted)?;
             }
             Command::ToolEnded { at, dispatch_no, ended } => {
-                self.tool_ended(at, dispatch_no, ended)?;
+                record_line(draft, at, dispatch_no, LogLine::ToolEnded(ended))?;
             }
-            Command::Parts { at, dispatch_no, parts } => self.parts(at, dispatch_no, parts)?,
-            Command::Moderated { at, digest, verdict } => self.moderated(at, &digest, &verdict)?,
-            Command::Checked { command, verdict } => {
-                self.verdict = Some(verdict);
-                let decided = self.apply(*command);
-                self.verdict = None;
-                decided?;
+            Command::Parts { at, dispatch_no, parts: came } => {
+                parts(draft, at, dispatch_no, came)?;
             }
+            Command::Moderated { at, digest, verdict } => {
+                input_moderated(draft, at, &digest, &verdict)?;
+            }
+            Command::Checked { command, verdict } => self.decide(*command, Some(verdict))?,
             Command::ChildEnded { child, status, outputs, error, origins } => {
-                self.child_ended(Ended { child, status, outputs, error, origins })?;
+                let end = ChildEnd { child, status, outputs, error, origins };
+                let next = child_ended(draft, end, verdict)?;
+                follow(draft, next);
             }
-            Command::ChildPaced { child, pace, at_ms } => self.child_paced(child, pace, at_ms)?,
-            Command::Cancel { by, reason } => self.cancel(&by, &reason)?,
-            Command::Pause { by } => self.pause(&by)?,
-            Command::Unpause { by } => self.unpause(&by)?,
-            Command::Resolve(resolve) => self.resolve(*resolve)?,
-            Command::Rewind { by, keep } => self.rewind(&by, &keep)?,
-            Command::Retry { by } => self.retry(&by)?,
-            Command::Assign { by, step, whom } => self.assign(&by, step, &whom)?,
+            Command::ChildPaced { child, pace, at_ms } => child_paced(draft, child, pace, at_ms)?,
+            Command::Cancel { by, reason } => cancel(draft, &by, &reason)?,
+            Command::Pause { by } => pause(draft, &by)?,
+            Command::Unpause { by } => unpause(draft, &by)?,
+            Command::Resolve(resolve) => answer_approval(draft, *resolve)?,
+            Command::Rewind { by, keep } => rewind(draft, &by, &keep)?,
+            Command::Retry { by } => retry(draft, &by)?,
+            Command::Assign { by, step, whom } => assign(draft, &by, step, &whom)?,
         }
         Ok(())
     }
 
-    /// Starts and settles everything that can be, now that all commands are decided.
+    /// Starts and settles everything that can be, after all commands are decided.
     pub fn finish(mut self) -> Decided {
-        self.advance();
-        self.tell_pace();
-        let guards = self.guards.into_list(self.given.authority);
-        Decided { events: self.events, letters: self.letters, guards, memos: self.memos }
-    }
-
-    /// The append is refused if the registry has changed since the turn read it.
-    pub(super) fn require_rows(&mut self) {
-        self.guards.require_rows();
-    }
-
-    /// The same for what waits or fails because of the rows. A turn that may send
-    /// nothing goes without: its rows may be unreadable, and it must come to an end.
-    /// What it leaves waiting is decided again before it is sent.
-    fn require_rows_to_wait(&mut self) {
-        if self.given.dispatching == Dispatching::Allowed {
-            self.guards.require_rows();
-        }
-    }
-
-    pub(super) fn emit(&mut self, event: Event) {
-        self.run.evolve(&event, self.given.now_ms);
-        self.events.push(event);
-    }
-
-    pub(super) fn node(&mut self, at: StepAt, event: StepEvent) {
-        let landings = self.run.landings(at, &event);
-        self.drop_tool_questions(at, &event, &landings);
-        self.remember(at, &event);
-        self.emit(Event::Step(at, event));
-        for landing in landings {
-            self.landed(&landing);
-        }
-        // What became known late may be of an instance that is gone.
-        let settled = self.run.get(at).is_some_and(StepState::is_settled);
-        if at.item.is_some() && settled {
-            self.fan_outs.push(at.step);
-        }
-    }
-
-    fn post(&mut self, run: RunId, key: String, command: Command) {
-        self.letters.push(Letter { run, key, command });
+        advance(&mut self.draft);
+        report_pace(&mut self.draft, self.rested);
+        self.draft.finish()
     }
 }

@@ -1,7 +1,7 @@
 //! What a run now waits for, read from its state.
 
-use super::decide::SHELL;
 use super::id::RunId;
+use super::seat::SHELL;
 use super::state::Run;
 use super::status::{RunStatus, Waiting};
 use crate::canonical;

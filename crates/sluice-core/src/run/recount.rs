@@ -7,7 +7,7 @@
 //! INVARIANT: every change of a plain counter follows from an event and the run
 //! before it. Counters over a window are not recounted: they forget by themselves.
 
-use super::decide::money::{booked, settlement, signed};
+use super::decide::draft::costs::{booked, settlement, signed};
 use super::evolve::money::Landing;
 use super::state::Run;
 use crate::journal::event::{Event, StepAt, StepEvent, Terms};

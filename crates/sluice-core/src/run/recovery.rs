@@ -1,10 +1,11 @@
-//! Whether a failed run is taken up again by itself, and when.
+//! Whether a failed run is retried by itself, when, and from which steps.
 //!
 //! INVARIANT: how often it was is counted in the journal, so that no crash and
 //! no second owner makes it happen more often than the workflow allows.
 
 use super::state::{Run, StepState};
 use super::status::{RunStatus, StepStatus};
+use std::collections::BTreeSet;
 
 /// Failures that nothing tries again but a person.
 const FINAL: [&str; 11] = [
@@ -49,4 +50,29 @@ fn is_final(state: &StepState) -> bool {
     let code = state.failure.as_ref().map(|ending| ending.code.as_str());
     let told = code.is_some_and(|code| FINAL.contains(&code));
     bad && (told || state.escalated)
+}
+
+/// The steps that failed, timed out, were cancelled or are blocked.
+pub(crate) fn failed_steps(run: &Run) -> BTreeSet<u32> {
+    let bad = |state: &StepState| {
+        matches!(
+            state.status(),
+            StepStatus::Failed | StepStatus::TimedOut | StepStatus::Cancelled | StepStatus::Blocked
+        )
+    };
+    (0u32..).zip(&run.steps).filter(|(_, state)| bad(state)).map(|(step, _)| step).collect()
+}
+
+/// The steps and everything that depends on them, directly or not.
+pub(crate) fn with_dependents(run: &Run, steps: BTreeSet<u32>) -> BTreeSet<u32> {
+    let mut front: Vec<u32> = steps.iter().copied().collect();
+    let mut all = steps;
+    while let Some(step) = front.pop() {
+        for dependent in run.definition.plan.graph.dependents(step as usize) {
+            if all.insert(*dependent) {
+                front.push(*dependent);
+            }
+        }
+    }
+    all
 }

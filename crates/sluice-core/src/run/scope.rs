@@ -11,7 +11,6 @@ use serde_json::{Map, Value};
 /// The names of a run as one of its steps sees them.
 pub(crate) struct RunScope<'a> {
     run: &'a Run,
-    args: &'a Value,
     /// Whether a failed step reads as a skipped one.
     lenient: bool,
     locals: Map<String, Value>,
@@ -19,12 +18,12 @@ pub(crate) struct RunScope<'a> {
 
 impl<'a> RunScope<'a> {
     /// As the whole run sees them.
-    pub(crate) fn of_run(run: &'a Run, args: &'a Value) -> RunScope<'a> {
-        RunScope { run, args, lenient: false, locals: Map::new() }
+    pub(crate) fn of_run(run: &'a Run) -> RunScope<'a> {
+        RunScope { run, lenient: false, locals: Map::new() }
     }
 
     /// As a step or instance sees them.
-    pub(crate) fn of_step(run: &'a Run, args: &'a Value, at: StepAt) -> RunScope<'a> {
+    pub(crate) fn of_step(run: &'a Run, at: StepAt) -> RunScope<'a> {
         let step: &Step = run.step(at);
         let lenient = step.on_parent_failure == OnParentFailure::SubstituteDefault;
         let mut locals = Map::new();
@@ -32,7 +31,7 @@ impl<'a> RunScope<'a> {
             locals.insert("item".to_owned(), fan_out.items[item as usize].clone());
             locals.insert("index".to_owned(), item.into());
         }
-        RunScope { run, args, lenient, locals }
+        RunScope { run, lenient, locals }
     }
 
     /// Adds names that only the step knows.
@@ -72,6 +71,6 @@ impl Scope for RunScope<'_> {
     }
 
     fn args(&self) -> Option<&Value> {
-        Some(self.args)
+        Some(&self.run.args)
     }
 }

@@ -8,6 +8,9 @@ use crate::plan::step::{Approval, Work};
 use crate::team::{Seat, may_use};
 use std::collections::BTreeMap;
 
+/// The built-in agent that executes shell scripts.
+pub(crate) const SHELL: &str = "shell";
+
 /// Who does a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Seated<'a> {

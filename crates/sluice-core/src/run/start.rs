@@ -1,14 +1,14 @@
 //! The beginning of a run: new, or with the results of another.
 
 use super::command::Given;
-use super::decide::rewind::{failed, with_dependents};
 use super::decide::{Decided, Turn};
 use super::definition::Definition;
 use super::id::RunId;
+use super::recovery::{failed_steps, with_dependents};
 use super::state::{Approval, Run, StepState};
 use super::status::StepStatus;
 use crate::journal::event::{
-    Completed, Event, Provenance, Resolution, RunStarted, Skip, StepAt, StepEvent, StepOutcome,
+    Completed, Provenance, Resolution, RunStarted, Skip, StepAt, StepEvent, StepOutcome,
 };
 use crate::port::adapter::Usage;
 use serde_json::{Map, Value};
@@ -38,12 +38,7 @@ pub fn start(
 ) -> (Run, Decided) {
     let mut run = Run::new(id, definition, Arc::new(started.clone()));
     let mut turn = Turn::new(&mut run, given);
-    // The run keeps the posture, the gateway and the bindings of these rows.
-    turn.require_rows();
-    turn.emit(Event::RunStarted(Box::new(started)));
-    for (at, event) in carried.events {
-        turn.node(at, event);
-    }
+    turn.start(started, carried.events);
     let decided = turn.finish();
     (run, decided)
 }
@@ -52,7 +47,7 @@ impl Carried {
     /// Everything of `source` but the steps `again` and what depends on them.
     /// Without steps, those that failed are done again.
     pub fn for_restart(source: &Run, again: BTreeSet<u32>) -> Carried {
-        let again = if again.is_empty() { failed(source) } else { again };
+        let again = if again.is_empty() { failed_steps(source) } else { again };
         Carried::from(source, &BTreeMap::new(), |step| !again.contains(&step))
     }
 

@@ -176,7 +176,12 @@ fn imports_of_the_core_only_go_down() {
         }
     }
     none("a module of the core uses only its own storey and those below", &wrong);
-    // Whatever uses nothing that is left is taken away; what remains is a cycle.
+    let cycle = cycle(uses);
+    none("no modules of the core use each other in a circle", &cycle);
+}
+
+/// Removes everything that uses nothing of the rest; what remains is on or above a cycle.
+fn cycle(mut uses: BTreeMap<&str, BTreeSet<&str>>) -> Vec<String> {
     loop {
         let left: BTreeSet<&str> = uses.keys().copied().collect();
         uses.retain(|_, used| used.iter().any(|name| left.contains(name)));
@@ -184,8 +189,101 @@ fn imports_of_the_core_only_go_down() {
             break;
         }
     }
-    let cycle: Vec<String> = uses.iter().map(|(name, used)| format!("{name}: {used:?}")).collect();
-    none("no modules of the core use each other in a circle", &cycle);
+    uses.iter().map(|(name, used)| format!("{name}: {used:?}")).collect()
+}
+
+/// The parts of `run/decide`, each with the parts that it may call.
+const PARTS: [(&str, &[&str]); 6] = [
+    ("decide", &["schedule", "people", "settle", "draft"]),
+    ("schedule", &["admit", "people", "settle", "draft", "origins"]),
+    ("admit", &["draft", "origins"]),
+    ("settle", &["draft", "origins"]),
+    ("people", &["draft"]),
+    ("draft", &[]),
+];
+
+/// A function that a file defines.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Function<'a> {
+    name: &'a str,
+    is_method: bool,
+}
+
+/// The functions of a file, each with whether other modules can see it.
+fn functions(code: &str) -> BTreeMap<Function<'_>, bool> {
+    let found = code.match_indices("fn ").filter_map(|(at, _)| {
+        let rest = &code[at + 3..];
+        let (name, _) = rest.split_once(['(', '<'])?;
+        let (_, parameters) = rest.split_once('(')?;
+        let first = parameters.split([',', ')', ':']).next()?;
+        let is_pub = code[..at].lines().next_back()?.contains("pub");
+        let is_word = name.chars().all(|c| c.is_alphanumeric() || c == '_');
+        let is_method = first.trim().ends_with("self");
+        is_word.then_some((Function { name, is_method }, is_pub))
+    });
+    found.collect()
+}
+
+/// Whether a file calls a function of the file `module`: `.name(` if it is a method, else
+/// `name(` or `module::name(`.
+fn calls(code: &str, module: &str, Function { name, is_method }: Function<'_>) -> bool {
+    code.match_indices(&format!("{name}(")).any(|(at, _)| {
+        let before = &code[..at];
+        match before.strip_suffix("::") {
+            Some(path) => !is_method && path.ends_with(module),
+            None if before.ends_with('.') => is_method,
+            None if before.ends_with("fn ") => false,
+            None => !is_method && !before.ends_with(|c: char| c.is_alphanumeric() || c == '_'),
+        }
+    })
+}
+
+/// The files of `run/decide` with their code, without comments.
+fn decide_files() -> BTreeMap<String, String> {
+    let mut files = BTreeMap::new();
+    for source in sources() {
+        let folder = source.path.strip_prefix("crates/sluice-core/src/run/decide");
+        let Some(path) = folder.and_then(|path| path.strip_suffix(".rs")) else { continue };
+        let file = path.strip_prefix('/').unwrap_or("decide").to_owned();
+        let code = source.code.lines().filter_map(|line| line.split("//").next());
+        files.insert(file, code.collect::<Vec<_>>().join("\n"));
+    }
+    files
+}
+
+#[test]
+fn no_two_files_of_decide_call_each_other() {
+    let files = decide_files();
+    let mut defined: BTreeMap<Function<'_>, Vec<(&str, bool)>> = BTreeMap::new();
+    for (file, code) in &files {
+        for (function, is_pub) in functions(code) {
+            defined.entry(function).or_default().push((file, is_pub));
+        }
+    }
+    let mut uses: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let (mut wrong, mut count) = (Vec::new(), 0);
+    for (function, by) in &defined {
+        // A name that two files define may mean either.
+        let [(by, is_pub)] = by[..] else { continue };
+        let module = by.rsplit('/').next().unwrap_or(by);
+        for (file, code) in &files {
+            let sees = is_pub || by == "decide" || file.starts_with(&format!("{by}/"));
+            if file == by || !sees || !calls(code, module, *function) {
+                continue;
+            }
+            uses.entry(file).or_default().insert(by);
+            count += 1;
+            let (from, to) = (file.split('/').next(), by.split('/').next());
+            let below = PARTS.iter().find(|(part, _)| Some(*part) == from);
+            let below = below.map(|(_, below)| *below).unwrap_or_default();
+            if from != to && !below.iter().any(|part| Some(*part) == to) {
+                wrong.push(format!("{file} calls {} of {by}", function.name));
+            }
+        }
+    }
+    assert!(count > 150, "calls are found: {count}");
+    none("a part of run/decide calls only the parts below it", &wrong);
+    none("no files of run/decide call each other, also not in a circle", &cycle(uses));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Where the values of a step come from: other steps, of this run or another.
+//! The origins of values: steps of this run or of another, or the caller.
 
 use crate::edge::key::OutputKey;
 use crate::id::RunId;
@@ -11,26 +11,27 @@ use crate::run::state::Run;
 use crate::template::Template;
 use std::collections::BTreeSet;
 
-/// What became of a value whose source failed.
+/// The transform of a value whose source failed.
 const SUBSTITUTED: &str = "substitute_default";
 
-/// Where the values of one step come from.
-pub(super) struct Origins<'t> {
+/// The origins of the values of one step.
+pub(crate) struct Origins<'t> {
     run: &'t Run,
-    pub(super) found: Vec<Provenance>,
-    pub(super) labels: Labels,
-    /// What was found, so that nothing is noted twice.
+    pub(crate) found: Vec<Provenance>,
+    pub(crate) labels: Labels,
+    /// Everything in `found`, so that nothing is noted twice.
     seen: BTreeSet<(Option<RunId>, String, String, String)>,
 }
 
 impl<'t> Origins<'t> {
-    pub(super) fn new(run: &'t Run) -> Origins<'t> {
+    pub(crate) fn new(run: &'t Run) -> Origins<'t> {
         let (found, labels, seen) = (Vec::new(), Labels::default(), BTreeSet::new());
         Origins { run, found, labels, seen }
     }
 
-    /// Notes every step a template reads; its own inputs are noted already.
-    pub(super) fn note_all(&mut self, template: &Template, step: &Step, target: &str) {
+    /// Notes everything that a template reads, except the inputs of the step: they are noted
+    /// already.
+    pub(crate) fn note_all(&mut self, template: &Template, step: &Step, target: &str) {
         for reference in template.references() {
             let path = &reference.path;
             if path.has_sigil() || !step.inputs.contains_key(path.head()) {
@@ -39,20 +40,20 @@ impl<'t> Origins<'t> {
         }
     }
 
-    /// Notes what a template that belongs to no step reads.
-    pub(super) fn note_each(&mut self, template: &Template, target: &str) {
+    /// Notes everything that a template without a step reads.
+    pub(crate) fn note_each(&mut self, template: &Template, target: &str) {
         for reference in template.references() {
             self.note(&reference.path, target, None);
         }
     }
 
-    pub(super) fn note(&mut self, path: &Path, target: &str, transform: Option<String>) {
+    pub(crate) fn note(&mut self, path: &Path, target: &str, transform: Option<String>) {
         let text = path.to_string();
         self.note_text(path, text.strip_prefix('$').unwrap_or(&text), target, transform);
     }
 
-    /// Notes the one item that an instance of a `for_each` step is given.
-    pub(super) fn note_item(&mut self, path: &Path, item: Option<u32>) {
+    /// Notes the item of an instance of a `for_each` step.
+    pub(crate) fn note_item(&mut self, path: &Path, item: Option<u32>) {
         let text = path.to_string();
         let text = text.strip_prefix('$').unwrap_or(&text);
         let text = item.map_or_else(|| text.to_owned(), |item| format!("{text}[{item}]"));
@@ -79,15 +80,15 @@ impl<'t> Origins<'t> {
         self.note_step(source, below, target, transform);
     }
 
-    pub(super) fn note_edge(&mut self, edge: &Edge, target: &str, transform: Option<String>) {
+    pub(crate) fn note_edge(&mut self, edge: &Edge, target: &str, transform: Option<String>) {
         let position = self.run.definition.plan.graph.position(&edge.source);
         let Some(source) = position.and_then(|at| u32::try_from(at).ok()) else { return };
         let key = OutputKey::parse(&edge.source_output_key).to_string();
         self.note_step(source, &key, target, transform);
     }
 
-    /// Notes what whoever started the run gave it: a step, if that was a run.
-    pub(super) fn note_caller(&mut self, path: &str, target: &str) {
+    /// Notes an argument of the run: it comes from a step if another run started this one.
+    pub(crate) fn note_caller(&mut self, path: &str, target: &str) {
         let started = self.run.started_at_ms;
         self.labels = self.labels.with(Labels::of(SourceClass::Caller, started));
         if let Some(parent) = &self.run.started.parent {
@@ -95,8 +96,8 @@ impl<'t> Origins<'t> {
         }
     }
 
-    /// Notes a part of what a step of this run made.
-    pub(super) fn note_step(
+    /// Notes an output of a step of this run.
+    pub(crate) fn note_step(
         &mut self,
         source: u32,
         path: &str,
@@ -110,7 +111,7 @@ impl<'t> Origins<'t> {
                 transform
             }
             None if run.counts_as_failed(source) => Some(SUBSTITUTED.to_owned()),
-            // Nothing came from a step that was skipped.
+            // A skipped step has no outputs.
             None => return,
         };
         let path = if path.is_empty() { "outputs" } else { path };
@@ -139,8 +140,8 @@ impl<'t> Origins<'t> {
     }
 }
 
-/// What was done to a value on its way into a field: merged, coerced, or both.
-pub(super) fn transform(
+/// How a value was changed on its way into a field: merged, coerced, or both.
+pub(crate) fn transform(
     merged: Option<String>,
     field: &str,
     coercions: &[Coercion],

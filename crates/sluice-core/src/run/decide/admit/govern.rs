@@ -1,0 +1,139 @@
+//! The decision of the gates about a dispatch, and its record.
+//!
+//! INVARIANT: every dispatch, the first and every later one, is admitted here, after a
+//! recorded allow with the digest of what is sent. An allow is never used again.
+
+use super::Admission;
+use super::facts::{DecisionFacts, caps, facts, gather_facts, role, route_of};
+use super::gate::blocked;
+use super::session::continued;
+use super::summary::summary;
+use crate::journal::event::{Account, Record, StepEvent};
+use crate::money::Money;
+#[cfg(feature = "sabotage")]
+use crate::port::authority::Unasked;
+use crate::run::decide::draft::{Draft, PreparedStep};
+use crate::run::label::Labels;
+use crate::status::StepStatus;
+use sluice_govern::decision::{Decision, Disposition};
+use sluice_govern::evaluate;
+use sluice_govern::facts::{Cap, Worst};
+use sluice_govern::registry::{Posture, Price, Role};
+use sluice_govern::route::Route;
+use std::sync::Arc;
+
+/// A decision of the gates, with what the dispatch takes if it is sent.
+pub(crate) struct Judged {
+    pub(crate) decision: Decision,
+    pub(crate) gateway: String,
+    pub(crate) caps: Vec<Bound>,
+    pub(crate) worst: Worst,
+    pub(crate) max_output_tokens: Option<u64>,
+    pub(crate) model: Option<String>,
+    pub(crate) price: Option<Price>,
+    /// The session of the provider that the dispatch continues.
+    pub(crate) session: Option<String>,
+}
+
+/// A cap that the dispatch must comply with.
+pub(crate) struct Bound {
+    pub(crate) account: Account,
+    /// Overruns of the cap that were accepted.
+    pub(crate) accepted: Money,
+}
+
+/// The gateway of a dispatch, and the bounds of its role.
+struct Routed {
+    role: Option<Role>,
+    route: Option<Route>,
+    session: Option<String>,
+}
+
+/// Lets the gates decide about a step, and records the decision.
+pub(super) fn govern(draft: &mut Draft<'_>, ready: PreparedStep) -> Admission {
+    #[cfg(feature = "sabotage")]
+    if draft.given.authority.unasked() == Some(&Unasked::Silent) {
+        return Admission::Unasked(ready);
+    }
+    let at = ready.at;
+    let role = role(draft, at);
+    let route = route_of(draft, at, role.as_ref());
+    let continued = route.as_ref().and_then(|route| continued(draft, at, route));
+    let ready = match &continued {
+        Some(continued) => with_labels(ready, continued.labels),
+        None => ready,
+    };
+    let session = continued.map(|continued| continued.session);
+    let (judged, record) = judge(draft, &ready, Routed { role, route, session });
+    draft.record(at, StepEvent::GovernanceDecided(record));
+    match judged.decision.disposition {
+        would if draft.run.started.posture == Posture::Advisory => Admission::DryRun(match would {
+            Disposition::Allow => "the run only looks: this would be sent",
+            Disposition::Block => "the run only looks: a gate would stop this",
+            Disposition::Hold => "the run only looks: a person would be asked about this",
+        }),
+        Disposition::Block => blocked(draft, at, &judged.gateway, &judged.decision),
+        Disposition::Hold => hold(draft, ready, judged.decision),
+        Disposition::Allow => Admission::Admitted(ready, judged),
+    }
+}
+
+/// Adds the labels of values that the step reads besides its inputs.
+fn with_labels(mut ready: PreparedStep, labels: Labels) -> PreparedStep {
+    let all = ready.prepared.labels.with(labels);
+    if all != ready.prepared.labels {
+        Arc::make_mut(&mut ready.prepared).labels = all;
+        ready.recorded = false;
+    }
+    ready
+}
+
+fn judge(draft: &Draft<'_>, ready: &PreparedStep, routed: Routed) -> (Judged, Record) {
+    let Routed { role, route, session } = routed;
+    let gathered = DecisionFacts { session, ..gather_facts(draft, ready, role, route.as_ref()) };
+    let caps = caps(draft, ready.at, &gathered);
+    let facts = facts(draft, ready, &gathered, caps);
+    let authority = draft.given.authority;
+    #[cfg(feature = "sabotage")]
+    if let Some(Unasked::Noted(decision, record)) = authority.unasked() {
+        let caps = bounds(facts.caps);
+        return (judged((**decision).clone(), caps, gathered), record.clone());
+    }
+    let evaluated = evaluate(&facts, authority.policies());
+    let record = Record::new(evaluated.write(route.as_ref(), authority.fabric().epoch));
+    let decision = evaluated.decision;
+    let caps = bounds(facts.caps);
+    (judged(decision, caps, gathered), record)
+}
+
+fn hold(draft: &mut Draft<'_>, ready: PreparedStep, decision: Decision) -> Admission {
+    // The wait between attempts ends before an approval is requested.
+    if draft.run.state(ready.at).status() == StepStatus::Retrying {
+        draft.record(ready.at, StepEvent::Queued { items: None });
+    }
+    match summary(draft.run, ready.at, &ready.prepared) {
+        Ok(summary) => Admission::Held(ready, summary, decision),
+        Err(failure) => Admission::Refused(failure.into()),
+    }
+}
+
+fn bounds(caps: Vec<Cap<'_>>) -> Vec<Bound> {
+    let bound = |cap: Cap<'_>| Bound {
+        account: Account { name: cap.account, cap: cap.amount },
+        accepted: cap.accepted,
+    };
+    caps.into_iter().map(bound).collect()
+}
+
+fn judged(decision: Decision, caps: Vec<Bound>, gathered: DecisionFacts) -> Judged {
+    Judged {
+        decision,
+        caps,
+        worst: gathered.estimate.worst,
+        max_output_tokens: gathered.estimate.max_output_tokens,
+        gateway: gathered.gateway,
+        price: gathered.price,
+        model: gathered.model,
+        session: gathered.session,
+    }
+}

@@ -1,0 +1,14 @@
+//! What happens next in a run: the part that starts steps and carries out what the
+//! other parts return.
+
+pub(crate) mod advance;
+pub(crate) mod approval;
+pub(crate) mod dispatch;
+mod end;
+mod fan_out;
+pub(crate) mod parent;
+mod queue;
+pub(crate) mod rewind;
+pub(crate) mod take_over;
+mod timer;
+pub(crate) mod tool;

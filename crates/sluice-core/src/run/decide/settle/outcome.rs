@@ -1,0 +1,301 @@
+//! From an answer to the outcome of a step.
+
+use crate::code::Code;
+use crate::contract::check_output;
+use crate::contract::envelope::Envelope;
+use crate::failure::Failure;
+use crate::journal::envelope::timestamp;
+use crate::journal::event::{
+    ApprovalSource, Completed, Resolution, StepAt, StepEvent, StepOutcome,
+};
+use crate::limits::ANSWER_BYTES_MAX;
+use crate::outputs::Settled;
+use crate::outputs::coerce::Coercion;
+use crate::outputs::complete::complete;
+use crate::plan::policy::{Family, LensKind};
+use crate::plan::step::{LensWork, Work};
+use crate::port::adapter::{Answer, Usage};
+use crate::run::command::{Refusal, Resolve};
+use crate::run::decide::draft::Draft;
+use crate::run::label::{Labels, SourceClass};
+use crate::run::scope::RunScope;
+use crate::run::state::{Approval, Run};
+use crate::value::text;
+use crate::violation::{Reason, Violation};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// Kinds of output of a lens node that a person answers.
+const KIND_APPROVAL: &str = "approval";
+const KIND_HUMAN_INPUT: &str = "human_input";
+/// The output of a lens node that requests an approval without values.
+const APPROVED: &str = "approved";
+
+/// Records that a step is complete. `answer` is what the outcome was made from.
+pub(super) fn complete_step(
+    draft: &mut Draft<'_>,
+    at: StepAt,
+    outcome: StepOutcome,
+    coercions: Vec<Coercion>,
+    answer: Answer,
+) {
+    let state = draft.run.state(at);
+    let begun = state.attempt_at_ms().unwrap_or(draft.given.now_ms);
+    let completed = Completed {
+        outcome: Arc::new(outcome),
+        attempts: state.attempt,
+        duration_ms: draft.given.now_ms.saturating_sub(begun),
+        usage: answer.usage,
+        coercions,
+        session: answer.session,
+        conversation: answer.conversation,
+        artefacts: answer.artefacts,
+        carried: None,
+    };
+    draft.record(at, StepEvent::Completed(Box::new(completed)));
+}
+
+/// Coerces and validates an answer. Moves the values of the outcome out of the answer; a
+/// refused answer stays as it came.
+pub(super) fn outcome(
+    draft: &Draft<'_>,
+    at: StepAt,
+    answer: &mut Answer,
+) -> Result<(StepOutcome, Vec<Coercion>), Failure> {
+    let bytes = answer.text.as_ref().map_or(0, String::len);
+    if bytes > ANSWER_BYTES_MAX {
+        let message = format!("the answer is {bytes} bytes, over {ANSWER_BYTES_MAX}");
+        return Err(Failure::new(Code::OutputValidationFailed, message));
+    }
+    match &draft.run.step(at).work {
+        Work::Lens(work) => lens_outcome(draft, at, work, answer),
+        _ => {
+            let step = draft.run.step(at);
+            let judged = !step.outputs.is_empty() || !step.success_criteria.is_empty();
+            let outputs = if judged { answer.outputs.clone() } else { answer.outputs.take() };
+            let (mut outcome, coercions) = work_outcome(draft, at, outputs.unwrap_or_default())?;
+            outcome.stdout = answer.text.take();
+            Ok((outcome, coercions))
+        }
+    }
+}
+
+/// The outcome of a command or a child run.
+pub(super) fn work_outcome(
+    draft: &Draft<'_>,
+    at: StepAt,
+    answer: Map<String, Value>,
+) -> Result<(StepOutcome, Vec<Coercion>), Failure> {
+    let (mut outcome, coercions) = step_outcome(draft, at, answer, SourceClass::Agent)?;
+    let grant = grant_of(draft.run, at);
+    if draft.run.definition.plan.family == Family::Lens {
+        return Ok((in_envelope(LensKind::Orchestration.as_str(), outcome, grant), coercions));
+    }
+    if let Value::Object(outputs) = &mut outcome.outputs {
+        add_missing(outputs, grant);
+    }
+    Ok((outcome, coercions))
+}
+
+fn step_outcome(
+    draft: &Draft<'_>,
+    at: StepAt,
+    answer: Map<String, Value>,
+    class: SourceClass,
+) -> Result<(StepOutcome, Vec<Coercion>), Failure> {
+    let step = draft.run.step(at);
+    let none = Map::new();
+    let prepared = draft.run.state(at).prepared.as_deref();
+    let child = matches!(step.work, Work::Workflow(_));
+    // The inputs of a lens node are not outputs of it.
+    let passes = !child && draft.run.definition.plan.family == Family::Lobsterx;
+    let inputs = prepared.filter(|_| passes).map_or(&none, |prepared| &prepared.inputs);
+    let settled =
+        if step.success_criteria.is_empty() && inputs.is_empty() && step.outputs.is_empty() {
+            Settled { outputs: answer, coercions: Vec::new() }
+        } else {
+            let scope = RunScope::of_step(draft.run, at).with_locals(inputs);
+            complete(step.output_rules(), inputs, answer, &scope)?
+        };
+    let outcome = StepOutcome {
+        outputs: Value::Object(settled.outputs),
+        stdout: None,
+        envelope: None,
+        labels: labels_of(draft, at, class),
+    };
+    Ok((outcome, settled.coercions))
+}
+
+/// An output is as old, as private and as untrusted as the inputs.
+fn labels_of(draft: &Draft<'_>, at: StepAt, class: SourceClass) -> Labels {
+    Labels::of(class, draft.given.now_ms).with(draft.run.labels_read(at))
+}
+
+fn lens_outcome(
+    draft: &Draft<'_>,
+    at: StepAt,
+    work: &LensWork,
+    answer: &mut Answer,
+) -> Result<(StepOutcome, Vec<Coercion>), Failure> {
+    let contract = work.output_contract.as_ref();
+    let (mut envelope, said) = envelope(work, answer);
+    let violations = check_output(contract, &envelope);
+    if let Some(failure) = Failure::of(Code::OutputContractViolation, violations) {
+        give_back(envelope, said, answer);
+        return Err(failure);
+    }
+    let grant = grant_of(draft.run, at);
+    if !grant.is_empty()
+        && let Value::Object(data) = envelope.data.get_or_insert_with(|| Map::new().into())
+    {
+        add_missing(data, grant);
+    }
+    let outcome = StepOutcome::from_envelope(envelope, labels_of(draft, at, SourceClass::Agent));
+    Ok((outcome, Vec::new()))
+}
+
+/// Whether the answer to a lens node had a text of its own.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Said {
+    Text,
+    DataAlone,
+}
+
+/// Makes the envelope of a lens node from its answer.
+fn envelope(work: &LensWork, answer: &mut Answer) -> (Envelope, Said) {
+    let expected = work.output_contract.as_ref().and_then(|one| one.artifact_kind.clone());
+    let data = answer.outputs.take().map(Value::Object);
+    let said = if answer.text.is_some() { Said::Text } else { Said::DataAlone };
+    let output = match (answer.text.take(), &data) {
+        (Some(text), _) => Value::String(text),
+        (None, Some(data)) => Value::String(data.to_string()),
+        (None, None) => answer.media.as_ref().map_or(Value::Null, of_media),
+    };
+    let envelope = Envelope {
+        kind: Some(answer.kind.clone().unwrap_or_else(|| work.lens_kind.to_string())),
+        artifact_kind: answer.artifact_kind.clone().or(expected),
+        output,
+        data,
+        media: answer.media.take(),
+        metadata: answer.metadata.take().map(Value::Object),
+    };
+    (envelope, said)
+}
+
+/// The text of an answer that has only media: the first URL, or the media type if the URL
+/// contains the file itself.
+fn of_media(media: &Value) -> Value {
+    let first = media.get(0).unwrap_or(media);
+    match first.get("url").and_then(Value::as_str) {
+        Some(url) if !url.starts_with("data:") => url.into(),
+        Some(_) => format!("[{}]", first["mime"].as_str().unwrap_or("media")).into(),
+        None => Value::Null,
+    }
+}
+
+/// Moves the values of a refused envelope back into the answer.
+fn give_back(envelope: Envelope, said: Said, answer: &mut Answer) {
+    let object = |value: Option<Value>| match value {
+        Some(Value::Object(fields)) => Some(fields),
+        _ => None,
+    };
+    answer.text = match envelope.output {
+        Value::String(text) if said == Said::Text => Some(text),
+        _ => None,
+    };
+    answer.outputs = object(envelope.data);
+    answer.media = envelope.media;
+    answer.metadata = object(envelope.metadata);
+}
+
+/// Adds the values whose names are not taken.
+fn add_missing(outputs: &mut Map<String, Value>, more: Map<String, Value>) {
+    for (name, value) in more {
+        outputs.entry(name).or_insert(value);
+    }
+}
+
+/// The outcome of a lens node that applies no lens. Its values and its approval are the
+/// data. One value is the output as text; several are the output as JSON.
+fn in_envelope(kind: &str, outcome: StepOutcome, grant: Map<String, Value>) -> StepOutcome {
+    let Value::Object(mut data) = outcome.outputs else { return outcome };
+    let output = match (data.len(), data.values().next()) {
+        (1, Some(value)) => text(value).into_owned(),
+        (0, _) if kind == KIND_APPROVAL => APPROVED.to_owned(),
+        (0, _) => String::new(),
+        _ => Value::Object(data.clone()).to_string(),
+    };
+    add_missing(&mut data, grant);
+    let envelope = Envelope {
+        kind: Some(kind.to_owned()),
+        output: Value::String(output),
+        data: Some(Value::Object(data)),
+        ..Envelope::default()
+    };
+    StepOutcome::from_envelope(envelope, outcome.labels)
+}
+
+/// The completion of an approval step that a person approves with these values.
+pub(crate) fn approved(
+    draft: &Draft<'_>,
+    at: StepAt,
+    resolve: &Resolve,
+) -> Result<Completed, Refusal> {
+    let unfit = |Failure { message, violations, .. }: Failure| {
+        let none = violations.is_empty();
+        let whole = none.then(|| Violation::new("values", Reason::SchemaViolation, message));
+        Refusal::BadValues(violations.into_iter().chain(whole).collect())
+    };
+    let values = resolve.values.clone();
+    let (mut outcome, coercions) =
+        step_outcome(draft, at, values, SourceClass::Human).map_err(unfit)?;
+    let now_ms = draft.given.now_ms;
+    let grant = grant(&resolve.by, resolve.comment.as_ref(), now_ms);
+    if draft.run.definition.plan.family == Family::Lens {
+        let has_values = !draft.run.step(at).outputs.is_empty();
+        let kind = if has_values { KIND_HUMAN_INPUT } else { KIND_APPROVAL };
+        outcome = in_envelope(kind, outcome, grant);
+    } else if let Value::Object(outputs) = &mut outcome.outputs {
+        outputs.extend(grant);
+    }
+    let requested = draft.run.approvals.get(&resolve.approval).map(|one| one.requested_at_ms);
+    Ok(Completed {
+        outcome: Arc::new(outcome),
+        attempts: draft.run.state(at).attempt,
+        duration_ms: now_ms.saturating_sub(requested.unwrap_or(now_ms)),
+        usage: Usage::default(),
+        coercions,
+        session: None,
+        conversation: Vec::new(),
+        artefacts: Vec::new(),
+        carried: None,
+    })
+}
+
+/// The approval of a step that was then executed, as later steps read it; empty if the
+/// step requires none.
+fn grant_of(run: &Run, at: StepAt) -> Map<String, Value> {
+    if run.step(at).approval.is_none() {
+        return Map::new();
+    }
+    let of_step = |one: &&Approval| {
+        one.at == at
+            && one.source == ApprovalSource::Step
+            && one.resolution == Some(Resolution::Approved)
+    };
+    let granted = run.approvals.values().filter(of_step);
+    let granted = granted.max_by_key(|one| one.resolved_at_ms);
+    let Some(granted) = granted else { return Map::new() };
+    let by = granted.by.as_deref().unwrap_or_default();
+    grant(by, granted.comment.as_ref(), granted.resolved_at_ms.unwrap_or_default())
+}
+
+fn grant(by: &str, comment: Option<&String>, at_ms: u64) -> Map<String, Value> {
+    let mut grant = Map::new();
+    grant.insert("approved".to_owned(), true.into());
+    grant.insert("by".to_owned(), by.into());
+    grant.insert("at".to_owned(), timestamp(at_ms).into());
+    let comment = comment.cloned().map_or(Value::Null, Value::from);
+    grant.insert("comment".to_owned(), comment);
+    grant
+}

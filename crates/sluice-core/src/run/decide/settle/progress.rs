@@ -1,0 +1,112 @@
+//! What a dispatch in flight reports before its result.
+
+use crate::journal::event::{Delta, DeltaPart, LogLine, Path, StepAt, StepEvent, Wait};
+use crate::limits::LOG_LINE_BYTES_MAX;
+use crate::port::adapter::Emission;
+use crate::port::moderator::Phase;
+use crate::run::command::Refusal;
+use crate::run::decide::draft::Draft;
+use crate::run::state::Run;
+use crate::status::Waiting;
+
+/// Refuses a report unless it is of the dispatch in flight: any other came late or twice.
+/// A child run reports only its end and its pauses.
+pub(crate) fn in_flight(run: &Run, at: StepAt, dispatch_no: u32) -> Result<(), Refusal> {
+    let is_current = run.index.in_flight.get(&at) == Some(&dispatch_no);
+    let reports = |path| matches!(path, Path::Edge | Path::Bridge | Path::Sync);
+    if is_current && run.state(at).path().is_some_and(reports) {
+        Ok(())
+    } else {
+        Err(Refusal::Late)
+    }
+}
+
+/// A gateway has accepted the work; its result comes by callback.
+pub(crate) fn accepted(draft: &mut Draft<'_>, at: StepAt, dispatch_no: u32) -> Result<(), Refusal> {
+    in_flight(draft.run, at, dispatch_no)?;
+    let state = draft.run.state(at);
+    if state.phase.waiting() == Some(Waiting::ExternalCallback) {
+        return Ok(());
+    }
+    let wait = Wait {
+        reason: Waiting::ExternalCallback,
+        attempt: state.attempt,
+        cause: None,
+        delay_ms: 0,
+        until_ms: state.phase.deadline_ms().unwrap_or(u64::MAX),
+        code: None,
+        hint: None,
+    };
+    draft.record(at, StepEvent::Waiting(Box::new(wait)));
+    Ok(())
+}
+
+/// Records a part of an answer.
+pub(crate) fn stream(
+    draft: &mut Draft<'_>,
+    at: StepAt,
+    dispatch_no: u32,
+    part: DeltaPart,
+) -> Result<(), Refusal> {
+    in_flight(draft.run, at, dispatch_no)?;
+    let state = draft.run.state(at);
+    let delta = Delta { index: state.deltas, attempt: state.attempt, dispatch_no, part };
+    draft.record(at, StepEvent::Delta(Box::new(delta)));
+    Ok(())
+}
+
+/// Records the parts of an answer that a bridge delivers. The parts of a moderated output
+/// are dropped: the moderator judges the whole answer first.
+pub(crate) fn parts(
+    draft: &mut Draft<'_>,
+    at: StepAt,
+    dispatch_no: u32,
+    parts: Vec<Emission>,
+) -> Result<(), Refusal> {
+    in_flight(draft.run, at, dispatch_no)?;
+    if draft.run.step(at).moderation.covers(Phase::Output) {
+        return Ok(());
+    }
+    for part in parts {
+        match part {
+            Emission::Text(text) => stream(draft, at, dispatch_no, DeltaPart::Text(text))?,
+            Emission::Media { url, mime } => {
+                stream(draft, at, dispatch_no, DeltaPart::Media { url, mime })?;
+            }
+            Emission::Log(text) => log(draft, at, dispatch_no, text)?,
+            Emission::ToolEnded(ended) => {
+                record_line(draft, at, dispatch_no, LogLine::ToolEnded(ended))?;
+            }
+            // A process of another machine is stopped by that machine.
+            Emission::Process(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Records a line for the log of a step.
+pub(crate) fn log(
+    draft: &mut Draft<'_>,
+    at: StepAt,
+    dispatch_no: u32,
+    mut text: String,
+) -> Result<(), Refusal> {
+    if text.len() > LOG_LINE_BYTES_MAX {
+        let cut = (0..=LOG_LINE_BYTES_MAX).rev().find(|at| text.is_char_boundary(*at));
+        text.truncate(cut.unwrap_or(0));
+        text.push('…');
+    }
+    record_line(draft, at, dispatch_no, LogLine::Text(text))
+}
+
+/// Records a line of a log: a text, a process, or the end of a tool call.
+pub(crate) fn record_line(
+    draft: &mut Draft<'_>,
+    at: StepAt,
+    dispatch_no: u32,
+    line: LogLine,
+) -> Result<(), Refusal> {
+    in_flight(draft.run, at, dispatch_no)?;
+    draft.record(at, StepEvent::Log { dispatch_no, line });
+    Ok(())
+}
