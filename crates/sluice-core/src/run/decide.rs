@@ -38,7 +38,7 @@ use people::assign::assign;
 use schedule::advance::advance;
 use schedule::approval::answer_approval;
 use schedule::dispatch::follow;
-use schedule::parent::report_pace;
+use schedule::end::report_pace;
 use schedule::rewind::{retry, rewind};
 use schedule::take_over::take_over;
 use schedule::tool::use_tool;
@@ -46,7 +46,7 @@ use settle::cancel::cancel;
 use settle::child::{ChildEnd, child_ended, child_paced};
 use settle::complete::complete_dispatch;
 use settle::moderate::input_moderated;
-use settle::progress::{accepted, log, parts, record_line, stream};
+use settle::progress::{accepted, in_flight, log_text, stream, stream_parts};
 
 /// Commands being decided.
 pub struct Turn<'a> {
@@ -105,20 +105,33 @@ impl<'a> Turn<'a> {
                 let next = complete_dispatch(draft, at, dispatch_no, *answer, verdict)?;
                 follow(draft, next);
             }
-            Command::Accepted { at, dispatch_no } => accepted(draft, at, dispatch_no)?,
-            Command::Stream { at, dispatch_no, part } => stream(draft, at, dispatch_no, part)?,
-            Command::Log { at, dispatch_no, text } => log(draft, at, dispatch_no, text)?,
+            Command::Accepted { at, dispatch_no } => {
+                in_flight(draft.run, at, dispatch_no)?;
+                accepted(draft, at);
+            }
+            Command::Stream { at, dispatch_no, part } => {
+                in_flight(draft.run, at, dispatch_no)?;
+                stream(draft, at, part);
+            }
+            Command::Log { at, dispatch_no, text } => {
+                in_flight(draft.run, at, dispatch_no)?;
+                log_text(draft, at, text);
+            }
             Command::Process { at, dispatch_no, process } => {
-                record_line(draft, at, dispatch_no, LogLine::Process(process))?;
+                in_flight(draft.run, at, dispatch_no)?;
+                draft.log(at, LogLine::Process(process));
             }
             Command::UseTool { at, dispatch_no, wanted } => {
-                use_tool(draft, at, dispatch_no, wanted)?;
+                in_flight(draft.run, at, dispatch_no)?;
+                use_tool(draft, at, wanted);
             }
             Command::ToolEnded { at, dispatch_no, ended } => {
-                record_line(draft, at, dispatch_no, LogLine::ToolEnded(ended))?;
+                in_flight(draft.run, at, dispatch_no)?;
+                draft.log(at, LogLine::ToolEnded(ended));
             }
-            Command::Parts { at, dispatch_no, parts: came } => {
-                parts(draft, at, dispatch_no, came)?;
+            Command::Parts { at, dispatch_no, parts } => {
+                in_flight(draft.run, at, dispatch_no)?;
+                stream_parts(draft, at, parts);
             }
             Command::Moderated { at, digest, verdict } => {
                 input_moderated(draft, at, &digest, &verdict)?;

@@ -2,6 +2,9 @@
 //!
 //! Records what it finds out on the way, and ends in an [`Admission`] that the
 //! scheduler carries out.
+//!
+//! INVARIANT: a step whose input is moderated reaches approvers and gates only with a
+//! clearance of exactly that input.
 
 pub(crate) mod bind;
 mod facts;
@@ -9,24 +12,28 @@ pub(crate) mod gate;
 pub(crate) mod govern;
 mod layer;
 pub(crate) mod lens;
-mod moderate;
-mod prepare;
 mod session;
 mod summary;
 pub(crate) mod tool;
 
 use super::draft::{Draft, PreparedStep};
+use super::origins::Origins;
 use crate::code::Code;
-use crate::journal::event::{StepAt, StepEvent};
+use crate::failure::Failure;
+use crate::journal::event::{LogLine, Prepared, Provenance, StepAt, StepEvent};
+use crate::plan::policy::Family;
 use crate::plan::step::Work;
+use crate::port::moderator::Phase;
+use crate::run::label::Labels;
+use crate::run::moderate::{digest, input_text};
 use crate::run::seat::Seated;
 use crate::run::state::Run;
+use crate::status::StepStatus;
 use crate::team::why_nobody;
-use bind::Unfit;
+use bind::{Unfit, prepare_child, prepare_command, prepare_inputs, within_bounds};
 use govern::{Judged, govern};
-use layer::{check_layers, log_missing_memory};
-use moderate::input_check;
-use prepare::prepare;
+use layer::{add_layers, check_layers, log_missing_memory};
+use lens::{prepare_approval_node, prepare_child_node, prepare_lens};
 use sluice_govern::decision::Decision;
 use sluice_govern::registry::Posture;
 use std::sync::Arc;
@@ -93,6 +100,65 @@ fn prepared_step(draft: &mut Draft<'_>, at: StepAt) -> Result<PreparedStep, Unfi
     }
     log_missing_memory(draft, at);
     Ok(PreparedStep { at, attempt, prepared: Arc::new(prepared), recorded: false })
+}
+
+/// Binds and renders everything that a step is sent, with the origins of the values.
+fn prepare(draft: &Draft<'_>, at: StepAt) -> Result<(Prepared, Vec<Provenance>), Unfit> {
+    let run = &*draft.run;
+    let (step, state) = (run.step(at), run.state(at));
+    let mut origins = Origins::new(run);
+    let is_node = run.definition.plan.family == Family::Lens;
+    let mut prepared = match &step.work {
+        Work::Command { command } => prepare_command(run, at, command, &mut origins)?,
+        Work::Workflow(work) if is_node => prepare_child_node(run, at, work, &mut origins)?,
+        Work::Workflow(work) => prepare_child(run, at, work, &mut origins)?,
+        Work::Lens(work) => prepare_lens(run, at, work, &mut origins)?,
+        Work::Approval if is_node => prepare_approval_node(run, at, &mut origins)?,
+        Work::Approval => prepare_inputs(run, at, &mut origins)?.0,
+        Work::Unresolved { what, name } => {
+            let message = format!("{what} `{name}` was not at hand when the run was planned");
+            return Err(Failure::new(Code::UnresolvedVariable, message).into());
+        }
+    };
+    // The size of a lens node was checked before its contract.
+    if !matches!(step.work, Work::Lens(_)) {
+        within_bounds(&prepared)?;
+    }
+    prepared.labels = origins.labels;
+    if state.reask {
+        if let Some(ending) = &state.failure {
+            let note = "Your last answer was not accepted";
+            prepared.prompt = format!("{}\n\n{note}: {}", prepared.prompt, ending.message);
+        }
+        // The message quotes the answer, and so the results of tools.
+        if state.used_tools {
+            prepared.labels = prepared.labels.with(Labels::of_tools());
+        }
+    }
+    add_layers(draft, at, &mut prepared)?;
+    Ok((prepared, origins.found))
+}
+
+/// The request to the moderator that the step waits for; none if its input is cleared or
+/// is not moderated.
+fn input_check(draft: &mut Draft<'_>, ready: &PreparedStep) -> Option<StepEvent> {
+    let at = ready.at;
+    // A dry run sends nothing.
+    let dry_run = draft.run.started.posture == Posture::Advisory;
+    if dry_run || !draft.run.step(at).moderation.covers(Phase::Input) {
+        return None;
+    }
+    let digest = digest(&input_text(&ready.prepared));
+    if draft.run.state(at).cleared.as_ref() == Some(&digest) {
+        return None;
+    }
+    // It waited between attempts, or is in flight from before there was a moderator.
+    if draft.run.state(at).status() != StepStatus::Queued {
+        draft.record(at, StepEvent::Queued { items: None });
+    }
+    let prepared = (!ready.recorded).then(|| Arc::clone(&ready.prepared));
+    let dispatch_no = draft.run.state(at).dispatch_no;
+    Some(StepEvent::Log { dispatch_no, line: LogLine::ModerationAsked { digest, prepared } })
 }
 
 /// No member of the team fits the step: it waits until an operator assigns one.

@@ -11,7 +11,7 @@ pub(crate) mod pause;
 use super::Decided;
 use crate::id::{ApprovalId, RunId};
 use crate::journal::event::{
-    ApprovalResolved, Event, Path, Prepared, Resolution, Ruling, StepAt, StepEvent, Terms,
+    ApprovalResolved, Event, LogLine, Path, Prepared, Resolution, Ruling, StepAt, StepEvent, Terms,
 };
 use crate::memory;
 use crate::port::adapter::{Quote, Usage};
@@ -119,6 +119,12 @@ impl<'a> Draft<'a> {
         if at.item.is_some() && settled {
             self.fan_outs.push(at.step);
         }
+    }
+
+    /// Records a line in the log of a step, for its last dispatch.
+    pub(crate) fn log(&mut self, at: StepAt, line: LogLine) {
+        let dispatch_no = self.run.state(at).dispatch_no;
+        self.record(at, StepEvent::Log { dispatch_no, line });
     }
 
     /// Books the known cost of a dispatch that has ended.

@@ -4,9 +4,8 @@
 pub(crate) mod advance;
 pub(crate) mod approval;
 pub(crate) mod dispatch;
-mod end;
+pub(crate) mod end;
 mod fan_out;
-pub(crate) mod parent;
 mod queue;
 pub(crate) mod rewind;
 pub(crate) mod take_over;

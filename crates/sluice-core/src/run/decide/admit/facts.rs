@@ -111,7 +111,7 @@ pub(super) fn facts<'f>(
             _ => None,
         },
         held: authority.fabric().held,
-        running: running_beside(draft, ready.at, agent_name),
+        running: others_in_flight(draft, ready.at, agent_name),
         in_window: in_window(draft, agent_name),
         caps,
         worst: gathered.estimate.worst,
@@ -338,7 +338,8 @@ fn held_by_others(draft: &Draft<'_>, at: StepAt, account: &str, held: i64) -> i6
     held.saturating_sub(own.map_or(0, |terms| signed(terms.reserved)))
 }
 
-fn running_beside(draft: &Draft<'_>, at: StepAt, agent: &str) -> u32 {
+/// How many other steps of the agent are in flight.
+fn others_in_flight(draft: &Draft<'_>, at: StepAt, agent: &str) -> u32 {
     let running = draft.guards.count(draft.given.authority, Name::busy(agent));
     let own = draft.run.in_flight_terms(at).is_some_and(|terms| terms.slot.is_some());
     clamped(running.saturating_sub(i64::from(own)))

@@ -4,7 +4,7 @@
 use super::bind::Unfit;
 use crate::code::Code;
 use crate::failure::Failure;
-use crate::journal::event::{Assignee, LogLine, Prepared, StepAt, StepEvent};
+use crate::journal::event::{Assignee, LogLine, Prepared, StepAt};
 use crate::label::label;
 use crate::layers::{Bounds, Layer, Sheet, Wants, contradictions, number};
 use crate::limits::LAYERS_BYTES_MAX;
@@ -136,8 +136,7 @@ pub(super) fn log_missing_memory(draft: &mut Draft<'_>, at: StepAt) {
             format!("memory profile `{name}` names notes that are not there: {}", gone.join(", "))
         }
     };
-    let dispatch_no = draft.run.state(at).dispatch_no;
-    draft.record(at, StepEvent::Log { dispatch_no, line: LogLine::Text(text) });
+    draft.log(at, LogLine::Text(text));
 }
 
 fn instructions<'d>(draft: &'d Draft<'_>, agent: &str) -> Vec<(&'d String, &'d Instruction)> {

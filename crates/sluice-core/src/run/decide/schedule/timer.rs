@@ -2,9 +2,8 @@
 
 use super::approval::remind_or_expire;
 use super::dispatch::{follow, wake};
-use super::end::end_if_done;
+use super::end::{end_if_done, report_end};
 use super::fan_out::gather_fan_outs;
-use super::parent::report_end;
 use crate::code::Code;
 use crate::duration;
 use crate::journal::event::{Event, StepAt};

@@ -9,34 +9,25 @@ use crate::id::ApprovalId;
 use crate::journal::event::{LogLine, Ruling, StepAt, StepEvent, ToolRequest};
 use crate::limits::TOOL_INPUT_BYTES_MAX;
 use crate::port::adapter::ToolUse;
-use crate::run::command::Refusal;
 use crate::run::decide::admit::tool::judge_tool;
 use crate::run::decide::draft::Draft;
 use crate::run::decide::people::approval::request_tool_consent;
 use crate::run::decide::people::tool::{consent, held_calls, out_of_bounds};
-use crate::run::decide::settle::progress::in_flight;
 use serde_json::Value;
 use sluice_govern::decision::{Decision, Disposition};
 
-/// An agent wants to call a tool.
-pub(crate) fn use_tool(
-    draft: &mut Draft<'_>,
-    at: StepAt,
-    dispatch_no: u32,
-    wanted: ToolUse,
-) -> Result<(), Refusal> {
-    in_flight(draft.run, at, dispatch_no)?;
+/// Decides whether the attempt in flight may call a tool.
+pub(crate) fn use_tool(draft: &mut Draft<'_>, at: StepAt, wanted: ToolUse) {
     // A repeated request was already decided.
     if draft.run.state(at).calls.contains_key(&wanted.id) {
-        return Ok(());
+        return;
     }
     let digest = call_digest(&wanted);
     let ruling = match out_of_bounds(draft.run, at, &wanted) {
         Some(why) => Ruling::Denied(why),
         None => rule(draft, at, &wanted, &digest),
     };
-    record_ruling(draft, at, dispatch_no, wanted, digest, ruling);
-    Ok(())
+    record_ruling(draft, at, wanted, digest, ruling);
 }
 
 /// Lets the gates decide, and people if the gates require it.
@@ -57,7 +48,9 @@ fn rule(draft: &mut Draft<'_>, at: StepAt, wanted: &ToolUse, digest: &str) -> Ru
 /// Decides again about the calls that waited for an approval which is now resolved.
 pub(super) fn rule_on_held_calls(draft: &mut Draft<'_>, at: StepAt, approval: ApprovalId) {
     let held = held_calls(draft.run, at, approval);
-    let Some(dispatch_no) = draft.run.index.in_flight.get(&at).copied() else { return };
+    if !draft.run.index.in_flight.contains_key(&at) {
+        return;
+    }
     for (number, wanted) in held.into_iter().enumerate() {
         let digest = call_digest(&wanted);
         let mut ruling = rule(draft, at, &wanted, &digest);
@@ -66,22 +59,15 @@ pub(super) fn rule_on_held_calls(draft: &mut Draft<'_>, at: StepAt, approval: Ap
             let (decision, _) = judge_tool(draft, at, &wanted);
             ruling = Ruling::Held(request_tool_consent(draft, at, &wanted, &decision));
         }
-        record_ruling(draft, at, dispatch_no, wanted, digest, ruling);
+        record_ruling(draft, at, wanted, digest, ruling);
     }
 }
 
-fn record_ruling(
-    draft: &mut Draft<'_>,
-    at: StepAt,
-    dispatch_no: u32,
-    wanted: ToolUse,
-    digest: String,
-    ruling: Ruling,
-) {
-    let too_long = canonical::to_string(&wanted.input).len() > TOOL_INPUT_BYTES_MAX;
-    let input = if too_long { Value::Null } else { wanted.input };
-    let request = ToolRequest { id: wanted.id, tool: wanted.tool, input, digest, ruling };
-    draft.record(at, StepEvent::Log { dispatch_no, line: LogLine::Tool(Box::new(request)) });
+fn record_ruling(draft: &mut Draft<'_>, at: StepAt, call: ToolUse, digest: String, ruling: Ruling) {
+    let too_long = canonical::to_string(&call.input).len() > TOOL_INPUT_BYTES_MAX;
+    let input = if too_long { Value::Null } else { call.input };
+    let request = ToolRequest { id: call.id, tool: call.tool, input, digest, ruling };
+    draft.log(at, LogLine::Tool(Box::new(request)));
 }
 
 /// SHA-256 of tool and input.

@@ -141,11 +141,9 @@ pub(crate) fn child_paced(
     if pace == ChildPace::Resumed {
         resume_after_people(draft);
     }
-    let dispatch_no = draft.run.state(at).dispatch_no;
     // The clock of the child's node may be ahead.
     let at_ms = at_ms.min(draft.given.now_ms);
-    let line = LogLine::Child { child, pace, at_ms };
-    draft.record(at, StepEvent::Log { dispatch_no, line });
+    draft.log(at, LogLine::Child { child, pace, at_ms });
     pause_if_only_people(draft);
     Ok(())
 }

@@ -24,7 +24,8 @@ pub(crate) fn input_moderated(
         return Err(Refusal::Late);
     }
     if *verdict == Verdict::Clear {
-        record_clearance(draft, at, Phase::Input, digest.to_owned());
+        let digest = digest.to_owned();
+        draft.log(at, LogLine::ModerationCleared { phase: Phase::Input, digest });
     } else {
         fail_flagged(draft, at, Phase::Input, verdict, Usage::default());
     }
@@ -44,7 +45,8 @@ pub(super) fn objection(
     }
     match verdict {
         Some(Verdict::Clear) if answer.error.is_none() => {
-            record_clearance(draft, at, Phase::Output, digest(&output_text(answer)));
+            let digest = digest(&output_text(answer));
+            draft.log(at, LogLine::ModerationCleared { phase: Phase::Output, digest });
             None
         }
         None if answer.error.is_none() => {
@@ -52,12 +54,6 @@ pub(super) fn objection(
         }
         verdict => verdict.filter(|verdict| *verdict != Verdict::Clear),
     }
-}
-
-fn record_clearance(draft: &mut Draft<'_>, at: StepAt, phase: Phase, digest: String) {
-    let dispatch_no = draft.run.state(at).dispatch_no;
-    let line = LogLine::ModerationCleared { phase, digest };
-    draft.record(at, StepEvent::Log { dispatch_no, line });
 }
 
 /// Fails a step whose input or output is not cleared.

@@ -22,11 +22,10 @@ pub(crate) fn in_flight(run: &Run, at: StepAt, dispatch_no: u32) -> Result<(), R
 }
 
 /// A gateway has accepted the work; its result comes by callback.
-pub(crate) fn accepted(draft: &mut Draft<'_>, at: StepAt, dispatch_no: u32) -> Result<(), Refusal> {
-    in_flight(draft.run, at, dispatch_no)?;
+pub(crate) fn accepted(draft: &mut Draft<'_>, at: StepAt) {
     let state = draft.run.state(at);
     if state.phase.waiting() == Some(Waiting::ExternalCallback) {
-        return Ok(());
+        return;
     }
     let wait = Wait {
         reason: Waiting::ExternalCallback,
@@ -38,75 +37,38 @@ pub(crate) fn accepted(draft: &mut Draft<'_>, at: StepAt, dispatch_no: u32) -> R
         hint: None,
     };
     draft.record(at, StepEvent::Waiting(Box::new(wait)));
-    Ok(())
 }
 
-/// Records a part of an answer.
-pub(crate) fn stream(
-    draft: &mut Draft<'_>,
-    at: StepAt,
-    dispatch_no: u32,
-    part: DeltaPart,
-) -> Result<(), Refusal> {
-    in_flight(draft.run, at, dispatch_no)?;
+pub(crate) fn stream(draft: &mut Draft<'_>, at: StepAt, part: DeltaPart) {
     let state = draft.run.state(at);
-    let delta = Delta { index: state.deltas, attempt: state.attempt, dispatch_no, part };
+    let (index, attempt, dispatch_no) = (state.deltas, state.attempt, state.dispatch_no);
+    let delta = Delta { index, attempt, dispatch_no, part };
     draft.record(at, StepEvent::Delta(Box::new(delta)));
-    Ok(())
 }
 
 /// Records the parts of an answer that a bridge delivers. The parts of a moderated output
 /// are dropped: the moderator judges the whole answer first.
-pub(crate) fn parts(
-    draft: &mut Draft<'_>,
-    at: StepAt,
-    dispatch_no: u32,
-    parts: Vec<Emission>,
-) -> Result<(), Refusal> {
-    in_flight(draft.run, at, dispatch_no)?;
+pub(crate) fn stream_parts(draft: &mut Draft<'_>, at: StepAt, parts: Vec<Emission>) {
     if draft.run.step(at).moderation.covers(Phase::Output) {
-        return Ok(());
+        return;
     }
     for part in parts {
         match part {
-            Emission::Text(text) => stream(draft, at, dispatch_no, DeltaPart::Text(text))?,
-            Emission::Media { url, mime } => {
-                stream(draft, at, dispatch_no, DeltaPart::Media { url, mime })?;
-            }
-            Emission::Log(text) => log(draft, at, dispatch_no, text)?,
-            Emission::ToolEnded(ended) => {
-                record_line(draft, at, dispatch_no, LogLine::ToolEnded(ended))?;
-            }
+            Emission::Text(text) => stream(draft, at, DeltaPart::Text(text)),
+            Emission::Media { url, mime } => stream(draft, at, DeltaPart::Media { url, mime }),
+            Emission::Log(text) => log_text(draft, at, text),
+            Emission::ToolEnded(ended) => draft.log(at, LogLine::ToolEnded(ended)),
             // A process of another machine is stopped by that machine.
             Emission::Process(_) => {}
         }
     }
-    Ok(())
 }
 
-/// Records a line for the log of a step.
-pub(crate) fn log(
-    draft: &mut Draft<'_>,
-    at: StepAt,
-    dispatch_no: u32,
-    mut text: String,
-) -> Result<(), Refusal> {
+pub(crate) fn log_text(draft: &mut Draft<'_>, at: StepAt, mut text: String) {
     if text.len() > LOG_LINE_BYTES_MAX {
         let cut = (0..=LOG_LINE_BYTES_MAX).rev().find(|at| text.is_char_boundary(*at));
         text.truncate(cut.unwrap_or(0));
         text.push('…');
     }
-    record_line(draft, at, dispatch_no, LogLine::Text(text))
-}
-
-/// Records a line of a log: a text, a process, or the end of a tool call.
-pub(crate) fn record_line(
-    draft: &mut Draft<'_>,
-    at: StepAt,
-    dispatch_no: u32,
-    line: LogLine,
-) -> Result<(), Refusal> {
-    in_flight(draft.run, at, dispatch_no)?;
-    draft.record(at, StepEvent::Log { dispatch_no, line });
-    Ok(())
+    draft.log(at, LogLine::Text(text));
 }
