@@ -17,11 +17,11 @@ use sluice_bridge::directory::{AdapterContext, Connection};
 use sluice_bridge::outbound::Outbound;
 use sluice_bridge::outbound::allow::AllowList;
 use sluice_bridge::secret::keyring::Keyring;
+use sluice_core::id::RunId;
 use sluice_core::port::Later;
 use sluice_core::port::adapter::{
     Adapter, Call, Closed, Emission, Execution, OutputStrategy, Request, ToolUse, ToolVerdict,
 };
-use sluice_core::run::id::RunId;
 use sluice_govern::decision::Constraints;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -8,7 +8,7 @@ use fuzz::{CANARY, replaced, split_line};
 use libfuzzer_sys::fuzz_target;
 use sluice_bridge::protocol::callback::{CallbackBody, ExecutedDispatch};
 use sluice_bridge::protocol::parts::PartsBody;
-use sluice_core::run::id::RunId;
+use sluice_core::id::RunId;
 use std::cell::RefCell;
 
 const COMPLETE: &str = "/api/workflow/step-complete";

@@ -5,13 +5,12 @@
 
 use libfuzzer_sys::fuzz_target;
 use sluice_core::doc::{self, Format, Registry};
-use sluice_core::evidence::event::{Link, START};
+use sluice_core::id::{Entropy, RunId};
+use sluice_core::journal::chain::{Link, START};
 use sluice_core::journal::wire;
 use sluice_core::plan::Plan;
-use sluice_core::port::Entropy;
 use sluice_core::port::store::Frame;
-use sluice_core::run::id::RunId;
-use sluice_core::run::letter;
+use sluice_core::run::message;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
@@ -71,9 +70,9 @@ fuzz_target!(|bytes: &[u8]| {
             assert!(one == other || one.name() == "node.stream.delta");
         }
     }
-    if let Ok(command) = letter::decode(bytes, |_| None) {
-        let written = letter::encode(&command).expect("what was read travels");
-        assert_eq!(letter::decode(&written, |_| None), Ok(command));
+    if let Ok(command) = message::decode(bytes, |_| None) {
+        let written = message::encode(&command).expect("what was read travels");
+        assert_eq!(message::decode(&written, |_| None), Ok(command));
     }
     if let Ok(text) = std::str::from_utf8(bytes) {
         let _ = Plan::from_json(text);

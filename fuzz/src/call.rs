@@ -1,10 +1,10 @@
 //! A fake of the engine's `Call`: records emissions, and allows every tool.
 
+use sluice_core::id::RunId;
 use sluice_core::port::Later;
 use sluice_core::port::adapter::{
     Call, Closed, Emission, OutputStrategy, Request, ToolUse, ToolVerdict,
 };
-use sluice_core::run::id::RunId;
 use std::future::{pending, ready};
 use std::sync::{Mutex, PoisonError};
 

@@ -6,7 +6,7 @@ use super::{Options, PATIENCE_S, bare, serve, wide};
 use crate::fixture::{BenchEngine, brief, sealer};
 use serde_json::{Value, json};
 use sluice_bridge::mock::{MockAdapter, Script};
-use sluice_core::run::id::RunId;
+use sluice_core::id::RunId;
 use sluice_engine::config::Config;
 use sluice_engine::observe::{Observer, Turned};
 use std::collections::BTreeMap;

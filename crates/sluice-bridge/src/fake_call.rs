@@ -1,11 +1,11 @@
 //! A fake of the engine's `Call`, for tests.
 
+use sluice_core::id::RunId;
 use sluice_core::port::Later;
 use sluice_core::port::adapter::{
     Adapter, Answer, Call, CallErrorCode, Closed, Emission, Execution, OutputStrategy, Process,
     Request, ToolUse, ToolVerdict,
 };
-use sluice_core::run::id::RunId;
 use std::future::{pending, ready};
 use std::sync::Mutex;
 use tokio::sync::Notify;

@@ -18,7 +18,7 @@ mod tests;
 use crate::limits::STEP_BYTES_MAX;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use sluice_core::run::id::RunId;
+use sluice_core::id::RunId;
 use std::fmt;
 
 /// Path for dispatches.
@@ -136,7 +136,7 @@ fn check_step(step: &str) -> Result<(), BadBody> {
 mod run_id {
     use serde::de::{Deserialize as _, Deserializer, Error as _};
     use serde::ser::Serializer;
-    use sluice_core::run::id::RunId;
+    use sluice_core::id::RunId;
 
     pub(super) fn serialize<S: Serializer>(run: &RunId, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(run)

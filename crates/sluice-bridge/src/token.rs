@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
-use sluice_core::run::id::RunId;
+use sluice_core::id::RunId;
 use std::fmt;
 use subtle::ConstantTimeEq as _;
 

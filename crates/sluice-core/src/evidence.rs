@@ -7,9 +7,6 @@
 //! A packet contains one run and everything needed to verify it without the store. `verify`
 //! checks a whole store.
 
-pub use crate::hex;
-pub use crate::journal::chain as event;
-
 pub mod audit;
 pub mod elision;
 pub mod entry;

@@ -1,6 +1,7 @@
-//! What happened to a run, event by event.
+//! The journal of a run: its events, their encoding and their hashes.
 //!
-//! The journal is the one truth: the state of a run is its fold, the live stream its tail.
+//! The journal is the only source of truth: the state of a run is the fold of its journal, and
+//! the live stream is its tail.
 
 pub mod chain;
 pub mod declare;

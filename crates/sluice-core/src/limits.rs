@@ -86,7 +86,7 @@ pub const MEMORY_BYTES_MAX: usize = 64 * 1024;
 /// Default size of what one memory profile loads.
 pub const MEMORY_BYTES_DEFAULT: usize = 16 * 1024;
 /// Maximum size of a remembered output, in bytes; a longer one is cut.
-pub const MEMO_BYTES_MAX: usize = 4 * 1024;
+pub const REMEMBERED_OUTPUT_BYTES_MAX: usize = 4 * 1024;
 
 /// Maximum size of a step's bound inputs.
 pub const INPUT_BYTES_MAX: usize = 512 * 1024;

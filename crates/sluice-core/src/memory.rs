@@ -11,9 +11,11 @@ mod tests;
 use crate::choice;
 use crate::id::RunId;
 use crate::journal::event::StepOutcome;
-use crate::limits::{MEMO_BYTES_MAX, MEMORY_BYTES_DEFAULT, MEMORY_BYTES_MAX, MEMORY_OUTPUTS_MAX};
+use crate::limits::{
+    MEMORY_BYTES_DEFAULT, MEMORY_BYTES_MAX, MEMORY_OUTPUTS_MAX, REMEMBERED_OUTPUT_BYTES_MAX,
+};
 use crate::origin::{Labels, SourceClass};
-use crate::port::memo::Memo;
+use crate::port::remembered_output::RememberedOutput;
 use serde_json::{Value, json};
 use sluice_govern::registry::{Fabric, MemoryProfile};
 use std::fmt::Write as _;
@@ -38,8 +40,12 @@ struct Remembered {
     labels: Labels,
 }
 
-/// Loads a profile. `memos` are the remembered outputs of its agent, newest first.
-pub fn load(fabric: &Fabric, profile: &MemoryProfile, memos: &[Memo]) -> Loaded {
+/// Loads a profile. `remembered_outputs` are the remembered outputs of its agent, newest first.
+pub fn load(
+    fabric: &Fabric,
+    profile: &MemoryProfile,
+    remembered_outputs: &[RememberedOutput],
+) -> Loaded {
     let mut text = String::new();
     let mut labels = Labels::default();
     let mut missing = Vec::new();
@@ -55,12 +61,14 @@ pub fn load(fabric: &Fabric, profile: &MemoryProfile, memos: &[Memo]) -> Loaded 
     }
     if let Some(last) = &profile.last_outputs {
         let count = usize::try_from(last.count).unwrap_or(usize::MAX).min(MEMORY_OUTPUTS_MAX);
-        let known = memos.iter().filter(|memo| memo.agent == last.agent);
-        for memo in known.take(count) {
+        let known = remembered_outputs
+            .iter()
+            .filter(|remembered_output| remembered_output.agent == last.agent);
+        for remembered_output in known.take(count) {
             // An unreadable output is skipped.
-            let Some(one) = read(&memo.body) else { continue };
-            let at = crate::journal::envelope::timestamp(memo.at_ms);
-            let Memo { agent, run, .. } = memo;
+            let Some(one) = read(&remembered_output.body) else { continue };
+            let at = crate::journal::envelope::timestamp(remembered_output.at_ms);
+            let RememberedOutput { agent, run, .. } = remembered_output;
             let Remembered { step, text: said, labels: own } = one;
             let _ = writeln!(text, "{agent} in {run}, step {step}, at {at}:\n{}", said.trim_end());
             labels = labels.with(own);
@@ -72,7 +80,13 @@ pub fn load(fabric: &Fabric, profile: &MemoryProfile, memos: &[Memo]) -> Loaded 
 }
 
 /// Encodes an output to remember.
-pub fn memo(agent: &str, run: RunId, step: &str, outcome: &StepOutcome, at_ms: u64) -> Memo {
+pub fn remembered_output(
+    agent: &str,
+    run: RunId,
+    step: &str,
+    outcome: &StepOutcome,
+    at_ms: u64,
+) -> RememberedOutput {
     let output = outcome.envelope.as_ref().map(|envelope| &envelope.output);
     let output = output.map(|output| crate::value::text(output).into_owned());
     let text = output.or_else(|| outcome.stdout.clone());
@@ -80,11 +94,11 @@ pub fn memo(agent: &str, run: RunId, step: &str, outcome: &StepOutcome, at_ms: u
     let Labels { untrusted, private, since_ms, .. } = outcome.labels;
     let classes: Vec<&str> = outcome.labels.classes().map(SourceClass::as_str).collect();
     let body = json!({
-        "step": step, "text": cut(&text, MEMO_BYTES_MAX), "classes": classes,
+        "step": step, "text": cut(&text, REMEMBERED_OUTPUT_BYTES_MAX), "classes": classes,
         "untrusted": untrusted, "private": private, "since": since_ms,
     });
     let body = body.to_string().into_bytes();
-    Memo { agent: agent.to_owned(), run, at_ms, body }
+    RememberedOutput { agent: agent.to_owned(), run, at_ms, body }
 }
 
 fn read(body: &[u8]) -> Option<Remembered> {

@@ -11,12 +11,10 @@ pub mod feed;
 pub mod inspect;
 pub mod ledger;
 pub mod lineage;
-pub mod memo;
 pub mod moderator;
+pub mod remembered_output;
 pub mod slots;
 pub mod store;
-
-pub use crate::id::Entropy;
 
 use std::future::Future;
 use std::pin::Pin;

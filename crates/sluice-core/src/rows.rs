@@ -18,7 +18,6 @@ mod settle;
 #[cfg(test)]
 mod tests;
 
-pub use crate::doc::newest_version as head;
 pub use caution::cautions;
 pub use diff::{Difference, FieldChange, diff};
 pub use entry::{AFTER_DIGEST, BEFORE_DIGEST, digest, entries};

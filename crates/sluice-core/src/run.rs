@@ -1,17 +1,14 @@
-//! One run: what happened to it, what it is, what it now waits for.
+//! One run: its state, the commands it takes, and the effects it waits for.
 //!
-//! `decide` turns commands into events, `evolve` folds an event into the run,
-//! `due` lists the effects the run waits for. Time, chance and whether work may
-//! be done come in through `Given`; nothing here can read them from the world.
-
-pub use crate::{id, status};
+//! `decide` turns commands into events, `evolve` folds an event into the run, and `due` lists
+//! the effects that the run waits for. Time, random bits and registry rows come in through
+//! `Given`; no module here reads them from the system.
 
 pub mod command;
 pub mod decide;
 pub mod definition;
 pub mod due;
-pub mod label;
-pub mod letter;
+pub mod message;
 pub mod moderate;
 pub mod phase;
 pub mod projection;
@@ -25,10 +22,11 @@ pub mod transition;
 
 pub(crate) mod evolve;
 mod index;
+mod label;
 mod lineage;
 mod link;
 mod recovery;
-mod rest;
 mod scope;
 #[cfg(test)]
 mod tests;
+mod waits_for_people;

@@ -15,7 +15,7 @@ mod tests;
 use crate::plan::step::{Step, Work};
 use crate::plan::{Member, Plan, Team};
 
-/// Who executes a step, as far as the plan decides it.
+/// The assignment of a step, as far as the plan decides it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seat {
     /// No member: there is no team, the step is not for an agent, or it names an agent
@@ -27,7 +27,7 @@ pub enum Seat {
     /// if there is one.
     Role,
     /// No member fits.
-    Nobody,
+    Unassigned,
 }
 
 /// The maximum number of members in a reason.
@@ -54,28 +54,28 @@ fn seat(team: &Team, order: &[u32], step: &Step) -> Seat {
     if !matches!(step.work, Work::Command { .. } | Work::Lens(_)) {
         return Seat::Outside;
     }
-    let is = |member: &Member| match (&step.agent, &step.role) {
+    let matches = |member: &Member| match (&step.agent, &step.role) {
         (Some(agent), _) => member.agent.as_ref() == Some(agent),
         (None, Some(role)) => member.role.as_ref() == Some(role),
         (None, None) => true,
     };
-    let meant = order.iter().copied().filter(|at| is(&team.members[*at as usize]));
-    let meant: Vec<u32> = meant.collect();
-    if meant.is_empty() {
+    let candidates = order.iter().copied().filter(|at| matches(&team.members[*at as usize]));
+    let candidates: Vec<u32> = candidates.collect();
+    if candidates.is_empty() {
         return match (&step.agent, &step.role) {
             (Some(_), _) => Seat::Outside,
             (None, Some(_)) => Seat::Role,
-            (None, None) => Seat::Nobody,
+            (None, None) => Seat::Unassigned,
         };
     }
     let fits = |at: &&u32| unfit(&team.members[**at as usize], step).is_none();
     let active = |at: &&u32| team.members[**at as usize].is_active;
     // A named agent executes the step if it is active. What its profile forbids is then
     // rejected by name, instead of moving the step to another member.
-    let named = || meant.iter().find(active).filter(|_| step.agent.is_some());
-    match meant.iter().find(fits).or_else(named) {
+    let named = || candidates.iter().find(active).filter(|_| step.agent.is_some());
+    match candidates.iter().find(fits).or_else(named) {
         Some(at) => Seat::Member(*at),
-        None => Seat::Nobody,
+        None => Seat::Unassigned,
     }
 }
 
@@ -103,25 +103,25 @@ pub fn may_use(member: &Member, tool: &str) -> bool {
 }
 
 /// Why no member can execute a step, for people.
-pub fn why_nobody(team: &Team, step: &Step) -> String {
+pub fn why_unassigned(team: &Team, step: &Step) -> String {
     let role = step.role.as_deref().filter(|_| step.agent.is_none());
-    let meant = order(team).into_iter().map(|at| &team.members[at as usize]);
-    let meant = meant.filter(|member| match (&step.agent, role) {
+    let members = order(team).into_iter().map(|at| &team.members[at as usize]);
+    let candidates = members.filter(|member| match (&step.agent, role) {
         (Some(agent), _) => member.agent.as_ref() == Some(agent),
         (None, Some(role)) => member.role.as_deref() == Some(role),
         (None, None) => true,
     });
-    let told: Vec<String> = meant
+    let reasons: Vec<String> = candidates
         .filter_map(|member| Some(format!("{} {}", member.id, unfit(member, step)?)))
         .collect();
-    if told.is_empty() {
+    if reasons.is_empty() {
         return match role {
             Some(role) => format!("no member of the team has the role `{role}`"),
             None => "the team has no members".to_owned(),
         };
     }
-    let shown = told[..told.len().min(NAMED_MAX)].join("; ");
-    match told.len().saturating_sub(NAMED_MAX) {
+    let shown = reasons[..reasons.len().min(NAMED_MAX)].join("; ");
+    match reasons.len().saturating_sub(NAMED_MAX) {
         0 => format!("no member fits: {shown}"),
         more => format!("no member fits: {shown}; and {more} more"),
     }

@@ -9,15 +9,16 @@ use crate::mailbox::Mail;
 use crate::start::Start;
 use serde_json::{Map, Value};
 use sluice_core::code::Code;
+use sluice_core::hash::Hash;
+use sluice_core::id::RunId;
 use sluice_core::journal::event::{DocumentSource, ParentStep, StepAt};
 use sluice_core::money::Money;
-use sluice_core::port::store::{Filter, Hash, Letter, StoreError};
+use sluice_core::port::store::{Filter, MailboxMessage, StoreError};
 use sluice_core::run::command::Command;
 use sluice_core::run::due::Effect;
-use sluice_core::run::id::RunId;
-use sluice_core::run::letter;
+use sluice_core::run::message;
 use sluice_core::run::state::Run;
-use sluice_core::run::status::RunStatus;
+use sluice_core::status::RunStatus;
 use sluice_core::trace::{self, TraceParent};
 use sluice_govern::registry::Posture;
 use std::collections::BTreeMap;
@@ -151,9 +152,9 @@ impl Inner {
     /// Posts a command to a run's durable mailbox, retrying until it is stored. Not sent
     /// directly: the parent holds a permit that the run may need in order to load.
     async fn post_command(self: &Arc<Self>, run: RunId, command: Command, key: &str) {
-        let body = letter::encode(&command).expect("the command can be encoded");
-        let letter = Letter { run, key: key.to_owned(), body };
-        while let Err(error) = self.store.post(letter.clone()).await {
+        let body = message::encode(&command).expect("the command can be encoded");
+        let message = MailboxMessage { run, key: key.to_owned(), body };
+        while let Err(error) = self.store.post(message.clone()).await {
             tracing::warn!(%run, %error, "the message cannot be stored yet");
             tokio::time::sleep(Duration::from_millis(RETRY_DELAY_MS)).await;
         }

@@ -1,8 +1,9 @@
 //! Stored definitions: document and plan, content-addressed by hash.
 
 use serde_json::value::RawValue;
+use sluice_core::hash::Hash;
 use sluice_core::plan::Plan;
-use sluice_core::port::store::{Blob, Hash};
+use sluice_core::port::store::Blob;
 use sluice_core::run::definition::Definition;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};

@@ -19,13 +19,14 @@ use crate::trust::{GovernanceCache, PolicySource};
 use crate::turn::{TurnInput, TurnResult};
 use crate::watch::{FollowedRuns, Tip};
 use futures_util::FutureExt as _;
+use sluice_core::hash::Hash;
+use sluice_core::id::{Entropy, RunId};
 use sluice_core::journal::envelope::{Seen, envelopes, push};
 use sluice_core::port::moderator::Moderator;
-use sluice_core::port::store::{Hash, Letter, NodeId, Store, StoreError};
-use sluice_core::port::{Clock, Entropy, Later};
+use sluice_core::port::store::{MailboxMessage, NodeId, Store, StoreError};
+use sluice_core::port::{Clock, Later};
 use sluice_core::run::command::{Command, Dispatching};
-use sluice_core::run::id::RunId;
-use sluice_core::run::letter;
+use sluice_core::run::message;
 use sluice_core::run::state::Run;
 use sluice_govern::policy::Policies;
 use sluice_govern::registry::Health;
@@ -548,8 +549,8 @@ impl Inner {
                     Err(_) => continue,
                 },
                 Err(TakeError::Held(owner)) => {
-                    let body = letter::encode(&command).ok_or(CommandError::Stopping)?;
-                    let message = Letter { run, key: key.to_owned(), body };
+                    let body = message::encode(&command).ok_or(CommandError::Stopping)?;
+                    let message = MailboxMessage { run, key: key.to_owned(), body };
                     self.store.post(message).await?;
                     return Ok(Delivered::Posted(owner));
                 }

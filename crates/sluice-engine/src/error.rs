@@ -1,8 +1,8 @@
 //! Errors, one variant for each thing the caller does next.
 
+use sluice_core::id::RunId;
 use sluice_core::port::store::{NodeId, StoreError};
 use sluice_core::run::command::Refusal;
-use sluice_core::run::id::RunId;
 use sluice_core::violation::Violation;
 
 use crate::trust::RulesError;

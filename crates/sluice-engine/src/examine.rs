@@ -3,8 +3,9 @@
 use crate::definition::Definitions;
 use crate::error::LoadError;
 use crate::load::{replay, replay_counting};
-use sluice_core::port::store::{Hash, Store};
-use sluice_core::run::id::RunId;
+use sluice_core::hash::Hash;
+use sluice_core::id::RunId;
+use sluice_core::port::store::Store;
 use sluice_core::run::recount::Recount;
 use sluice_core::run::snapshot;
 use sluice_core::run::state::Run;

@@ -11,10 +11,11 @@ use crate::engine::{Engine, Inner};
 use crate::error::StartError;
 use crate::load::subject;
 use crate::start::{Start, check_args};
+use sluice_core::hash::Hash;
+use sluice_core::id::RunId;
 use sluice_core::journal::envelope::{Seen, Shown, envelopes};
-use sluice_core::port::store::{Append, Frame, Hash, Hold, StoreError};
+use sluice_core::port::store::{Append, Frame, Ownership, StoreError};
 use sluice_core::run::command::Dispatching;
-use sluice_core::run::id::RunId;
 use sluice_core::run::state::Run;
 use sluice_govern::registry::Posture;
 use std::collections::BTreeMap;
@@ -51,7 +52,7 @@ impl Inner {
         request.posture = Some(Posture::Advisory);
         request.dispatching = Dispatching::Allowed;
         request.key = None;
-        let (draft, append) = self.draft(&rules, &request, id, args, Hold::Release, ahead_for);
+        let (draft, append) = self.draft(&rules, &request, id, args, Ownership::Release, ahead_for);
         let events = shown(&draft.run, append)?;
         Ok(Forecast { events, whole: draft.run.status.is_terminal() })
     }

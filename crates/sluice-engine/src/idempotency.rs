@@ -8,9 +8,10 @@
 use crate::start::Start;
 use serde_json::{Map, Value};
 use sluice_core::canonical;
+use sluice_core::hash::Hash;
 use sluice_core::journal::event::RunStarted;
 use sluice_core::limits::KEY_MS;
-use sluice_core::port::store::{Hash, Key};
+use sluice_core::port::store::Key;
 use std::collections::BTreeSet;
 
 /// The scoped key of a start.

@@ -2,13 +2,14 @@
 
 use crate::definition::{Definitions, Stored};
 use crate::error::LoadError;
-use sluice_core::evidence::event::{self, HASH_BYTES};
+use sluice_core::hash::Hash;
+use sluice_core::id::RunId;
+use sluice_core::journal::chain::{self, HASH_BYTES};
 use sluice_core::journal::envelope::Subject;
 use sluice_core::journal::event::RunStarted;
 use sluice_core::journal::wire::{self, Decoded, WireError};
-use sluice_core::port::store::{Frame, Hash, Loaded, Store, StoreError};
+use sluice_core::port::store::{Frame, Loaded, Store, StoreError};
 use sluice_core::run::definition::Definition;
-use sluice_core::run::id::RunId;
 use sluice_core::run::recount::Recount;
 use sluice_core::run::snapshot;
 use sluice_core::run::state::Run;
@@ -160,7 +161,7 @@ impl Folded {
             }
         }
         let held = wanted.min(count) * HASH_BYTES;
-        if let Some(tip) = event::tip(frame.chain.get(..held).unwrap_or_default()) {
+        if let Some(tip) = chain::tip(frame.chain.get(..held).unwrap_or_default()) {
             self.run.tip = tip;
         }
         self.tail_events += u64::from(frame.count);

@@ -14,18 +14,16 @@ use crate::watch::Tip;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
+use sluice_core::id::{Entropy, RunId};
 use sluice_core::journal::event::StepAt;
 use sluice_core::limits::LOG_LINE_BYTES_MAX;
-use sluice_core::plan::policy::ParallelFailure;
+use sluice_core::plan::policy::{ModerationPhase, ParallelFailure};
 use sluice_core::plan::step::Step;
-use sluice_core::port::Entropy;
 use sluice_core::port::adapter::{Answer, CallErrorCode, Execution};
-use sluice_core::port::moderator::Phase;
-use sluice_core::port::store::{Frame, Hold, Inbox, LetterId};
+use sluice_core::port::store::{Frame, Mailboxes, MessageId, Ownership};
 use sluice_core::run::command::{Command, Dispatching};
 use sluice_core::run::due::Effect;
-use sluice_core::run::id::RunId;
-use sluice_core::run::letter;
+use sluice_core::run::message;
 use sluice_core::run::state::Run;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,7 +55,7 @@ pub(crate) struct LoadedRun {
     /// Whether the run was assigned to this node again: the loaded state may be old.
     stale: bool,
     /// Messages that cannot be decoded, to be marked as read with the next append.
-    pub(crate) unreadable: Vec<LetterId>,
+    pub(crate) unreadable: Vec<MessageId>,
     pub(crate) tail_events: u64,
     pub(crate) tail_bytes: usize,
     pub(crate) snapshot_bytes: usize,
@@ -156,7 +154,7 @@ impl LoadedRun {
                 continue;
             }
             let now_ms = self.engine.clock.now_ms();
-            if self.leaving || self.ownership(now_ms) == Hold::Release {
+            if self.leaving || self.ownership(now_ms) == Ownership::Release {
                 match self.mailbox.try_recv() {
                     Ok(mail) if !self.leaving => inputs = self.collect_inputs(vec![mail]).await,
                     _ => {
@@ -350,7 +348,7 @@ impl LoadedRun {
     }
 
     async fn read_messages(&mut self, inputs: &mut Vec<TurnInput>) {
-        let messages = match self.engine.store.letters(Inbox::Run(self.run.id)).await {
+        let messages = match self.engine.store.messages(Mailboxes::Run(self.run.id)).await {
             Ok(messages) => messages,
             Err(error) => {
                 // The next sweep finds them again.
@@ -360,12 +358,12 @@ impl LoadedRun {
         };
         for received in messages {
             if !received.is_authentic {
-                let key = &received.letter.key;
+                let key = &received.message.key;
                 tracing::error!(run = %self.run.id, key, "a message is not authentic and is discarded");
                 self.unreadable.push(received.id);
                 continue;
             }
-            match letter::decode(&received.letter.body, |step| self.run.find(step)) {
+            match message::decode(&received.message.body, |step| self.run.find(step)) {
                 Ok(command) => {
                     inputs.push(TurnInput { command, reply: None, message: Some(received.id) });
                 }
@@ -393,11 +391,11 @@ impl LoadedRun {
     }
 
     /// Publishes the new tip to followers, and the frame to readers.
-    pub(crate) fn publish(&self, hold: Hold, frame: impl FnOnce() -> Option<Frame>) {
+    pub(crate) fn publish(&self, ownership: Ownership, frame: impl FnOnce() -> Option<Frame>) {
         let tip = Tip {
             version: self.run.version,
             status: self.run.status,
-            resident: hold == Hold::Keep,
+            resident: ownership == Ownership::Keep,
         };
         self.engine.followed.publish(self.run.id, tip, frame);
     }
@@ -457,8 +455,9 @@ impl LoadedRun {
             self.results.push(FinishedCall { at, dispatch_no, execution, verdict: None });
             return;
         };
-        let moderated = self.run.step(at).moderation.covers(Phase::Output);
-        let subject = moderated.then(|| self.run.subject(at, Phase::Output, String::new()));
+        let moderated = self.run.step(at).moderation.covers(ModerationPhase::Output);
+        let subject =
+            moderated.then(|| self.run.subject(at, ModerationPhase::Output, String::new()));
         let stream = self.streams.open(at, dispatch_no);
         let context = CallContext {
             adapter,
@@ -501,10 +500,10 @@ impl LoadedRun {
         if open { ChildStarts::Unconfirmed } else { ChildStarts::Confirmed }
     }
 
-    pub(crate) fn ownership(&self, now_ms: u64) -> Hold {
+    pub(crate) fn ownership(&self, now_ms: u64) -> Ownership {
         if !self.run.is_parked() || self.moderation.withholds_results() {
             // The common case: skip the scan of everything in flight.
-            return Hold::Keep;
+            return Ownership::Keep;
         }
         self.engine.ownership(&self.run, now_ms, self.child_starts())
     }
@@ -513,7 +512,7 @@ impl LoadedRun {
     async fn release_run(&mut self) -> TurnResult {
         match self.append_release().await {
             CommitResult::Written | CommitResult::WrittenButLost => {
-                self.publish(Hold::Release, || None);
+                self.publish(Ownership::Release, || None);
                 TurnResult::Released
             }
             CommitResult::NotWritten | CommitResult::Refused => TurnResult::Lost,

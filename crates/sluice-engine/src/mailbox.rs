@@ -1,9 +1,9 @@
 //! The in-memory mailbox of a loaded run.
 
+use sluice_core::id::RunId;
 use sluice_core::journal::event::StepAt;
 use sluice_core::port::adapter::{Process, ToolEnded, ToolUse, ToolVerdict};
 use sluice_core::run::command::{Command, Refusal};
-use sluice_core::run::id::RunId;
 use tokio::sync::oneshot;
 
 /// Answered when the append that the command led to is durable.

@@ -9,10 +9,10 @@ use crate::limits::{TRACED_RUNS_MAX, VALUE_FLOWS_MAX};
 use crate::load::blobs;
 use crate::loaded_run::fold;
 use serde_json::{Value, json};
+use sluice_core::id::RunId;
 use sluice_core::journal::wire;
 use sluice_core::port::store::Filter;
-use sluice_core::run::id::RunId;
-use sluice_core::run::provenance::{Crossing, Crossings, Place, Spot};
+use sluice_core::run::provenance::{StepRef, TracePoint, ValueFlow, ValueFlows};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ pub struct Ask {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
     /// Each flow once: first those into the step, then those out of it.
-    pub crossings: Vec<Crossing>,
+    pub flows: Vec<ValueFlow>,
     /// Workflow of each run in the flows, if it could be read.
     pub workflows: BTreeMap<RunId, String>,
     /// Whether the result is incomplete: limits were reached, or a run cannot be read.
@@ -57,14 +57,14 @@ pub struct Trace {
 impl Trace {
     /// The value flows as JSON rows, with the workflow of each end.
     pub fn rows(&self) -> Vec<Value> {
-        let place = |place: &Place| {
+        let place = |place: &StepRef| {
             json!({
                 "run_id": place.run.to_string(),
                 "workflow": self.workflows.get(&place.run),
                 "node_id": place.node,
             })
         };
-        let row = |one: &Crossing| {
+        let row = |one: &ValueFlow| {
             json!({
                 "source": place(&one.source),
                 "source_output_path": one.source_output_path,
@@ -73,7 +73,7 @@ impl Trace {
                 "transform": one.transform,
             })
         };
-        self.crossings.iter().map(row).collect()
+        self.flows.iter().map(row).collect()
     }
 }
 
@@ -85,13 +85,13 @@ impl Engine {
             hops_max: ask.hops_max,
             steps_max: ask.steps_max,
             journals: BTreeMap::new(),
-            crossings: Vec::new(),
+            flows: Vec::new(),
             workflows: BTreeMap::new(),
             seen: BTreeSet::new(),
             cut: false,
         };
         walk.journal(run).await?;
-        let from = Spot::of(Place { run, node: ask.step.clone().unwrap_or_default() });
+        let from = TracePoint::whole(StepRef { run, node: ask.step.clone().unwrap_or_default() });
         if ask.direction != Direction::Down {
             walk.follow(from.clone(), WalkDirection::Up).await?;
         }
@@ -99,7 +99,7 @@ impl Engine {
             walk.follow(from, WalkDirection::Down).await?;
         }
         walk.name_runs().await?;
-        Ok(Trace { crossings: walk.crossings, workflows: walk.workflows, cut: walk.cut })
+        Ok(Trace { flows: walk.flows, workflows: walk.workflows, cut: walk.cut })
     }
 
     /// Number of values that steps of other runs consumed from this run.
@@ -117,7 +117,7 @@ enum WalkDirection {
 /// Value flows of one journal, indexed by step, so that a walk need not scan all of them
 /// for each step.
 struct FlowIndex {
-    all: Vec<Crossing>,
+    all: Vec<ValueFlow>,
     /// Positions in `all`, by the target's step.
     to: BTreeMap<String, Vec<usize>>,
     /// Positions in `all`, by the source's run and step.
@@ -125,7 +125,7 @@ struct FlowIndex {
 }
 
 impl FlowIndex {
-    fn new(all: Vec<Crossing>) -> FlowIndex {
+    fn new(all: Vec<ValueFlow>) -> FlowIndex {
         let (mut to, mut from) = (BTreeMap::new(), BTreeMap::new());
         for (at, one) in all.iter().enumerate() {
             let target: &mut Vec<usize> = to.entry(step(&one.target.node)).or_default();
@@ -140,9 +140,9 @@ impl FlowIndex {
     /// Value flows that touch a step; without a step, all flows of the run.
     fn near(
         &self,
-        place: &Place,
+        place: &StepRef,
         direction: WalkDirection,
-    ) -> Box<dyn Iterator<Item = &Crossing> + Send + '_> {
+    ) -> Box<dyn Iterator<Item = &ValueFlow> + Send + '_> {
         if place.node.is_empty() {
             return Box::new(self.all.iter());
         }
@@ -165,30 +165,34 @@ struct ProvenanceWalk<'a> {
     steps_max: u32,
     /// `None` for a run that cannot be read.
     journals: BTreeMap<RunId, Option<Arc<FlowIndex>>>,
-    crossings: Vec<Crossing>,
+    flows: Vec<ValueFlow>,
     workflows: BTreeMap<RunId, String>,
-    seen: BTreeSet<Crossing>,
+    seen: BTreeSet<ValueFlow>,
     cut: bool,
 }
 
 impl ProvenanceWalk<'_> {
-    async fn follow(&mut self, from: Spot, direction: WalkDirection) -> Result<(), LoadError> {
+    async fn follow(
+        &mut self,
+        from: TracePoint,
+        direction: WalkDirection,
+    ) -> Result<(), LoadError> {
         let mut visited = BTreeSet::from([from.clone()]);
         let mut front = VecDeque::from([(from, 0u32, 1u32)]);
-        while let Some((spot, hops, steps)) = front.pop_front() {
-            for crossing in self.around(&spot, direction).await? {
-                if self.crossings.len() >= VALUE_FLOWS_MAX {
+        while let Some((point, hops, steps)) = front.pop_front() {
+            for flow in self.around(&point, direction).await? {
+                if self.flows.len() >= VALUE_FLOWS_MAX {
                     self.cut = true;
                     return Ok(());
                 }
-                if self.seen.insert(crossing.clone()) {
-                    self.crossings.push(crossing.clone());
+                if self.seen.insert(flow.clone()) {
+                    self.flows.push(flow.clone());
                 }
                 let next = match direction {
-                    WalkDirection::Up => Spot::before(&crossing),
-                    WalkDirection::Down => Spot::after(&crossing),
+                    WalkDirection::Up => TracePoint::before(&flow),
+                    WalkDirection::Down => TracePoint::after(&flow),
                 };
-                let hops = hops + u32::from(next.place.run != spot.place.run);
+                let hops = hops + u32::from(next.step.run != point.step.run);
                 if hops > self.hops_max {
                     self.cut = true;
                 } else if steps < self.steps_max && visited.insert(next.clone()) {
@@ -199,24 +203,24 @@ impl ProvenanceWalk<'_> {
         Ok(())
     }
 
-    /// The value flows into or out of a spot.
+    /// The value flows into or out of a trace point.
     async fn around(
         &mut self,
-        spot: &Spot,
+        point: &TracePoint,
         direction: WalkDirection,
-    ) -> Result<Vec<Crossing>, LoadError> {
-        let mut journals = vec![self.journal(spot.place.run).await?];
+    ) -> Result<Vec<ValueFlow>, LoadError> {
+        let mut journals = vec![self.journal(point.step.run).await?];
         if direction == WalkDirection::Down {
-            for consumer in self.consumers(spot.place.run).await? {
+            for consumer in self.consumers(point.step.run).await? {
                 journals.push(self.journal(consumer).await?);
             }
         }
         let mut found = Vec::new();
         for journal in journals.iter().flatten() {
-            let near = journal.near(&spot.place, direction);
+            let near = journal.near(&point.step, direction);
             found.extend(near.filter(|one| match direction {
-                WalkDirection::Up => spot.is_fed_by(one),
-                WalkDirection::Down => spot.feeds(one),
+                WalkDirection::Up => point.is_fed_by(one),
+                WalkDirection::Down => point.feeds(one),
             }));
         }
         Ok(found.into_iter().cloned().collect())
@@ -224,7 +228,7 @@ impl ProvenanceWalk<'_> {
 
     /// Looks up the workflows of runs at the ends of paths.
     async fn name_runs(&mut self) -> Result<(), LoadError> {
-        let places = self.crossings.iter().flat_map(|one| [one.source.run, one.target.run]);
+        let places = self.flows.iter().flat_map(|one| [one.source.run, one.target.run]);
         let unknown: BTreeSet<RunId> =
             places.filter(|run| !self.workflows.contains_key(run)).collect();
         for run in unknown.into_iter().take(TRACED_RUNS_MAX) {
@@ -237,7 +241,7 @@ impl ProvenanceWalk<'_> {
     }
 
     async fn consumers(&mut self, run: RunId) -> Result<Vec<RunId>, LoadError> {
-        let consumers = self.engine.store.takers(run, None, TRACED_RUNS_MAX).await?;
+        let consumers = self.engine.store.consumers(run, None, TRACED_RUNS_MAX).await?;
         self.cut |= consumers.len() >= TRACED_RUNS_MAX;
         Ok(consumers.into_iter().map(|consumer| consumer.run).collect())
     }
@@ -251,10 +255,10 @@ impl ProvenanceWalk<'_> {
             self.cut = true;
             return Ok(None);
         }
-        let read = match crossings(self.engine, run).await {
-            Ok((workflow, crossings)) => {
+        let read = match flows(self.engine, run).await {
+            Ok((workflow, flows)) => {
                 self.workflows.insert(run, workflow);
-                Some(Arc::new(FlowIndex::new(crossings)))
+                Some(Arc::new(FlowIndex::new(flows)))
             }
             // The first one is the run of the query itself.
             Err(error) if self.journals.is_empty() => return Err(error),
@@ -270,15 +274,15 @@ impl ProvenanceWalk<'_> {
 }
 
 /// The workflow of a run, and the value flows in its journal.
-async fn crossings(engine: &Arc<Inner>, id: RunId) -> Result<(String, Vec<Crossing>), LoadError> {
+async fn flows(engine: &Arc<Inner>, id: RunId) -> Result<(String, Vec<ValueFlow>), LoadError> {
     let run = fold(engine, id).await?.run;
     let plan = Arc::clone(&run.definition);
-    let mut crossings = Crossings::default();
+    let mut flows = ValueFlows::default();
     let mut after = 0;
     loop {
         let frames = engine.store.frames(id, after, PAGE_BYTES).await?;
         let Some(last) = frames.last() else {
-            return Ok((run.started.workflow.clone(), crossings.finish()));
+            return Ok((run.started.workflow.clone(), flows.finish()));
         };
         after = last.first + u64::from(last.count) - 1;
         for frame in &frames {
@@ -287,7 +291,7 @@ async fn crossings(engine: &Arc<Inner>, id: RunId) -> Result<(String, Vec<Crossi
             let decoded = decoded
                 .map_err(|error| LoadError::Poison { run: id, reason: error.to_string() })?;
             for event in &decoded.events {
-                crossings.add(&run, event);
+                flows.add(&run, event);
             }
         }
     }

@@ -3,7 +3,7 @@
 use sluice_core::journal::event::StepAt;
 use sluice_core::port::adapter::Recall;
 use sluice_core::run::state::Run;
-use sluice_core::run::status::StepStatus;
+use sluice_core::status::StepStatus;
 use std::collections::BTreeMap;
 
 /// Accepted dispatches, by step and dispatch number.
@@ -26,7 +26,7 @@ impl RemoteDispatches {
     pub(crate) fn update(&mut self, run: &Run) -> Vec<RemoteDispatch> {
         let mut unwanted_now = Vec::new();
         self.dispatches.retain(|(at, dispatch_no), remote| {
-            let stays = run.is_elsewhere(*at, *dispatch_no);
+            let stays = run.is_accepted_dispatch(*at, *dispatch_no);
             // A completed dispatch needs no cancellation.
             let answered = run.get(*at).is_some_and(|one| one.status() == StepStatus::Completed);
             let unwanted = if stays { run.is_stopping() } else { !answered };
@@ -36,7 +36,7 @@ impl RemoteDispatches {
             }
             stays
         });
-        for (at, dispatch_no) in run.elsewhere() {
+        for (at, dispatch_no) in run.accepted_dispatches() {
             self.dispatches.entry((at, dispatch_no)).or_insert_with(|| {
                 let state = run.state(at);
                 let remote = RemoteDispatch {

@@ -2,12 +2,12 @@
 
 use crate::engine::Engine;
 use crate::error::CommandError;
+use sluice_core::id::RunId;
 use sluice_core::journal::event::Ruling;
 use sluice_core::port::adapter::{Answer, Emission, ToolUse};
-use sluice_core::port::store::{Letter, Posted, StoreError};
+use sluice_core::port::store::{MailboxMessage, Posted, StoreError};
 use sluice_core::run::command::{Command, Refusal};
-use sluice_core::run::id::RunId;
-use sluice_core::run::letter;
+use sluice_core::run::message;
 
 impl Engine {
     /// Stores a result in the run's durable mailbox and notifies its owner. A repeated
@@ -20,8 +20,8 @@ impl Engine {
         answer: &Answer,
     ) -> Result<Posted, StoreError> {
         let key = format!("callback:{dispatch_no}:{step}");
-        let body = letter::callback(step, dispatch_no, answer);
-        let posted = self.inner().store.post(Letter { run, key, body }).await?;
+        let body = message::callback(step, dispatch_no, answer);
+        let posted = self.inner().store.post(MailboxMessage { run, key, body }).await?;
         if posted == Posted::Done {
             self.inner().notify_messages(run);
         }
@@ -39,8 +39,8 @@ impl Engine {
         parts: &[Emission],
     ) -> Result<Posted, StoreError> {
         let key = format!("parts:{dispatch_no}:{step}:{first}");
-        let body = letter::parts(step, dispatch_no, parts);
-        let posted = self.inner().store.post(Letter { run, key, body }).await?;
+        let body = message::parts(step, dispatch_no, parts);
+        let posted = self.inner().store.post(MailboxMessage { run, key, body }).await?;
         if posted == Posted::Done {
             self.inner().notify_messages(run);
         }

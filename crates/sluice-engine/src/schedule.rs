@@ -17,11 +17,11 @@ use crate::registered;
 use crate::start::Start;
 use overlap::SlotQueue;
 use slot::{REFUSED, STARTED, STARTING, WAITING};
+use sluice_core::id::RunId;
 use sluice_core::port::ledger::Rows;
 use sluice_core::port::slots::Slot;
 use sluice_core::port::store::StoreError;
 use sluice_core::rows;
-use sluice_core::run::id::RunId;
 use sluice_core::schedule::{Due, Timing, What, due};
 use sluice_govern::registry::{Kind, Overlap, Schedule};
 use std::sync::Arc;
@@ -131,7 +131,7 @@ impl ScheduleCheck<'_> {
         let newest_ms = known.first().map_or(0, |slot| slot.slot_ms);
         let after_ms = newest_ms.max(self.schedule.since_ms);
         let slots = due(self.schedule, timing, after_ms, self.now_ms);
-        let waits = known.iter().any(|slot| slot.fate == WAITING);
+        let waits = known.iter().any(|slot| slot.outcome == WAITING);
         ticked.waiting |= waits;
         if slots.is_empty() && !waits {
             return Ok(());
@@ -153,7 +153,7 @@ impl ScheduleCheck<'_> {
     /// Finishes starts that another node, or an earlier check, left incomplete.
     async fn finish_started(&self, known: &[Slot], ticked: &mut Ticked) -> Result<(), StoreError> {
         let late = |slot: &&Slot| {
-            slot.fate == STARTING && slot.at_ms.saturating_add(TAKE_OVER_MS) <= self.now_ms
+            slot.outcome == STARTING && slot.at_ms.saturating_add(TAKE_OVER_MS) <= self.now_ms
         };
         for slot in known.iter().rev().filter(late) {
             self.start(slot.clone(), ticked).await?;
@@ -233,8 +233,8 @@ impl ScheduleCheck<'_> {
             return Ok(());
         }
         let run = self.engine.new_run_id();
-        let fate = STARTING.to_owned();
-        let row = Slot { run: Some(run), fate, at_ms: self.now_ms, ..queued.waiting.remove(0) };
+        let outcome = STARTING.to_owned();
+        let row = Slot { run: Some(run), outcome, at_ms: self.now_ms, ..queued.waiting.remove(0) };
         match self.write_slot(row.clone(), &[WAITING]).await? {
             SlotWrite::Written => self.start(row, ticked).await,
             SlotWrite::Overtaken => Ok(()),
@@ -244,7 +244,7 @@ impl ScheduleCheck<'_> {
     /// Starts the run of a slot, and writes the outcome to its row.
     async fn start(&self, slot: Slot, ticked: &mut Ticked) -> Result<(), StoreError> {
         let Some(run) = slot.run else { return Ok(()) };
-        let (fate, why, from) = match self.try_start(run).await {
+        let (outcome, why, from) = match self.try_start(run).await {
             Ok(()) => (STARTED, None, &[STARTING, REFUSED][..]),
             // The row stays as it is: a later check retries.
             Err(StartError::Stopping | StartError::Moved) => return Ok(()),
@@ -252,13 +252,13 @@ impl ScheduleCheck<'_> {
             Err(StartError::Load(crate::error::LoadError::Store(error))) => return Err(error),
             Err(error) => (REFUSED, Some(error.to_string()), &[STARTING][..]),
         };
-        if fate == STARTED {
+        if outcome == STARTED {
             ticked.started.push((slot.schedule.clone(), slot.slot_ms, run));
         }
         let at_ms = self.engine.clock.now_ms();
         // A refused slot has no run.
-        let run = Some(run).filter(|_| fate == STARTED);
-        let settled = Slot { fate: fate.to_owned(), why, run, at_ms, ..slot };
+        let run = Some(run).filter(|_| outcome == STARTED);
+        let settled = Slot { outcome: outcome.to_owned(), why, run, at_ms, ..slot };
         self.write_slot(settled, from).await.map(drop)
     }
 

@@ -14,21 +14,20 @@ use crate::observe::Stopwatch;
 use crate::trust::Rules;
 use crate::turn::{ChildStarts, encode, messages};
 use serde_json::{Map, Value};
-use sluice_core::args;
-use sluice_core::canonical;
+use sluice_core::hash::Hash;
+use sluice_core::id::{Entropy, RunId};
 use sluice_core::journal::event::{DocumentSource, Event, Origin, ParentStep, RunStarted};
 use sluice_core::label::label;
 use sluice_core::money::Money;
 use sluice_core::plan::Plan;
 use sluice_core::plan::policy::Family;
-use sluice_core::port::Entropy;
-use sluice_core::port::store::{Append, Appended, Create, Hash, Hold, StoreError};
+use sluice_core::port::store::{Append, Appended, Create, Ownership, StoreError};
 use sluice_core::run::command::{Dispatching, Given};
 use sluice_core::run::due::Effect;
-use sluice_core::run::id::RunId;
 use sluice_core::run::start::{Carried, start};
 use sluice_core::run::state::Run;
 use sluice_core::trace::TraceParent;
+use sluice_core::{args, canonical};
 use sluice_govern::registry::Posture;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -159,7 +158,7 @@ pub(crate) struct DraftedRun {
     at_ms: u64,
     /// Runs that receive messages with the append.
     recipients: Vec<RunId>,
-    hold: Hold,
+    ownership: Ownership,
     count: u32,
     tail_bytes: usize,
 }
@@ -190,22 +189,23 @@ impl Inner {
         let id = request.id.unwrap_or_else(fresh);
         let mailbox = self.reserve_mailbox(id).map_err(|_| StartError::Stopping)?;
         let drafted = self.draft_until_written(&request, id, &args, permit.is_some()).await;
-        let (DraftedRun { run, recipients, hold, count, tail_bytes, .. }, created) = match drafted {
-            Ok(drafted) => drafted,
-            Err(error) => {
-                if let Some((_, mailbox)) = mailbox
-                    && self.release_mailbox(id, mailbox) != LoadDemand::None
-                {
-                    self.retry_load(id);
+        let (DraftedRun { run, recipients, ownership, count, tail_bytes, .. }, created) =
+            match drafted {
+                Ok(drafted) => drafted,
+                Err(error) => {
+                    if let Some((_, mailbox)) = mailbox
+                        && self.release_mailbox(id, mailbox) != LoadDemand::None
+                    {
+                        self.retry_load(id);
+                    }
+                    return Err(error);
                 }
-                return Err(error);
-            }
-        };
-        let (mailbox, permit) = match (&created, hold, mailbox, permit) {
-            (Ok(Created::New), Hold::Keep, Some(mailbox), Some(permit)) => (mailbox, permit),
+            };
+        let (mailbox, permit) = match (&created, ownership, mailbox, permit) {
+            (Ok(Created::New), Ownership::Keep, Some(mailbox), Some(permit)) => (mailbox, permit),
             (_, _, mailbox, _) => {
                 let demand = mailbox.map(|(_, mailbox)| self.release_mailbox(id, mailbox));
-                let kept = hold == Hold::Keep;
+                let kept = ownership == Ownership::Keep;
                 let exists = matches!(created, Ok(Created::New | Created::Unconfirmed));
                 if (kept && exists) || demand.is_some_and(|demand| demand != LoadDemand::None) {
                     self.retry_load(id);
@@ -277,13 +277,13 @@ impl Inner {
                     NotAdmitted::Denied(denial) => self.record_denial(request, denial).await?,
                 });
             }
-            let hold = if request.dispatching == Dispatching::Deferred || !has_room {
-                Hold::Release
+            let ownership = if request.dispatching == Dispatching::Deferred || !has_room {
+                Ownership::Release
             } else {
-                Hold::Keep
+                Ownership::Keep
             };
             let mut watch = Stopwatch::start();
-            let (draft, append) = self.draft(&rules, request, id, args.clone(), hold, None);
+            let (draft, append) = self.draft(&rules, request, id, args.clone(), ownership, None);
             watch.decided();
             let created = self.create(append).await;
             if matches!(created, Ok(Created::New)) {
@@ -296,7 +296,7 @@ impl Inner {
         }
     }
 
-    /// Builds the first append. It releases the run if `hold` says so or if nothing is due
+    /// Builds the first append. It releases the run if `ownership` says so or if nothing is due
     /// yet. A forecast runs with advisory posture but is decided under `ahead_for`.
     pub(crate) fn draft(
         &self,
@@ -304,7 +304,7 @@ impl Inner {
         request: &Start,
         id: RunId,
         args: Map<String, Value>,
-        hold: Hold,
+        ownership: Ownership,
         ahead_for: Option<Posture>,
     ) -> (DraftedRun, Append) {
         let plan = &request.stored.definition.plan;
@@ -332,10 +332,13 @@ impl Inner {
         let unknown = brought.filter(|one| self.definitions.get(one.hash).is_none());
         blobs.extend(unknown.map(Stored::blob));
         let child_starts = child_starts(&run);
-        let hold =
-            if hold == Hold::Keep { self.ownership(&run, now_ms, child_starts) } else { hold };
-        let recipients = decided.letters.iter().map(|message| message.run).collect();
-        let takings = run.takings(&decided.events);
+        let ownership = if ownership == Ownership::Keep {
+            self.ownership(&run, now_ms, child_starts)
+        } else {
+            ownership
+        };
+        let recipients = decided.messages.iter().map(|message| message.run).collect();
+        let provenance_edges = run.provenance_edges(&decided.events);
         let count = u32::try_from(decided.events.len()).expect("a turn is bounded");
         let append = Append {
             count,
@@ -343,18 +346,21 @@ impl Inner {
             beside: encoded.beside,
             chain: encoded.chain,
             create: Some(create),
-            head: Some(self.head(&run, now_ms, hold, child_starts)),
+            head: Some(self.head(&run, now_ms, ownership, child_starts)),
             blobs,
-            letters: messages(decided.letters),
+            messages: messages(decided.messages),
             guards: decided.guards,
-            takings,
-            memos: decided.memos,
+            provenance_edges,
+            remembered_outputs: decided.remembered_outputs,
             ..self.empty_append(id, 1, 0)
         };
-        let hold = append.head.as_ref().map_or(Hold::Keep, |head| head.hold);
+        let ownership = append.head.as_ref().map_or(Ownership::Keep, |head| head.ownership);
         let tail_bytes = append.body.len();
         let events = if self.observer.is_some() { decided.events } else { Vec::new() };
-        (DraftedRun { run, events, at_ms: now_ms, recipients, hold, count, tail_bytes }, append)
+        (
+            DraftedRun { run, events, at_ms: now_ms, recipients, ownership, count, tail_bytes },
+            append,
+        )
     }
 
     /// Writes the first append. Once an answer was lost it retries until it is certain:

@@ -4,9 +4,9 @@
 use crate::config::Claims;
 use crate::engine::Inner;
 use crate::mailbox::Mail;
-use sluice_core::port::store::{Claim, Filter, Inbox, RunRow, StoreError, Taken};
-use sluice_core::run::id::RunId;
-use sluice_core::run::status::RunStatus;
+use sluice_core::id::RunId;
+use sluice_core::port::store::{Claim, Filter, Mailboxes, RunRow, StoreError, Taken};
+use sluice_core::status::RunStatus;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -100,8 +100,8 @@ impl Inner {
     }
 
     async fn sweep_once(self: &Arc<Self>, watched_at_ms: &mut u64) -> Result<(), StoreError> {
-        let letters = self.store.letters(Inbox::Owner(self.node)).await?;
-        let runs: BTreeSet<_> = letters.into_iter().map(|one| one.letter.run).collect();
+        let messages = self.store.messages(Mailboxes::Owner(self.node)).await?;
+        let runs: BTreeSet<_> = messages.into_iter().map(|one| one.message.run).collect();
         let quarantined = self.quarantined();
         for run in runs.difference(&quarantined) {
             self.notify_messages(*run);

@@ -6,21 +6,19 @@ use crate::engine::Inner;
 use crate::loaded_run::{LoadedRun, fold};
 use crate::mailbox::{Mail, Reply};
 use crate::observe::Stopwatch;
-use sluice_core::evidence::event::Link;
+use sluice_core::id::{Entropy, RunId};
+use sluice_core::journal::chain::Link;
 use sluice_core::journal::event::{Event, StepEvent};
 use sluice_core::journal::wire::{self, Encoded};
-use sluice_core::port::Entropy;
 use sluice_core::port::ledger::Counter;
 use sluice_core::port::store::{
-    Append, Appended, Frame, Guard, Head, Hold, Letter, LetterId, StoreError,
+    Append, Appended, Frame, Guard, Head, MailboxMessage, MessageId, Ownership, StoreError,
 };
 use sluice_core::run::command::{Command, Dispatching, Given, Refusal};
 use sluice_core::run::decide::{Decided, Turn};
-use sluice_core::run::id::RunId;
-use sluice_core::run::letter;
-use sluice_core::run::snapshot;
 use sluice_core::run::state::Run;
-use sluice_core::run::status::RunStatus;
+use sluice_core::run::{message, snapshot};
+use sluice_core::status::RunStatus;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -30,7 +28,7 @@ pub(crate) struct TurnInput {
     pub(crate) command: Command,
     pub(crate) reply: Option<Reply>,
     /// The durable message it came from.
-    pub(crate) message: Option<LetterId>,
+    pub(crate) message: Option<MessageId>,
 }
 
 impl TurnInput {
@@ -93,7 +91,8 @@ impl LoadedRun {
             self.flush_before_deadline(&mut inputs, now_ms);
             let status = self.run.status;
             let (decided, answers) = self.decide(&inputs, now_ms, dispatching);
-            let mut read: Vec<LetterId> = inputs.iter().filter_map(|input| input.message).collect();
+            let mut read: Vec<MessageId> =
+                inputs.iter().filter_map(|input| input.message).collect();
             read.extend(&unreadable);
             let is_awaited = inputs.iter().any(|input| input.reply.is_some());
             if decided.events.is_empty() && read.is_empty() && !is_awaited {
@@ -105,8 +104,8 @@ impl LoadedRun {
             let (append, events) = self.append(decided, read, now_ms, status);
             let events = watch.is_some().then_some(events);
             let append = Arc::new(append);
-            let hold = append.head.as_ref().map_or(Hold::Keep, |head| head.hold);
-            let recipients: Vec<_> = append.letters.iter().map(|message| message.run).collect();
+            let ownership = append.head.as_ref().map_or(Ownership::Keep, |head| head.ownership);
+            let recipients: Vec<_> = append.messages.iter().map(|message| message.run).collect();
             #[cfg(feature = "sabotage")]
             if self.engine.config.sabotage.dispatch_before_log {
                 self.perform();
@@ -141,8 +140,12 @@ impl LoadedRun {
                 return TurnResult::Lost;
             }
             self.engine.trust.register_waiter(&self.run);
-            self.publish(hold, || frame(Arc::unwrap_or_clone(append)));
-            return if hold == Hold::Release { TurnResult::Released } else { TurnResult::Kept };
+            self.publish(ownership, || frame(Arc::unwrap_or_clone(append)));
+            return if ownership == Ownership::Release {
+                TurnResult::Released
+            } else {
+                TurnResult::Kept
+            };
         }
     }
 
@@ -219,11 +222,11 @@ impl LoadedRun {
     fn append(
         &mut self,
         decided: Decided,
-        read: Vec<LetterId>,
+        read: Vec<MessageId>,
         now_ms: u64,
         status_before: RunStatus,
     ) -> (Append, Vec<Event>) {
-        let takings = self.run.takings(&decided.events);
+        let provenance_edges = self.run.provenance_edges(&decided.events);
         let encoded = encode(&mut self.run, &decided.events, now_ms, &mut *self.entropy);
         let Encoded { body, beside, blobs, chain } = encoded;
         let count = count(&decided.events);
@@ -232,12 +235,12 @@ impl LoadedRun {
         let ownership = self.ownership(now_ms);
         // Written only when the lists would show something else.
         let is_head_changed = self.run.status != status_before
-            || ownership == Hold::Release
+            || ownership == Ownership::Release
             || self.leaving
             || decided.events.iter().any(is_about_approval);
-        let hold = if self.leaving { Hold::Release } else { ownership };
-        let head =
-            is_head_changed.then(|| self.engine.head(&self.run, now_ms, hold, self.child_starts()));
+        let ownership = if self.leaving { Ownership::Release } else { ownership };
+        let head = is_head_changed
+            .then(|| self.engine.head(&self.run, now_ms, ownership, self.child_starts()));
         let append = Append {
             after: self.run.version - u64::from(count),
             count,
@@ -248,10 +251,10 @@ impl LoadedRun {
             snapshot: if count > 0 { self.snapshot() } else { None },
             blobs,
             read,
-            letters: messages(decided.letters),
+            messages: messages(decided.messages),
             guards: decided.guards,
-            takings,
-            memos: decided.memos,
+            provenance_edges,
+            remembered_outputs: decided.remembered_outputs,
             ..self.empty()
         };
         (append, decided.events)
@@ -289,7 +292,7 @@ impl LoadedRun {
                     return match appended {
                         Appended::Done { counts } => {
                             let free = self.engine.trust.learn(&append.guards, &counts, now_ms);
-                            self.engine.trust.remember(&append.memos);
+                            self.engine.trust.remember(&append.remembered_outputs);
                             self.engine.wake(free);
                             self.engine.feed.notify_appended();
                             CommitResult::Written
@@ -386,7 +389,7 @@ impl LoadedRun {
     /// Releases the run without an event.
     pub(crate) async fn append_release(&mut self) -> CommitResult {
         let now_ms = self.engine.clock.now_ms();
-        let head = self.engine.head(&self.run, now_ms, Hold::Release, self.child_starts());
+        let head = self.engine.head(&self.run, now_ms, Ownership::Release, self.child_starts());
         let append = Append { head: Some(head), ..self.empty() };
         self.commit(&Arc::new(append)).await
     }
@@ -444,19 +447,19 @@ impl Inner {
             snapshot: None,
             blobs: Vec::new(),
             read: Vec::new(),
-            letters: Vec::new(),
+            messages: Vec::new(),
             guards: Vec::new(),
             entries: Vec::new(),
-            takings: Vec::new(),
-            memos: Vec::new(),
+            provenance_edges: Vec::new(),
+            remembered_outputs: Vec::new(),
         }
     }
 
     /// Whether a run stays in memory: not if it only waits, and for long enough.
-    pub(crate) fn ownership(&self, run: &Run, now_ms: u64, child_starts: ChildStarts) -> Hold {
+    pub(crate) fn ownership(&self, run: &Run, now_ms: u64, child_starts: ChildStarts) -> Ownership {
         let starts_child = child_starts == ChildStarts::Unconfirmed && !run.status.is_terminal();
         if !run.is_parked() || starts_child {
-            return Hold::Keep;
+            return Ownership::Keep;
         }
         // With no permit left, a waiting run makes room for one that can work.
         let full = self.room.available_permits() == 0;
@@ -464,36 +467,36 @@ impl Inner {
         let due_soon = run.next_due_ms().is_some_and(|due_ms| due_ms <= soon && !full);
         let retries = !run.status.is_terminal() && run.pause.is_none() && due_soon;
         // A run that waits for a child is released: the child may need its permit.
-        if retries && run.due().next().is_none() { Hold::Keep } else { Hold::Release }
+        if retries && run.due().next().is_none() { Ownership::Keep } else { Ownership::Release }
     }
 
     pub(crate) fn head(
         &self,
         run: &Run,
         now_ms: u64,
-        hold: Hold,
+        ownership: Ownership,
         child_starts: ChildStarts,
     ) -> Head {
-        let due_at_ms = match hold {
-            Hold::Keep => None,
+        let due_at_ms = match ownership {
+            Ownership::Keep => None,
             // Its reservations may still have to expire.
-            Hold::Release if run.status.is_terminal() => run.next_due_ms(),
+            Ownership::Release if run.status.is_terminal() => run.next_due_ms(),
             // Released with work to do: any node may claim it at once.
-            Hold::Release if !run.is_parked() || child_starts == ChildStarts::Unconfirmed => {
+            Ownership::Release if !run.is_parked() || child_starts == ChildStarts::Unconfirmed => {
                 Some(now_ms)
             }
             // What it waits for at a gate may become free on another node.
-            Hold::Release if run.gated().next().is_some() => {
+            Ownership::Release if run.gated().next().is_some() => {
                 let pause_ms = self.config.park_after_ms.max(self.config.look_ms);
                 let look_ms = now_ms.saturating_add(pause_ms);
                 Some(run.next_due_ms().map_or(look_ms, |due_ms| due_ms.min(look_ms)))
             }
-            Hold::Release => run.next_due_ms(),
+            Ownership::Release => run.next_due_ms(),
         };
         #[cfg(feature = "sabotage")]
         let due_at_ms = due_at_ms.filter(|_| !self.config.sabotage.forget_timers);
         let asks = run.approvals.values().any(|request| request.resolution.is_none());
-        Head { status: run.status, ended_at_ms: run.ended_at_ms, due_at_ms, asks, hold }
+        Head { status: run.status, ended_at_ms: run.ended_at_ms, due_at_ms, asks, ownership }
     }
 }
 
@@ -512,11 +515,11 @@ fn answer(inputs: Vec<TurnInput>, answers: Vec<Result<(), Refusal>>) {
     }
 }
 
-pub(crate) fn messages(letters: Vec<letter::Letter>) -> Vec<Letter> {
-    let messages = letters.into_iter().map(|one| Letter {
+pub(crate) fn messages(messages: Vec<message::RunMessage>) -> Vec<MailboxMessage> {
+    let messages = messages.into_iter().map(|one| MailboxMessage {
         run: one.run,
         key: one.key,
-        body: letter::encode(&one.command).expect("messages hold encodable commands"),
+        body: message::encode(&one.command).expect("messages hold encodable commands"),
     });
     messages.collect()
 }

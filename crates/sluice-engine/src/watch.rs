@@ -1,9 +1,9 @@
 //! Runs that are followed, and the latest tip of each.
 
 use crate::tail::Tail;
+use sluice_core::id::RunId;
 use sluice_core::port::store::Frame;
-use sluice_core::run::id::RunId;
-use sluice_core::run::status::RunStatus;
+use sluice_core::status::RunStatus;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -1,6 +1,7 @@
 //! The system clock and system randomness.
 
-use sluice_core::port::{Clock, Entropy};
+use sluice_core::id::Entropy;
+use sluice_core::port::Clock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Reads the system clock.

@@ -8,8 +8,8 @@ use crate::signature::is_signed;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use sluice_bridge::secret::Secret;
+use sluice_core::hash::Hash;
 use sluice_core::path::{Path, Segment};
-use sluice_core::port::store::Hash;
 use std::collections::BTreeMap;
 
 /// Why a request is refused. The sender is not told more than that.

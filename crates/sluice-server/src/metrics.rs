@@ -15,7 +15,7 @@ use crate::organisation::Organisation;
 use histogram::Histogram;
 use sluice_core::journal::event::{Event, Record, StepEvent};
 use sluice_core::port::ledger::Counter;
-use sluice_core::run::status::StepStatus;
+use sluice_core::status::StepStatus;
 use sluice_engine::observe::{Observer, Turned};
 use sluice_govern::account;
 use sluice_govern::registry::{Envelope, Kind};

@@ -3,9 +3,9 @@
 //! The command line prints a refusal and exits with 2; the server answers it as a problem
 //! document with the HTTP status of its code.
 
+use sluice_core::id::RunId;
 use sluice_core::port::store::StoreError;
 use sluice_core::run::command::Refusal;
-use sluice_core::run::id::RunId;
 use sluice_engine::error::{CommandError, LoadError, StartError};
 
 /// The request cannot be parsed, or a value in it is not valid.

@@ -7,7 +7,7 @@
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use sluice_bridge::secret::Secret;
-use sluice_core::port::store::Hash;
+use sluice_core::hash::Hash;
 use subtle::ConstantTimeEq as _;
 
 /// The header with the time of signing, in seconds since 1970.

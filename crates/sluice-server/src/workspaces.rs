@@ -6,9 +6,9 @@
 
 use crate::limits::WORKSPACES_LOOK_MS;
 use crate::service::Service;
+use sluice_core::id::RunId;
 use sluice_core::port::Clock as _;
 use sluice_core::port::store::{Filter, RunRow, Store, StoreError};
-use sluice_core::run::id::RunId;
 use sluice_engine::world::SystemClock;
 use std::fs::{DirEntry, Metadata};
 use std::io;

@@ -8,13 +8,14 @@
 use crate::transfer::table::{Cell, Table};
 use sluice_core::evidence::entry;
 use sluice_core::evidence::mac::{Doubts, FRAME_BYTES, FrameMac, FramePlace, Mac, MacKey};
+use sluice_core::hash::Hash;
+use sluice_core::id::RunId;
 use sluice_core::port::ledger::Recorded;
-use sluice_core::port::memo::Memo;
+use sluice_core::port::remembered_output::RememberedOutput;
 use sluice_core::port::slots::Slot;
 use sluice_core::port::store::{
-    Answer, Append, Examined, Frame, Hash, Letter, NodeId, Store, StoreError,
+    Answer, Append, Examined, Frame, MailboxMessage, NodeId, Store, StoreError,
 };
-use sluice_core::run::id::RunId;
 use std::sync::OnceLock;
 
 /// A store that authenticates its rows once it has a key.
@@ -115,12 +116,16 @@ impl Keys {
         Ok(key)
     }
 
-    pub(crate) fn is_message(&self, message: &Letter, mac: &[u8]) -> bool {
-        self.get().is_none_or(|key| key.letter(message).is(mac))
+    pub(crate) fn is_message(&self, message: &MailboxMessage, mac: &[u8]) -> bool {
+        self.get().is_none_or(|key| key.message(message).is(mac))
     }
 
-    pub(crate) fn is_remembered_output(&self, memo: &Memo, mac: &[u8]) -> bool {
-        self.get().is_none_or(|key| key.memo(memo).is(mac))
+    pub(crate) fn is_remembered_output(
+        &self,
+        remembered_output: &RememberedOutput,
+        mac: &[u8],
+    ) -> bool {
+        self.get().is_none_or(|key| key.remembered_output(remembered_output).is(mac))
     }
 
     pub(crate) fn is_slot(&self, slot: &Slot, mac: &[u8]) -> bool {
@@ -215,9 +220,13 @@ impl AppendMacs {
             frame: (append.count > 0).then(|| key.frame(place, &append.body)),
             snapshot: key.snapshot_of(append),
             key: callers.map(|callers| key.key_of(append.run, callers)),
-            messages: append.letters.iter().map(|message| key.letter(message)).collect(),
-            read: append.read.iter().map(|id| key.read_letter(append.run, *id)).collect(),
-            outputs: append.memos.iter().map(|memo| key.memo(memo)).collect(),
+            messages: append.messages.iter().map(|message| key.message(message)).collect(),
+            read: append.read.iter().map(|id| key.read_message(append.run, *id)).collect(),
+            outputs: append
+                .remembered_outputs
+                .iter()
+                .map(|remembered_output| key.remembered_output(remembered_output))
+                .collect(),
         })
     }
 
@@ -286,9 +295,9 @@ pub(crate) fn row_mac(
         Table::Message => {
             let (run, name) = (RunId(row.id("run")?), row.text("key")?.to_owned());
             match row.bytes("body") {
-                Some(body) => key.letter(&Letter { run, key: name, body: body.to_vec() }),
+                Some(body) => key.message(&MailboxMessage { run, key: name, body: body.to_vec() }),
                 // A read message is kept only so that its key stays unique.
-                None => key.read_letter(run, row.number("id")?),
+                None => key.read_message(run, row.number("id")?),
             }
         }
         Table::Key => {
@@ -311,12 +320,12 @@ pub(crate) fn row_mac(
             schedule: row.text("schedule")?.to_owned(),
             slot_ms: row.number("at")?,
             count: row.number("count")?,
-            fate: row.text("fate")?.to_owned(),
+            outcome: row.text("fate")?.to_owned(),
             why: row.text("why").map(str::to_owned),
             run: row.id("run").map(RunId),
             at_ms: row.number("noted_at")?,
         }),
-        Table::RememberedOutput => key.memo(&Memo {
+        Table::RememberedOutput => key.remembered_output(&RememberedOutput {
             agent: row.text("agent")?.to_owned(),
             run: RunId(row.id("run")?),
             at_ms: row.number("at")?,

@@ -38,14 +38,15 @@ mod seal;
 mod trigger;
 mod window;
 
+use sluice_core::hash::Hash;
+use sluice_core::id::RunId;
 use sluice_core::port::Clock;
 use sluice_core::port::ledger::{Counter, Entry, Recorded, Unsealed};
 use sluice_core::port::store::{
-    Answer, Append, Appended, Claim, Create, Filter, Frame, Guard, Hash, Head, Hold, Inbox, Letter,
-    Loaded, NodeId, Posted, Received, RunRow, Store, StoreError, Taken,
+    Answer, Append, Appended, Claim, Create, Filter, Frame, Guard, Head, Loaded, MailboxMessage,
+    Mailboxes, NodeId, Ownership, Posted, Received, RunRow, Store, StoreError, Taken,
 };
-use sluice_core::run::id::RunId;
-use sluice_core::run::status::RunStatus;
+use sluice_core::status::RunStatus;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
@@ -209,11 +210,11 @@ pub fn plain(run: RunId, after: u64) -> Append {
         snapshot: None,
         blobs: Vec::new(),
         read: Vec::new(),
-        letters: Vec::new(),
+        messages: Vec::new(),
         guards: Vec::new(),
         entries: Vec::new(),
-        takings: Vec::new(),
-        memos: Vec::new(),
+        provenance_edges: Vec::new(),
+        remembered_outputs: Vec::new(),
     }
 }
 
@@ -276,13 +277,13 @@ pub fn released(due_at_ms: Option<u64>) -> Head {
         ended_at_ms: None,
         due_at_ms,
         asks: false,
-        hold: Hold::Release,
+        ownership: Ownership::Release,
     }
 }
 
 /// A message whose body is its key.
-pub fn letter(run: RunId, key: &str) -> Letter {
-    Letter { run, key: key.to_owned(), body: key.as_bytes().to_vec() }
+pub fn message(run: RunId, key: &str) -> MailboxMessage {
+    MailboxMessage { run, key: key.to_owned(), body: key.as_bytes().to_vec() }
 }
 
 /// Blocking access to the port, for a store that is expected to work.
@@ -321,17 +322,17 @@ impl Bench {
         frames.iter().map(|frame| (frame.first, frame.count)).collect()
     }
 
-    fn post(&self, letter: Letter) -> Posted {
-        self.wait_ok(self.store.post(letter))
+    fn post(&self, message: MailboxMessage) -> Posted {
+        self.wait_ok(self.store.post(message))
     }
 
-    fn letters(&self, of: Inbox) -> Vec<Received> {
-        self.wait_ok(self.store.letters(of))
+    fn messages(&self, of: Mailboxes) -> Vec<Received> {
+        self.wait_ok(self.store.messages(of))
     }
 
     /// The keys of unread messages.
-    fn keys(&self, of: Inbox) -> Vec<String> {
-        self.letters(of).into_iter().map(|received| received.letter.key).collect()
+    fn keys(&self, of: Mailboxes) -> Vec<String> {
+        self.messages(of).into_iter().map(|received| received.message.key).collect()
     }
 
     fn renew(&self, node: NodeId, ttl_ms: u64) {

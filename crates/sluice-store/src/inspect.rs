@@ -7,11 +7,12 @@
 use crate::authentic::{Keys, NamedRow, row_mac};
 use crate::transfer::table::{Cell, Table};
 use sluice_core::evidence::mac::{Doubts, FramePlace, Mac, last_hash};
+use sluice_core::hash::Hash;
+use sluice_core::id::RunId;
 use sluice_core::port::inspect::{RowVersion, Stored, StoredRun};
 use sluice_core::port::ledger::{Recorded, SealMark, SealRow};
 use sluice_core::port::slots::Slot;
-use sluice_core::port::store::{Hash, NodeId};
-use sluice_core::run::id::RunId;
+use sluice_core::port::store::NodeId;
 
 /// The tables, in the order of [`Stored`].
 pub(crate) const ORDER: [Table; 15] = [
@@ -139,7 +140,7 @@ fn slot(keys: &Keys, row: &NamedRow<'_>) -> Option<Stored> {
         schedule: text(row, "schedule")?,
         slot_ms: row.number("at")?,
         count: row.number("count")?,
-        fate: text(row, "fate")?,
+        outcome: text(row, "fate")?,
         why: text(row, "why"),
         run: row.id("run").map(RunId),
         at_ms: row.number("noted_at")?,
@@ -148,7 +149,7 @@ fn slot(keys: &Keys, row: &NamedRow<'_>) -> Option<Stored> {
 }
 
 fn remembered_output(keys: &Keys, row: &NamedRow<'_>) -> Option<Stored> {
-    Some(Stored::Memo {
+    Some(Stored::RememberedOutput {
         agent: text(row, "agent")?,
         place: row.number("place")?,
         run: RunId(row.id("run")?),
@@ -176,8 +177,8 @@ fn count(row: &NamedRow<'_>) -> Option<Stored> {
 }
 
 fn provenance_edge(row: &NamedRow<'_>) -> Option<Stored> {
-    let (source, taker) = (RunId(row.id("source")?), RunId(row.id("taker")?));
-    Some(Stored::Taking { source, taker, count: row.number("count")? })
+    let (source, consumer) = (RunId(row.id("source")?), RunId(row.id("taker")?));
+    Some(Stored::ProvenanceEdge { source, consumer, count: row.number("count")? })
 }
 
 fn blob(row: &NamedRow<'_>) -> Option<Option<Stored>> {
@@ -190,7 +191,7 @@ fn positions(row: &NamedRow<'_>) -> Option<Stored> {
         frames: row.number("frames")?,
         entries: row.number("entries")?,
         messages: row.number("letters")?,
-        memos: row.number("memos")?,
+        remembered_outputs: row.number("memos")?,
     })
 }
 

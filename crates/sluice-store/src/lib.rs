@@ -73,8 +73,12 @@ fn append_bytes(append: &Append) -> usize {
         + entries_bytes(&append.entries)
         + append.snapshot.as_ref().map_or(0, Vec::len)
         + append.blobs.iter().map(|blob| blob.body.len()).sum::<usize>()
-        + append.letters.iter().map(|message| message.body.len()).sum::<usize>()
-        + append.memos.iter().map(|memo| memo.body.len()).sum::<usize>()
+        + append.messages.iter().map(|message| message.body.len()).sum::<usize>()
+        + append
+            .remembered_outputs
+            .iter()
+            .map(|remembered_output| remembered_output.body.len())
+            .sum::<usize>()
 }
 
 fn entries_bytes(entries: &[Entry]) -> usize {

@@ -17,16 +17,17 @@ mod trigger;
 
 use crate::window::Window;
 use serde_json::Value;
+use sluice_core::hash::Hash;
+use sluice_core::id::RunId;
 use sluice_core::port::ledger::{Recorded, Sealing};
-use sluice_core::port::memo::Memo;
+use sluice_core::port::remembered_output::RememberedOutput;
 use sluice_core::port::slots::Slot;
 use sluice_core::port::store::{
-    Answer, Append, Appended, Claim, Filter, Frame, Hash, Inbox, Letter, LetterId, Loaded, NodeId,
-    Posted, Received, RunRow, Store, Taken,
+    Answer, Append, Appended, Claim, Filter, Frame, Loaded, MailboxMessage, Mailboxes, MessageId,
+    NodeId, Posted, Received, RunRow, Store, Taken,
 };
 use sluice_core::port::{Clock, Later};
-use sluice_core::run::id::RunId;
-use sluice_core::run::status::RunStatus;
+use sluice_core::status::RunStatus;
 use sluice_govern::registry::Kind;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -76,10 +77,10 @@ struct MemoryState {
     runs: BTreeMap<RunId, Record>,
     blobs: BTreeMap<Hash, Vec<u8>>,
     /// Unread messages.
-    letters: BTreeMap<LetterId, Letter>,
+    messages: BTreeMap<MessageId, MailboxMessage>,
     letters_posted: u64,
     /// All messages ever posted, by key.
-    letter_keys: BTreeMap<(RunId, String), LetterId>,
+    letter_keys: BTreeMap<(RunId, String), MessageId>,
     counters: BTreeMap<String, i64>,
     /// Counters over windows, by name and length.
     windows: BTreeMap<(String, u64), Window>,
@@ -100,8 +101,8 @@ struct MemoryState {
     edges: BTreeMap<(RunId, RunId), u64>,
     /// Remembered outputs by agent, newest first, each with its number across all
     /// agents.
-    memos: BTreeMap<String, VecDeque<(u64, Memo)>>,
-    memos_kept: u64,
+    remembered_outputs: BTreeMap<String, VecDeque<(u64, RememberedOutput)>>,
+    remembered_outputs_kept: u64,
     /// Lease expiry by node.
     leases: BTreeMap<NodeId, u64>,
 }
@@ -209,13 +210,13 @@ impl Store for MemoryStore {
         Box::pin(async move { Ok(self.read(|state, _| state.blobs.get(&hash).cloned())) })
     }
 
-    fn post(&self, message: Letter) -> Answer<'_, Posted> {
+    fn post(&self, message: MailboxMessage) -> Answer<'_, Posted> {
         let checks = self.shared.checks;
         Box::pin(async move { Ok(self.write(|state, now_ms| state.post(checks, message, now_ms))) })
     }
 
-    fn letters(&self, of: Inbox) -> Answer<'_, Vec<Received>> {
-        Box::pin(async move { Ok(self.read(|state, _| state.letters(of))) })
+    fn messages(&self, of: Mailboxes) -> Answer<'_, Vec<Received>> {
+        Box::pin(async move { Ok(self.read(|state, _| state.unread(of))) })
     }
 
     fn renew(&self, node: NodeId, ttl_ms: u64) -> Answer<'_, ()> {

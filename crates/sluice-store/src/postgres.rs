@@ -65,12 +65,13 @@ use address::DatabaseAddress;
 use migrate::Unfinished;
 use pool::ConnectionPool;
 use session::Session;
+use sluice_core::hash::Hash;
+use sluice_core::id::RunId;
 use sluice_core::port::store::{
-    Answer, Append, Appended, BATCH_SIZES, Claim, Examined, Filter, Frame, Gauges, Hash, Inbox,
-    Letter, Loaded, NodeId, Posted, Received, RunRow, Store, StoreError, Taken,
+    Answer, Append, Appended, BATCH_SIZES, Claim, Examined, Filter, Frame, Gauges, Loaded,
+    MailboxMessage, Mailboxes, NodeId, Posted, Received, RunRow, Store, StoreError, Taken,
 };
 use sluice_core::port::{Clock, Later};
-use sluice_core::run::id::RunId;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -281,9 +282,9 @@ impl Store for PostgresStore {
         self.read(async move |session| read::blob(session, hash).await)
     }
 
-    fn post(&self, message: Letter) -> Answer<'_, Posted> {
+    fn post(&self, message: MailboxMessage) -> Answer<'_, Posted> {
         let key = self.shared.keys.for_writing();
-        let mac = key.map(|key| key.map(|key| key.letter(&message)));
+        let mac = key.map(|key| key.map(|key| key.message(&message)));
         Box::pin(async move {
             match self.writer.write(Write::Post(message, mac?)).await? {
                 WriteOutcome::Posted(posted) => Ok(posted),
@@ -294,7 +295,7 @@ impl Store for PostgresStore {
         })
     }
 
-    fn letters(&self, of: Inbox) -> Answer<'_, Vec<Received>> {
+    fn messages(&self, of: Mailboxes) -> Answer<'_, Vec<Received>> {
         let shared = Arc::clone(&self.shared);
         self.read(async move |session| mailbox::unread(session, &shared.keys, of).await)
     }

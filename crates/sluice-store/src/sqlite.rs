@@ -48,12 +48,13 @@ use node_locks::NodeLocks;
 use read_only::ReadSource;
 use reader::{ReadConnection, Readers};
 use recent_heads::RecentHeads;
+use sluice_core::hash::Hash;
+use sluice_core::id::RunId;
 use sluice_core::port::store::{
-    Answer, Append, Appended, BATCH_SIZES, Claim, Examined, Filter, Frame, Gauges, Hash, Inbox,
-    Letter, Loaded, NodeId, Posted, Received, RunRow, Store, Taken,
+    Answer, Append, Appended, BATCH_SIZES, Claim, Examined, Filter, Frame, Gauges, Loaded,
+    MailboxMessage, Mailboxes, NodeId, Posted, Received, RunRow, Store, Taken,
 };
 use sluice_core::port::{Clock, Later};
-use sluice_core::run::id::RunId;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -178,10 +179,10 @@ impl Store for SqliteStore {
         Box::pin(self.readers.read(move |reader| read::blob(&reader.connection, hash)))
     }
 
-    fn post(&self, message: Letter) -> Answer<'_, Posted> {
+    fn post(&self, message: MailboxMessage) -> Answer<'_, Posted> {
         let bytes = message.body.len();
         let key = self.shared.keys.for_writing();
-        let mac = key.map(|key| key.map(|key| key.letter(&message)));
+        let mac = key.map(|key| key.map(|key| key.message(&message)));
         Box::pin(async move {
             let mac = mac?;
             let post = move |work: &mut Work<'_>| {
@@ -191,7 +192,7 @@ impl Store for SqliteStore {
         })
     }
 
-    fn letters(&self, of: Inbox) -> Answer<'_, Vec<Received>> {
+    fn messages(&self, of: Mailboxes) -> Answer<'_, Vec<Received>> {
         Box::pin(self.readers.read(move |reader| mailbox::unread(reader, of)))
     }
 

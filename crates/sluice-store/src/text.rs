@@ -1,6 +1,6 @@
 //! Text search over runs, the same in every store.
 
-use sluice_core::run::id::RunId;
+use sluice_core::id::RunId;
 
 /// The smallest and the greatest run id that begin with a text, or `None` if no id can.
 /// The text must contain more than `run_`, the prefix of every id.

@@ -6,10 +6,10 @@
 
 use crate::seal_file::SealFile;
 use sluice_bridge::gitignore;
-use sluice_core::evidence::hex;
 use sluice_core::evidence::key::{PublicKey, Signer};
-use sluice_core::port::Entropy as _;
-use sluice_core::port::store::Hash;
+use sluice_core::hash::Hash;
+use sluice_core::hex;
+use sluice_core::id::Entropy as _;
 use sluice_engine::sealer::Sealer;
 use sluice_engine::world::SystemEntropy;
 use sluice_server::refused::{Refused, SEAL_UNUSABLE};

@@ -10,7 +10,7 @@ use sluice_core::choice;
 use sluice_core::money::Money;
 use sluice_core::run::projection::node::NodeResult;
 use sluice_core::run::projection::{Projection, Time};
-use sluice_core::run::status::{RunStatus, StepStatus, Waiting};
+use sluice_core::status::{RunStatus, StepStatus, Waiting};
 
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Picture {

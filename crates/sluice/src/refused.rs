@@ -3,7 +3,7 @@
 //! A refusal is returned as an error to `main`, which prints it and exits with 2.
 
 use crate::problem::{DOCUMENT_UNREADABLE, Unreadable};
-use sluice_core::run::id::RunId;
+use sluice_core::id::RunId;
 use sluice_engine::engine::TakeError;
 use sluice_engine::error;
 use sluice_engine::trust::RulesError;

@@ -184,7 +184,7 @@ fn tail(path: &Path, keys: &[PublicKey]) -> io::Result<Vec<Seal>> {
 mod tests {
     use super::*;
     use sluice_core::evidence::key::Signer;
-    use sluice_core::port::store::Hash;
+    use sluice_core::hash::Hash;
 
     fn seal(signer: &Signer, number: u64) -> Seal {
         Seal::new(number, number, Hash([0; 32]), &[], signer)

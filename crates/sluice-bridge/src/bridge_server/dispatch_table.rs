@@ -157,7 +157,7 @@ impl DispatchTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sluice_core::run::id::RunId;
+    use sluice_core::id::RunId;
 
     #[test]
     fn a_dispatch_is_new_once() {

@@ -9,7 +9,7 @@ use crate::protocol::DispatchHash;
 use axum::response::sse::Event;
 use futures_util::Stream;
 use serde_json::{Map, Value, json};
-use sluice_core::run::id::RunId;
+use sluice_core::id::RunId;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -11,7 +11,7 @@ use crate::secret::Secret;
 use reqwest::Url;
 use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use serde_json::json;
-use sluice_core::port::Entropy;
+use sluice_core::id::Entropy;
 use sluice_core::port::adapter::Health;
 use std::sync::Arc;
 use std::time::Duration;

@@ -16,11 +16,11 @@ use super::recording_call::RecordingCall;
 use super::{Case, CaseResult, CaseStop, Report, failed};
 use crate::limits::{CONFORMANCE_CALL_MS, CONFORMANCE_STOP_MS};
 use futures_util::FutureExt as _;
+use sluice_core::id::RunId;
 use sluice_core::port::Later;
 use sluice_core::port::adapter::{
     Adapter, Answer, CallErrorCode, Execution, OutputStrategy, Request,
 };
-use sluice_core::run::id::RunId;
 use sluice_govern::decision::Constraints;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

@@ -13,8 +13,9 @@ use crate::limits::{PHRASES_MAX, WORD_LIST_BYTES_MAX};
 use aho_corasick::AhoCorasick;
 use serde_json::json;
 use sluice_core::limits::PHRASE_BYTES_MAX;
+use sluice_core::plan::policy::ModerationPhase;
 use sluice_core::port::Later;
-use sluice_core::port::moderator::{Moderator, Phase, Subject, Verdict};
+use sluice_core::port::moderator::{Moderator, Subject, Verdict};
 use sluice_core::word::{is_ignored, joins};
 
 /// An invalid word list.
@@ -53,7 +54,7 @@ struct Phrase {
     written: String,
     line: usize,
     /// `None` for both sides.
-    phase: Option<Phase>,
+    phase: Option<ModerationPhase>,
     /// Whether it begins, and ends, with a word character.
     edges: (bool, bool),
 }
@@ -95,7 +96,7 @@ impl WordList {
     }
 
     /// The first phrase of this side in a text.
-    fn find(&self, phase: Phase, text: &str) -> Option<&Phrase> {
+    fn find(&self, phase: ModerationPhase, text: &str) -> Option<&Phrase> {
         let text = fold(text);
         let hits = self.search.find_overlapping_iter(&text);
         hits.map(|hit| (&self.phrases[hit.pattern().as_usize()], hit.range()))
@@ -124,8 +125,8 @@ impl Moderator for WordList {
 }
 
 /// Splits the prefix from a line.
-fn side(line: &str) -> (Option<Phase>, &str) {
-    for phase in [Phase::Input, Phase::Output] {
+fn side(line: &str) -> (Option<ModerationPhase>, &str) {
+    for phase in [ModerationPhase::Input, ModerationPhase::Output] {
         let rest = line.strip_prefix(phase.as_str()).and_then(|rest| rest.strip_prefix(':'));
         if let Some(rest) = rest {
             return (Some(phase), rest);

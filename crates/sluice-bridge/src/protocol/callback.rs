@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use sluice_core::choice::find;
+use sluice_core::id::RunId;
 use sluice_core::journal::envelope::timestamp;
 use sluice_core::limits::TOKENS_MAX;
 use sluice_core::money::Money;
 use sluice_core::port::adapter::{Answer, CallError, CallErrorCode, Usage};
-use sluice_core::run::id::RunId;
 use std::collections::BTreeMap;
 
 /// How a dispatch ended.

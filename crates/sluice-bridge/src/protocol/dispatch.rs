@@ -7,9 +7,9 @@ use crate::limits::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sluice_core::id::RunId;
 use sluice_core::money::Money;
 use sluice_core::port::adapter::{OutputStrategy, Recall, Request};
-use sluice_core::run::id::RunId;
 use sluice_core::trace::TraceParent;
 use sluice_govern::decision::Constraints;
 use sluice_govern::registry::Price;

@@ -6,8 +6,8 @@
 use super::{BadBody, bounded, check_step, run_id};
 use crate::limits::{MEDIA_URL_BYTES_MAX, NAME_BYTES_MAX, PARTS_MAX, PARTS_NUMBER_MAX};
 use serde::{Deserialize, Serialize};
+use sluice_core::id::RunId;
 use sluice_core::port::adapter::{Emission, ToolEnded};
-use sluice_core::run::id::RunId;
 
 /// Body of a batch of parts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

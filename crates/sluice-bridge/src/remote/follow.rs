@@ -9,8 +9,8 @@ use crate::protocol::EVENTS_PATH;
 use crate::wire::{Incoming, RequestIndex};
 use reqwest::Url;
 use serde_json::Value;
+use sluice_core::id::RunId;
 use sluice_core::port::adapter::{Call, Closed, Emission, ToolEnded};
-use sluice_core::run::id::RunId;
 use std::time::Duration;
 
 /// Limits of a bridge's event stream.

@@ -268,12 +268,8 @@ async fn work_is_sent_over_http_once_and_answered_now_or_later() {
     let heard = ear.heard().remove(0);
     assert_eq!((heard.path.as_str(), &heard.body["provider"]), ("/work", &json!("http")));
     assert_eq!(heard.body["command"], "hello");
-    let of = Dispatched {
-        gateway: "near",
-        run: sluice_core::run::id::RunId(1),
-        step: "a",
-        dispatch_no: 1,
-    };
+    let of =
+        Dispatched { gateway: "near", run: sluice_core::id::RunId(1), step: "a", dispatch_no: 1 };
     let token = heard.body["dispatch_token"].as_str().unwrap();
     assert!(callbacks(&ear).key.knows(token, of));
     ear.answers_with(&[202]);

@@ -7,13 +7,13 @@ use sluice_bridge::outbound::allow::AllowList;
 use sluice_bridge::secret::keyring::Keyring;
 use sluice_bridge::tools::{Tool, ToolAnswer, ToolServer, ToolServerError};
 use sluice_bridge::wire::RequestIndex;
+use sluice_core::id::RunId;
 use sluice_core::money::Money;
 use sluice_core::port::Later;
 use sluice_core::port::adapter::{
     Adapter, Answer, Call, Closed, Emission, Execution, OutputStrategy, Request, ToolUse,
     ToolVerdict,
 };
-use sluice_core::run::id::RunId;
 use sluice_govern::account::{Tokens, bill};
 use sluice_govern::registry::Price;
 use std::collections::BTreeMap;

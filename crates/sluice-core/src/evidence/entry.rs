@@ -1,8 +1,9 @@
 //! The hash chain of audit entries.
 
 use crate::canonical;
+use crate::hash::Hash;
 use crate::port::ledger::Entry;
-use crate::port::store::{Hash, NodeId};
+use crate::port::store::NodeId;
 use serde_json::json;
 
 /// The hash before a writer's first entry.

@@ -3,16 +3,15 @@
 
 use super::elision::{self, Left};
 use super::entry::{self, START};
-use super::erasure;
-use super::event::Link;
 use super::key::{PublicKey, Signer};
-use super::seal;
 use super::verify::{Report, Verifier, needs};
-use crate::id::RunId;
+use super::{erasure, seal};
+use crate::hash::Hash;
+use crate::id::{Entropy, RunId};
+use crate::journal::chain::Link;
 use crate::journal::wire;
-use crate::port::Entropy;
 use crate::port::ledger::{Entry, Recorded, SealMark, SealRow, Unsealed};
-use crate::port::store::{Examined, Frame, Hash, NodeId};
+use crate::port::store::{Examined, Frame, NodeId};
 use crate::run::projection::script::Script;
 use crate::run::projection::script::documents::{ASKS, CHAIN};
 use serde_json::json;
@@ -71,7 +70,7 @@ impl FakeStore {
     /// Appends the events of a script after the first `from`, one frame for each time.
     fn append(&mut self, run: RunId, script: &Script, from: usize) {
         let frames = self.runs.entry(run).or_default();
-        let tip = frames.last().and_then(|frame| super::event::tip(&frame.chain));
+        let tip = frames.last().and_then(|frame| crate::journal::chain::tip(&frame.chain));
         let mut link = Link { run, next: from as u64 + 1, tip: tip.unwrap_or(START) };
         for events in script.journal[from..].chunk_by(|one, other| one.1 == other.1) {
             let at_ms = events[0].1;
@@ -117,7 +116,7 @@ impl FakeStore {
         let head = |(run, frames): (&RunId, &Vec<Frame>)| {
             let last = frames.last().unwrap();
             let version = last.first + u64::from(last.count) - 1;
-            (*run, version, super::event::tip(&last.chain).unwrap())
+            (*run, version, crate::journal::chain::tip(&last.chain).unwrap())
         };
         let writers: BTreeMap<NodeId, (u64, Hash)> =
             self.entries.iter().map(|row| (row.writer, (row.seq, row.hash))).collect();

@@ -3,7 +3,7 @@
 //! Keys are created outside the core, which has no random source. The owner of the key can
 //! seal; the verifier chooses the keys that it trusts.
 
-use super::hex;
+use crate::hex;
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 use std::fmt;
 

@@ -5,9 +5,10 @@
 //! event or entry. The leaves of a seal are concatenated, runs first, each group sorted by id.
 
 use super::merkle;
+use crate::hash::Hash;
 use crate::id::RunId;
 use crate::port::ledger::Unsealed;
-use crate::port::store::{Hash, NodeId};
+use crate::port::store::NodeId;
 
 /// The size of a leaf.
 pub const LEAF_BYTES: usize = 57;

@@ -8,10 +8,11 @@
 //! Each type of row has its own tag, and every field of variable size is preceded by its
 //! length, so that no two rows are authenticated by the same bytes.
 
+use crate::hash::Hash;
 use crate::id::RunId;
-use crate::port::memo::Memo;
+use crate::port::remembered_output::RememberedOutput;
 use crate::port::slots::Slot;
-use crate::port::store::{Append, Hash, Key, Letter, LetterId, NodeId};
+use crate::port::store::{Append, Key, MailboxMessage, MessageId, NodeId};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use std::collections::{BTreeMap, BTreeSet};
@@ -125,13 +126,13 @@ impl MacKey {
     }
 
     /// The MAC of a message to a run.
-    pub fn letter(&self, letter: &Letter) -> Mac {
-        let builder = self.begin(b'l').id(letter.run.0).bytes(letter.key.as_bytes());
-        builder.bytes(&letter.body).end()
+    pub fn message(&self, message: &MailboxMessage) -> Mac {
+        let builder = self.begin(b'l').id(message.run.0).bytes(message.key.as_bytes());
+        builder.bytes(&message.body).end()
     }
 
     /// The MAC of a message that was read. Its body is deleted, so the MAC covers its id.
-    pub fn read_letter(&self, run: RunId, id: LetterId) -> Mac {
+    pub fn read_message(&self, run: RunId, id: MessageId) -> Mac {
         self.begin(b'L').id(run.0).number(id).end()
     }
 
@@ -149,16 +150,17 @@ impl MacKey {
     /// The MAC of a schedule slot.
     pub fn slot(&self, slot: &Slot) -> Mac {
         let builder = self.begin(b't').bytes(slot.schedule.as_bytes()).number(slot.slot_ms);
-        let builder = builder.number(slot.count).bytes(slot.fate.as_bytes());
+        let builder = builder.number(slot.count).bytes(slot.outcome.as_bytes());
         let builder = builder.optional(slot.why.as_deref().map(str::as_bytes));
         let run = slot.run.map(|run| run.0.to_be_bytes());
         builder.optional(run.as_ref().map(<[u8; 16]>::as_slice)).number(slot.at_ms).end()
     }
 
     /// The MAC of a remembered output.
-    pub fn memo(&self, memo: &Memo) -> Mac {
-        let builder = self.begin(b'm').bytes(memo.agent.as_bytes()).id(memo.run.0);
-        builder.number(memo.at_ms).bytes(&memo.body).end()
+    pub fn remembered_output(&self, remembered_output: &RememberedOutput) -> Mac {
+        let builder =
+            self.begin(b'm').bytes(remembered_output.agent.as_bytes()).id(remembered_output.run.0);
+        builder.number(remembered_output.at_ms).bytes(&remembered_output.body).end()
     }
 }
 
@@ -197,13 +199,13 @@ impl Mac {
 
 impl fmt::Debug for Mac {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&super::hex::to_string(&self.0))
+        f.write_str(&crate::hex::to_string(&self.0))
     }
 }
 
 impl fmt::Debug for FrameMac {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&super::hex::to_string(&self.0))
+        f.write_str(&crate::hex::to_string(&self.0))
     }
 }
 

@@ -22,14 +22,15 @@ mod json;
 #[cfg(test)]
 mod tests;
 
-use super::event::Salt;
 use super::leaf::{self, Leaf, LeafOwner};
 use super::merkle;
 use super::seal::Seal;
+use crate::hash::Hash;
 use crate::id::RunId;
-use crate::journal::wire::{self, Bond};
+use crate::journal::chain::Salt;
+use crate::journal::wire::{self, CommitmentKind};
 use crate::port::ledger::SealRow;
-use crate::port::store::{Frame, Hash};
+use crate::port::store::Frame;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The packet of a run.
@@ -156,14 +157,18 @@ fn events_of(frame: &Frame, upto: u64, events: &mut Vec<PacketEvent>) -> Result<
     }
     let (hashes, _) = frame.chain.as_chunks::<32>();
     for ((id, event), hash) in (frame.first..=upto).zip(&raw.events).zip(hashes) {
-        let content = match event.bond {
-            Bond::Salt(salt) => Content::Kept {
+        let content = match event.commitment_kind {
+            CommitmentKind::Salt(salt) => Content::Kept {
                 salt,
                 payload: event.payload.to_owned(),
                 blobs: event.blobs.map(str::to_owned),
             },
-            Bond::Erased(commitment) | Bond::Elided(commitment) => Content::Erased { commitment },
-            Bond::None | Bond::ErasedNone | Bond::Beside => return Err(PacketError::Event(id)),
+            CommitmentKind::Erased(commitment) | CommitmentKind::Elided(commitment) => {
+                Content::Erased { commitment }
+            }
+            CommitmentKind::None | CommitmentKind::ErasedNone | CommitmentKind::StandIn => {
+                return Err(PacketError::Event(id));
+            }
         };
         let (at_ms, kind, hash) = (raw.at_ms, event.kind.to_owned(), Hash(*hash));
         events.push(PacketEvent { id, at_ms, kind, content, hash });

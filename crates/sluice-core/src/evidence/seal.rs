@@ -6,14 +6,13 @@
 //! of that line. The signature covers the line `sluice/seal/1`, a newline, and the same JSON
 //! without `signature`.
 
-use super::event::START;
-use super::hex;
 use super::key::{PublicKey, Signer};
 use super::leaf::{self, Leaf};
 use super::merkle;
-use crate::canonical;
 use crate::hash::Hash;
+use crate::journal::chain::START;
 use crate::port::ledger::{Sealing, Unsealed};
+use crate::{canonical, hex};
 use serde_json::{Value, json};
 
 /// The version of the format.

@@ -24,11 +24,12 @@ use super::key::PublicKey;
 use super::leaf::{self, Leaf, LeafOwner};
 use super::merkle;
 use super::seal::Seal;
+use crate::hash::Hash;
 use crate::id::RunId;
 use crate::limits::FINDINGS_MAX;
 use crate::port::inspect::Stored;
 use crate::port::ledger::SealRow;
-use crate::port::store::{Hash, NodeId};
+use crate::port::store::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 

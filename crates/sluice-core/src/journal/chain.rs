@@ -1,8 +1,8 @@
 //! The hashes of events.
 //!
-//! A salted commitment stands for the payload of an event, so that an erased payload cannot be
-//! guessed from the rest. The hash of an event covers its header, the commitment and the hash
-//! of the event before it. Numbers are written in decimal, hashes and salts as bytes.
+//! The hash of an event covers its header, a salted commitment to its payload and the hash of
+//! the event before it. The salt prevents that an erased payload is guessed from its
+//! commitment. Numbers are written in decimal, hashes and salts as bytes.
 //!
 //! INVARIANT: these are the hashes of every journal ever written. A change needs a new first
 //! line of the hash input, next to the old one.
@@ -92,7 +92,7 @@ pub fn tip(chain: &[u8]) -> Option<Hash> {
 
 /// Hashes a number and a newline.
 fn line(hash: &mut Sha256, mut number: u64) {
-    // Twenty digits and the newline: what the largest number takes.
+    // Twenty digits and the newline: the size of the largest number.
     let mut text = *b"00000000000000000000\n";
     let mut start = text.len() - 1;
     loop {

@@ -90,7 +90,7 @@ macro_rules! payload {
             }
         }
     };
-    // For a struct that is declared elsewhere. Fields after `else` are not written.
+    // For a struct that is declared in another module. Fields after `else` are not written.
     (
         impl $name:ident $(if $present:literal)? {
             $($field:ident: $type:ty $(= $wire:literal as $form:ty, $keep:ident)?;)*

@@ -1,16 +1,16 @@
-//! Events as the world sees them: one line of JSON each.
+//! Public events: one line of JSON each.
 //!
-//! What a frame holds is copied, never encoded again, so that a stream shows
-//! exactly what was journalled and costs little more than the bytes. What the
-//! journal leaves out because it goes without saying is said here: a reader
-//! finds every field of an event's payload.
+//! Payloads are copied from the frame and never encoded again, so that a stream has exactly the
+//! journalled text and is cheap. Fields that the journal leaves out because they have their
+//! usual value are added, so that a reader finds every field of a payload.
 
 mod cause;
 
-use super::wire::{Beside, WireError, Written, frame, read_beside};
+use super::wire::{ParsedEvent, StoredDeltas, WireError, frame, read_deltas};
+use crate::hash::Hash;
 use crate::id::RunId;
 use crate::plan::graph::Graph;
-use crate::port::store::{Frame, Hash};
+use crate::port::store::Frame;
 use cause::{Causes, whole};
 use serde_json::Map;
 use sluice_govern::decision::{BRIEF, Known, expand};
@@ -18,39 +18,38 @@ use std::borrow::{Borrow, Cow};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Where events come from: the engine journals them. What a transport or a
-/// client adds says so itself.
+/// The value of `correlation.phase`: the engine journals all events.
 const PHASE: &str = "engine";
 
-/// An event, ready to be sent.
+/// A public event, ready to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shown {
-    /// Its place in the run's journal, from 1.
+    /// Its id: the position in the run's journal, from 1.
     pub id: u64,
-    /// Its name.
+    /// Its type.
     pub kind: String,
     /// When it was journalled.
     pub at_ms: u64,
-    /// The envelope, in one line.
+    /// The envelope, as one line of JSON.
     pub json: String,
 }
 
-/// What a reader is shown of a journal.
+/// An item of a public stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seen {
     /// An event.
     Event(Shown),
-    /// Parts of answers that were elided: every event from the first to the last.
+    /// Stream deltas that were elided: every event from the first to the last.
     Elided {
-        /// The id of the first.
+        /// The id of the first event.
         first: u64,
-        /// The id of the last.
+        /// The id of the last event.
         last: u64,
     },
 }
 
 impl Seen {
-    /// How far a reader has come with it: the cursor to go on from.
+    /// The id of its last event: the cursor from which a reader continues.
     pub fn id(&self) -> u64 {
         match self {
             Seen::Event(shown) => shown.id,
@@ -58,7 +57,7 @@ impl Seen {
         }
     }
 
-    /// Both as one, where both are elided and nothing is between them.
+    /// The union of two adjacent elided ranges; `None` if the items cannot be joined.
     fn joined(&self, next: &Seen) -> Option<Seen> {
         match (self, next) {
             (Seen::Elided { first, last }, Seen::Elided { first: next, last: end })
@@ -79,26 +78,25 @@ impl Seen {
     }
 }
 
-/// What the envelopes of a run say of it.
+/// The run of the events, as far as their envelopes need it.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
     /// The run.
     pub run: RunId,
-    /// What it is a run of.
+    /// The name of its workflow.
     pub workflow: &'a str,
-    /// Whether that comes from the registry.
+    /// Whether its definition comes from the registry.
     pub registered: bool,
-    /// SHA-256 of it.
+    /// SHA-256 of its plan.
     pub definition_hash: &'a str,
-    /// The trace it belongs to.
+    /// Its W3C trace id.
     pub trace_id: &'a str,
-    /// Its steps: their waves, and what they depend on. None of a run whose
-    /// definition is not at hand.
+    /// The graph of its steps; `None` if its definition was not loaded.
     pub graph: Option<&'a Graph>,
 }
 
-/// The envelopes of a frame's events, with those that stand beside it in their
-/// places. `blobs` holds at least what [`wire::blobs_of`](super::wire::blobs_of) lists.
+/// The public events of a frame, its stream deltas included. `blobs` must contain the blobs
+/// that [`wire::blobs_of`](super::wire::blobs_of) lists.
 pub fn envelopes(
     subject: Subject<'_>,
     stored: &Frame,
@@ -106,12 +104,12 @@ pub fn envelopes(
 ) -> Result<Vec<Seen>, WireError> {
     let mut frame = frame(&stored.body)?;
     if frame.events.len() != stored.count as usize {
-        let held = frame.events.len();
-        let message = format!("it holds {held} events instead of {}", stored.count);
+        let found = frame.events.len();
+        let message = format!("it has {found} events instead of {}", stored.count);
         return Err(WireError::Malformed(message));
     }
     let Subject { run, workflow, registered, definition_hash, trace_id, graph } = subject;
-    let about = About {
+    let writer = EnvelopeWriter {
         id: run.to_string(),
         name: workflow,
         registered,
@@ -124,40 +122,38 @@ pub fn envelopes(
         graph,
     };
     let mut causes = Causes::new(graph);
-    put_back(stored, &mut frame.events)?;
+    restore_deltas(stored, &mut frame.events)?;
     let mut seen = Vec::with_capacity(frame.events.len());
     for (id, mut event) in (stored.first..).zip(frame.events) {
-        if event.beside {
+        if event.is_stand_in {
             push(&mut seen, Seen::Elided { first: id, last: id });
             continue;
         }
         event.restore(blobs)?;
         let node = event.node();
         let parent = causes.next(id, &event.kind, node.as_deref());
-        let json = about.envelope(id, parent, node.as_deref(), &event);
+        let json = writer.envelope(id, parent, node.as_deref(), &event);
         let (kind, at_ms) = (event.kind.into_owned(), frame.at_ms);
         seen.push(Seen::Event(Shown { id, kind, at_ms, json }));
     }
     Ok(seen)
 }
 
-/// Puts what stands beside a frame into its place. Stand-ins are left only where
-/// what they stood for is elided.
-fn put_back<'a>(stored: &'a Frame, events: &mut [Written<'a>]) -> Result<(), WireError> {
-    let mut places = (stored.first..).zip(events).filter(|(_, event)| event.beside);
-    let mut beside = match read_beside(&stored.beside)? {
-        Some(Beside::Events(bytes)) => frame(bytes)?.events.into_iter(),
-        Some(Beside::Elided(_)) => return Ok(()),
+/// Replaces stand-ins by their stream deltas. The stand-ins of elided deltas stay.
+fn restore_deltas<'a>(stored: &'a Frame, events: &mut [ParsedEvent<'a>]) -> Result<(), WireError> {
+    let mut stand_ins = (stored.first..).zip(events).filter(|(_, event)| event.is_stand_in);
+    let mut deltas = match read_deltas(&stored.beside)? {
+        Some(StoredDeltas::Events(bytes)) => frame(bytes)?.events.into_iter(),
+        Some(StoredDeltas::Elided(_)) => return Ok(()),
         None => Vec::new().into_iter(),
     };
-    places.try_for_each(|(id, event)| {
-        *event = beside.next().ok_or(WireError::MissingBeside(id))?;
+    stand_ins.try_for_each(|(id, event)| {
+        *event = deltas.next().ok_or(WireError::MissingDelta(id))?;
         Ok(())
     })
 }
 
-/// Adds to what a reader is shown. Elided events that follow each other are told
-/// as one range.
+/// Adds an item to a page. Adjacent elided ranges become one.
 pub fn push<S: Borrow<Seen> + From<Seen>>(page: &mut Vec<S>, next: S) {
     let joined = page.last().and_then(|last| last.borrow().joined(next.borrow()));
     match joined {
@@ -178,8 +174,8 @@ pub fn timestamp(ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
 }
 
-/// What is the same for every event of a frame, plain and as JSON.
-struct About<'a> {
+/// Writes the envelopes of a frame. Has the values that all its events share, plain and as JSON.
+struct EnvelopeWriter<'a> {
     id: String,
     name: &'a str,
     registered: bool,
@@ -192,15 +188,15 @@ struct About<'a> {
     graph: Option<&'a Graph>,
 }
 
-impl About<'_> {
+impl EnvelopeWriter<'_> {
     fn envelope(
         &self,
         id: u64,
         parent: Option<u64>,
         node: Option<&str>,
-        event: &Written<'_>,
+        event: &ParsedEvent<'_>,
     ) -> String {
-        let About { run, workflow, trace_id, timestamp, .. } = self;
+        let EnvelopeWriter { run, workflow, trace_id, timestamp, .. } = self;
         let fields = &event.payload.0;
         let length: usize = fields.iter().map(|(name, raw)| name.len() + raw.get().len() + 4).sum();
         let mut json = String::with_capacity(384 + workflow.len() + trace_id.len() + length);
@@ -221,7 +217,7 @@ impl About<'_> {
             let _ = write!(json, ",\"wave\":{wave}");
         }
         let _ = write!(json, ",\"phase\":\"{PHASE}\"}},\"payload\":{{\"runId\":{run}");
-        match self.put_back(event) {
+        match self.expand_decision(event) {
             Some(whole) => json.push_str(&whole),
             None => {
                 for (name, raw) in fields {
@@ -232,7 +228,7 @@ impl About<'_> {
                 }
             }
         }
-        self.spell_out(&mut json, event);
+        self.add_usual_fields(&mut json, event);
         json.push('}');
         if event.erased {
             json.push_str(",\"erased\":true");
@@ -241,15 +237,15 @@ impl About<'_> {
         json
     }
 
-    /// The wave of a step, or of the step of an instance.
+    /// The wave of a step or instance.
     fn wave(&self, node: &str) -> Option<u32> {
         let graph = self.graph?;
         graph.position(whole(node)).map(|position| graph.layer_of(position))
     }
 
-    /// The fields of a decision that was written in brief, each after a comma;
-    /// none of any other event.
-    fn put_back(&self, event: &Written<'_>) -> Option<String> {
+    /// The fields of a decision that was written in the short form, each after a comma; `None`
+    /// for other events.
+    fn expand_decision(&self, event: &ParsedEvent<'_>) -> Option<String> {
         let fields = &event.payload;
         if event.kind != "governance.decided" || fields.raw(BRIEF).is_none() {
             return None;
@@ -275,14 +271,14 @@ impl About<'_> {
         Some(text)
     }
 
-    /// What the journal leaves out because it is what it usually is.
-    fn spell_out(&self, json: &mut String, event: &Written<'_>) {
+    /// Adds the fields that the journal leaves out because they have their usual value.
+    fn add_usual_fields(&self, json: &mut String, event: &ParsedEvent<'_>) {
         let missing = |name: &str| event.payload.raw(name).is_none();
-        // Where it is this run.
+        // Left out if it is this run.
         if event.kind == "node.provenance" && missing("sourceRunId") {
             let _ = write!(json, ",\"sourceRunId\":{}", self.run);
         }
-        // Of an erased event nobody knows what else it said.
+        // For an erased event, a missing field may have been erased.
         if event.erased {
             return;
         }
@@ -294,7 +290,7 @@ impl About<'_> {
             "node.completed" if missing("envelope") && missing("outputs") => {
                 json.push_str(",\"outputs\":{}");
             }
-            // Of waits, only one before another attempt has a cause.
+            // A wait with a cause is one before another attempt.
             "node.waiting" if missing("delayMs") && !missing("cause") => {
                 json.push_str(",\"delayMs\":0");
             }
@@ -303,8 +299,8 @@ impl About<'_> {
     }
 }
 
-/// What the payload of an event always shows, and the journal leaves out where
-/// it is this.
+/// Fields that public payloads of an event type always have, with the values for which the
+/// journal leaves them out.
 fn usual(kind: &str) -> &'static [(&'static str, &'static str)] {
     match kind {
         "node.completed" => &[
@@ -325,8 +321,8 @@ fn usual(kind: &str) -> &'static [(&'static str, &'static str)] {
     }
 }
 
-/// Quotes a text of the frame again: one that could be borrowed has no escapes.
-#[expect(clippy::ptr_arg, reason = "whether it is borrowed is what matters")]
+/// Quotes a text of the frame. A borrowed text has no escapes.
+#[expect(clippy::ptr_arg, reason = "the function asks whether it is borrowed")]
 fn push_quoted(json: &mut String, text: &Cow<'_, str>) {
     match text {
         Cow::Borrowed(plain) => {
@@ -344,8 +340,8 @@ fn quoted(text: &str) -> String {
 
 /// Year, month and day of a day counted from 1970-01-01, in the Gregorian calendar.
 ///
-/// Years are taken to begin in March, so that the leap day is the last of its
-/// year; 400 of them are an era, always of the same length.
+/// Years begin in March here, so that the leap day is the last day of its year. 400 years are
+/// an era, and all eras have the same length.
 fn civil(days: u64) -> (u64, u64, u64) {
     const ERA_DAYS: u64 = 146_097;
     /// From 0000-03-01 to 1970-01-01.

@@ -27,8 +27,8 @@ use super::declare::form::{Always, Maybe, Shared, Sparse, Text, Word};
 use super::declare::{Declaration, ObjectSchema, events};
 use crate::choice::choices;
 use crate::id::ApprovalId;
+use crate::plan::policy::ModerationPhase;
 use crate::port::adapter::Usage;
-use crate::port::moderator::Phase;
 use crate::status::RunStatus;
 use crate::violation::Violation;
 use dispatch::is_assigned;
@@ -166,7 +166,7 @@ events! {
         /// The moderator flagged a text of the step.
         ModerationFlagged {
             /// Side of the step that was moderated.
-            phase: Phase = "phase" as Word, Word;
+            phase: ModerationPhase = "phase" as Word, Word;
             /// What the moderator answered.
             decision: Value = "decision" as Sparse, Gone;
         } = "moderation.flagged", governance "content_flagged";

@@ -1,33 +1,33 @@
-//! How the events of one append are written down: a frame.
+//! The format of a frame: the encoded events of one append.
 //!
-//! Version 2 is compact JSON, `{"v":2,"at":ms,"events":[{"type","salt","payload"}]}`.
-//! The salt is 16 random bytes in hexadecimal, for the commitment to the payload
-//! that the event's hash covers (see [`evidence::event`](crate::evidence::event)).
-//! Version 1 had no salts, and its events have no hashes. A payload holds what the public stream shows of the event, under the same
-//! names, so that showing a frame copies bytes and encodes nothing again; the
-//! run is not named, since whoever has a frame knows whose it is. What is
-//! absent, empty or zero is left out, except figures that count from zero.
+//! Version 2 is compact JSON, `{"v":2,"at":ms,"events":[{"type","salt","payload"}]}`. The salt
+//! is 16 random bytes in hexadecimal, for the commitment to the payload that the event's hash
+//! covers (see [`chain`](crate::journal::chain)). Version 1 had no salts, and its events have
+//! no hashes. A payload has the fields of the public event, under the same names, so that a
+//! stream copies bytes and encodes nothing again. It does not name the run, because every
+//! reader of a frame knows it. Absent, empty and zero values are left out, except numbers that
+//! count from zero.
 //!
-//! A field of a payload longer than `BLOB_BYTES_MIN` is stored by its hash and
-//! named in `blobs` beside the payload, where no author's value can stand.
+//! A field of a payload that is longer than `BLOB_BYTES_MIN` is stored as a blob. Its hash is
+//! in `blobs` next to the payload, where no field of an author can be mistaken for it.
 //!
-//! Version 3 is that of frames with parts of answers: at their places are stand-ins,
-//! `{"type","beside":true,"payload"}`, and the parts are kept beside the frame
-//! (see [`beside`]). Version 2 had them inside.
+//! Version 3 is for frames with stream deltas. In place of each delta the frame has a stand-in,
+//! `{"type","beside":true,"payload"}`; the deltas are stored next to the frame (see
+//! [`deltas`]). Version 2 had them inside the frame.
 //!
 //! A payload can be [`erase`]d. Then the event is `{"type","erased":true,
-//! "commitment","payload"}`: the commitment stands for what was there, so that
-//! the hashes stay as they are, and the payload is what the fold cannot do without.
+//! "commitment","payload"}`. The commitment replaces the erased payload, so that no hash
+//! changes. The payload has only the fields that the fold needs.
 //!
-//! INVARIANT: `decode` gives back what `encode` was given. Two things are lost,
-//! neither of which we write: the keys `runId` and `nodeId` of a decision or an
-//! alert, which the envelope around them has already; and a field whose value
-//! nests deeper than 127 levels can be written but not read.
+//! INVARIANT: `decode` returns the events that `encode` was called with. There are two
+//! exceptions, which the engine never writes: the keys `runId` and `nodeId` of a decision or an
+//! alert are dropped, because the envelope around them has them; and a value that nests deeper
+//! than 127 levels can be written but not read.
 //!
-//! INVARIANT: what any version wrote is read for ever. A change of the format is
-//! a new version; `decode` then knows them all.
+//! INVARIANT: frames of all versions can be read for ever. A change of the format is a new
+//! version.
 
-mod beside;
+mod deltas;
 mod erase;
 pub(super) mod fields;
 pub(super) mod object;
@@ -38,57 +38,58 @@ mod step;
 mod tests;
 
 use super::event::{Delta, Event, RunStarted, StepAt, StepEvent};
+use crate::hash::Hash;
+use crate::id::Entropy;
 use crate::journal::chain::{Chain, HASH_BYTES, Link, Salt, commitment};
 use crate::plan::Plan;
-use crate::port::Entropy;
-use crate::port::store::{Blob, Hash};
+use crate::port::store::Blob;
 use object::FrameWriter;
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use beside::{Elided, blobs_of, elide, whole};
+pub use deltas::{Elided, blobs_of, elide, whole};
 pub use erase::{Erased, erase};
-pub use raw::{Bond, RawEvent, RawFrame, raw};
+pub use raw::{CommitmentKind, RawEvent, RawFrame, raw};
 
-pub(super) use beside::{Beside, read as read_beside};
-pub(super) use fields::{Written, frame};
+pub(super) use deltas::{StoredDeltas, read as read_deltas};
+pub(super) use fields::{ParsedEvent, frame};
 
-/// The newest version of the format. A frame is of the oldest that can say what it holds.
+/// The newest version of the format. A frame has the oldest version that can express it.
 const VERSION: u64 = 3;
 
-/// Why a frame could not be read. In each case the run is left alone.
+/// Why a frame cannot be read. In each case the engine does not touch the run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
-    /// A newer Sluice wrote it.
-    #[error("the frame is of version {0}, this Sluice reads up to {VERSION}")]
+    /// A newer version of Sluice wrote the frame.
+    #[error("the frame has format version {0}; this version of Sluice reads up to {VERSION}")]
     Newer(u64),
-    /// A newer Sluice wrote it, or nobody did.
-    #[error("there is no event `{0}`")]
+    /// A newer version of Sluice wrote the event, or the frame is damaged.
+    #[error("unknown event type `{0}`")]
     UnknownEvent(String),
-    /// The frame refers to something that is not at hand.
+    /// The caller did not pass a blob that the frame refers to.
     #[error("blob {0} is missing")]
     MissingBlob(Hash),
-    /// What stands beside the frame is not at hand: this event, and perhaps others.
-    #[error("event {0} is missing beside its frame")]
-    MissingBeside(u64),
-    /// The frame is not one, or not of this plan.
-    #[error("the frame is unreadable: {0}")]
+    /// The stream delta of this event, and perhaps of later ones, was not passed or is lost.
+    #[error("the stream delta of event {0} is missing")]
+    MissingDelta(u64),
+    /// The bytes are not a valid frame, or not one of this plan.
+    #[error("the frame cannot be read: {0}")]
     Malformed(String),
 }
 
-/// A frame, and what it refers to.
+/// An encoded frame and its blobs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Encoded {
     /// The frame.
     pub body: Vec<u8>,
-    /// The parts of answers that stand beside it; empty where there are none.
+    /// The stream deltas, which are stored next to the frame; empty if there are none.
     pub beside: Vec<u8>,
-    /// The fields that were too long for them.
+    /// The fields that are stored as blobs.
     pub blobs: Vec<Blob>,
     /// The hash of each event, 32 bytes each.
     pub chain: Vec<u8>,
 }
 
-/// What a frame holds.
+/// The content of a frame.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decoded {
     /// When it was written.
@@ -97,9 +98,9 @@ pub struct Decoded {
     pub events: Vec<Event>,
 }
 
-/// Writes the events of one append, decided at `at_ms` for a run of `plan`. The
-/// link says where in the run's chain they go, and is moved along; `entropy`
-/// gives the salts.
+/// Encodes the events of one append, which were decided at `at_ms` for a run of `plan`. The
+/// events are linked to the end of the hash chain in `link`, which is advanced. The salts come
+/// from `entropy`.
 pub fn encode(
     events: &[Event],
     at_ms: u64,
@@ -107,13 +108,13 @@ pub fn encode(
     link: &mut Link,
     entropy: &mut dyn Entropy,
 ) -> Encoded {
-    let parts = events.iter().filter(|event| delta(event).is_some()).count();
+    let deltas = events.iter().filter(|event| delta(event).is_some()).count();
     let mut writer = FrameWriter::new(events.len());
-    let mut beside = FrameWriter::new(parts);
+    let mut delta_writer = FrameWriter::new(deltas);
     let mut hashes = Chain::new(link);
     let mut chain = Vec::with_capacity(events.len() * HASH_BYTES);
-    writer.begin(if parts > 0 { 3 } else { 2 }, at_ms);
-    beside.begin(2, at_ms);
+    writer.begin(if deltas > 0 { 3 } else { 2 }, at_ms);
+    delta_writer.begin(2, at_ms);
     for (index, event) in events.iter().enumerate() {
         if index > 0 {
             writer.out.push(b',');
@@ -121,12 +122,12 @@ pub fn encode(
         let salt = salt(entropy);
         let target = match delta(event) {
             None => &mut writer,
-            Some((at, part)) => {
-                step::write_stand_in(&mut writer, at, part, plan);
-                if beside.is_begun() {
-                    beside.out.push(b',');
+            Some((at, delta)) => {
+                step::write_stand_in(&mut writer, at, delta, plan);
+                if delta_writer.is_begun() {
+                    delta_writer.out.push(b',');
                 }
-                &mut beside
+                &mut delta_writer
             }
         };
         step::write_event(target, event, &salt, plan);
@@ -136,8 +137,8 @@ pub fn encode(
     }
     let (body, mut blobs) = writer.end();
     let mut encoded = Encoded { body, beside: Vec::new(), blobs: Vec::new(), chain };
-    if parts > 0 {
-        let (bytes, moved) = beside.end();
+    if deltas > 0 {
+        let (bytes, moved) = delta_writer.end();
         encoded.beside = bytes;
         blobs.extend(moved);
     }
@@ -145,7 +146,7 @@ pub fn encode(
     encoded
 }
 
-/// A part of an answer, which is kept beside the frame.
+/// The stream delta of an event, if it is one.
 fn delta(event: &Event) -> Option<(StepAt, &Delta)> {
     match event {
         Event::Step(at, StepEvent::Delta(delta)) => Some((*at, delta)),
@@ -158,10 +159,10 @@ fn salt(entropy: &mut dyn Entropy) -> Salt {
     bits.to_be_bytes()
 }
 
-/// The hashes of everything a frame refers to by itself, each once.
+/// The hashes of the blobs that the body of a frame refers to, each once.
 pub fn blobs(body: &[u8]) -> Result<Vec<Hash>, WireError> {
     let text = std::str::from_utf8(body).map_err(malformed)?;
-    // Inside a string the quotes would be escaped, so nearly no frame gets past this.
+    // Most frames have no blobs. Inside a string the quotes would be escaped.
     if !text.contains("\"blobs\":") {
         return Ok(Vec::new());
     }
@@ -174,13 +175,13 @@ pub fn blobs(body: &[u8]) -> Result<Vec<Hash>, WireError> {
     Ok(found.into_iter().collect())
 }
 
-/// The first event of a run: through it the plan is found that the others need.
+/// The first event of a run. The caller finds the plan through it, which `decode` needs.
 pub fn started(body: &[u8], blobs: &BTreeMap<Hash, Vec<u8>>) -> Result<RunStarted, WireError> {
     open(body)?.started(blobs)
 }
 
-/// Reads a frame, without what stands beside it. Without a plan only events that name no step can be read.
-/// `blobs` holds at least what [`blobs`] lists.
+/// Decodes a frame without its stream deltas. Without a plan, events of steps cannot be decoded.
+/// `blobs` must contain the blobs that [`blobs`] lists.
 pub fn decode(
     body: &[u8],
     plan: Option<&Plan>,
@@ -189,10 +190,10 @@ pub fn decode(
     open(body)?.decode(plan, blobs)
 }
 
-/// A frame whose events can be read.
+/// A parsed frame whose events are not decoded yet.
 pub struct Opened<'a>(fields::Frame<'a>);
 
-/// Opens a frame: for who reads its first event before the others.
+/// Parses a frame, for a caller that decodes its first event before the others.
 pub fn open(body: &[u8]) -> Result<Opened<'_>, WireError> {
     frame(body).map(Opened)
 }
@@ -201,7 +202,7 @@ impl<'a> Opened<'a> {
     /// See [`started`].
     pub fn started(&mut self, blobs: &'a BTreeMap<Hash, Vec<u8>>) -> Result<RunStarted, WireError> {
         let Some(first) = self.0.events.first_mut() else {
-            return Err(malformed("it holds no event"));
+            return Err(malformed("it has no events"));
         };
         first.restore(blobs)?;
         match step::read_event(first, None)? {

@@ -22,8 +22,10 @@ fn last(agent: &str, count: u32) -> MemoryProfile {
     MemoryProfile { last_outputs, ..MemoryProfile::default() }
 }
 
-fn memos(texts: &[&str]) -> Vec<Memo> {
-    let one = |text: &&str| memo("scribe", RunId(7), "write", &answer(text), 1_700_000_000_000);
+fn remembered_outputs(texts: &[&str]) -> Vec<RememberedOutput> {
+    let one = |text: &&str| {
+        remembered_output("scribe", RunId(7), "write", &answer(text), 1_700_000_000_000)
+    };
     texts.iter().map(one).collect()
 }
 
@@ -49,7 +51,7 @@ fn notes_are_told_in_the_order_of_the_profile_with_their_labels() {
 
 #[test]
 fn the_last_answers_of_an_agent_are_told_newest_first_and_no_more_than_asked_for() {
-    let loaded = load(&fabric(), &last("scribe", 2), &memos(&["three", "two", "one"]));
+    let loaded = load(&fabric(), &last("scribe", 2), &remembered_outputs(&["three", "two", "one"]));
     expect![[r#"
         scribe in run_00000000000000000000000000000007, step write, at 2023-11-14T22:13:20.000Z:
         three
@@ -58,17 +60,17 @@ fn the_last_answers_of_an_agent_are_told_newest_first_and_no_more_than_asked_for
     .assert_eq(&loaded.text);
     assert!(loaded.labels.untrusted, "an answer is no more to be trusted for being old");
     assert_eq!(loaded.labels.since_ms, Some(70));
-    assert_eq!(load(&fabric(), &last("other", 2), &memos(&["one"])).text, "");
+    assert_eq!(load(&fabric(), &last("other", 2), &remembered_outputs(&["one"])).text, "");
 }
 
 #[test]
 fn what_is_too_long_is_cut_and_says_so() {
-    let long = "é".repeat(MEMO_BYTES_MAX);
-    let kept = read(&memos(&[&long])[0].body).expect("it can be read").text;
-    assert!(kept.len() < MEMO_BYTES_MAX + 40);
-    assert!(kept.ends_with(&format!("\n[cut: {MEMO_BYTES_MAX} bytes left out]")));
+    let long = "é".repeat(REMEMBERED_OUTPUT_BYTES_MAX);
+    let kept = read(&remembered_outputs(&[&long])[0].body).expect("it can be read").text;
+    assert!(kept.len() < REMEMBERED_OUTPUT_BYTES_MAX + 40);
+    assert!(kept.ends_with(&format!("\n[cut: {REMEMBERED_OUTPUT_BYTES_MAX} bytes left out]")));
     let small = MemoryProfile { max_bytes: Some(100), ..last("scribe", 20) };
-    let many = memos(&["one"; 20]);
+    let many = remembered_outputs(&["one"; 20]);
     let loaded = load(&fabric(), &small, &many);
     let (text, note) = loaded.text.split_once("\n[cut: ").expect("it says that it was cut");
     assert_eq!(text.len(), 100);
@@ -77,20 +79,20 @@ fn what_is_too_long_is_cut_and_says_so() {
 
 #[test]
 fn a_profile_cannot_ask_for_more_than_the_bounds() {
-    let all = memos(&["x"; MEMORY_OUTPUTS_MAX + 5]);
+    let all = remembered_outputs(&["x"; MEMORY_OUTPUTS_MAX + 5]);
     let loaded = load(&fabric(), &last("scribe", u32::MAX), &all);
     assert_eq!(loaded.text.matches("step write").count(), MEMORY_OUTPUTS_MAX);
-    let long = "x".repeat(MEMO_BYTES_MAX);
+    let long = "x".repeat(REMEMBERED_OUTPUT_BYTES_MAX);
     let texts: Vec<&str> = vec![&long; MEMORY_OUTPUTS_MAX];
     let huge = MemoryProfile { max_bytes: Some(u32::MAX), ..last("scribe", 20) };
-    let loaded = load(&fabric(), &huge, &memos(&texts));
+    let loaded = load(&fabric(), &huge, &remembered_outputs(&texts));
     assert!(loaded.text.len() <= MEMORY_BYTES_MAX + 40);
 }
 
 #[test]
 fn an_answer_without_a_text_is_remembered_by_its_outputs() {
     let outcome = StepOutcome { outputs: json!({"a": 1}), ..StepOutcome::default() };
-    let kept = memo("scribe", RunId(7), "s", &outcome, 0);
+    let kept = remembered_output("scribe", RunId(7), "s", &outcome, 0);
     assert_eq!(read(&kept.body).expect("it can be read").text, r#"{"a":1}"#);
     assert_eq!(read(b"rubbish"), None);
 }

@@ -394,7 +394,7 @@ pub struct CallError {
     pub code: CallErrorCode,
     /// A message for people: lower case, no full stop.
     pub message: String,
-    /// How long to wait before a retry, if the provider said so.
+    /// How long to wait before a retry, if the provider reported it.
     pub retry_after_ms: Option<u64>,
 }
 

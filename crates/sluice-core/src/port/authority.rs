@@ -8,7 +8,7 @@
 pub(crate) mod fake;
 
 use crate::port::adapter::Quote;
-use crate::port::memo::Memo;
+use crate::port::remembered_output::RememberedOutput;
 use sluice_govern::account::Name;
 use sluice_govern::policy::Policies;
 use sluice_govern::registry::{Agent, Fabric, Gateway, Health, Posture};
@@ -62,7 +62,7 @@ pub trait Authority: Send + Sync {
     fn in_window(&self, counter: Name<'_>, window_ms: u64) -> i64;
 
     /// The remembered outputs of an agent, newest first, as this process knows them.
-    fn memos(&self, agent: &str) -> Arc<[Memo]> {
+    fn remembered_outputs(&self, agent: &str) -> Arc<[RememberedOutput]> {
         let _ = agent;
         Arc::default()
     }

@@ -6,7 +6,7 @@
 //! the result.
 //!
 //! INVARIANT: a position advances only from the value that the writer has seen. If two
-//! processes follow the feed for one webhook, the second one is told that its position is
+//! processes follow the feed for one webhook, the second one learns that its position is
 //! stale.
 
 use super::store::Answer;

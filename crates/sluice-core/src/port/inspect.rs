@@ -7,7 +7,8 @@
 
 use super::ledger::{Recorded, SealMark, SealRow};
 use super::slots::Slot;
-use super::store::{Answer, Hash, NodeId};
+use super::store::{Answer, NodeId};
+use crate::hash::Hash;
 use crate::id::RunId;
 
 /// A store that can list all of its rows.
@@ -65,7 +66,7 @@ pub enum Stored {
         is_authentic: bool,
     },
     /// A remembered output, by agent and position.
-    Memo {
+    RememberedOutput {
         /// The agent.
         agent: String,
         /// Its position in the order of remembered outputs.
@@ -99,11 +100,11 @@ pub enum Stored {
         count: i64,
     },
     /// The number of values that a run consumed from another run.
-    Taking {
+    ProvenanceEdge {
         /// The run that the values come from.
         source: RunId,
         /// The run that consumed them.
-        taker: RunId,
+        consumer: RunId,
         /// The number of values.
         count: u64,
     },
@@ -122,7 +123,7 @@ pub enum Stored {
         /// Last position of messages.
         messages: u64,
         /// Last position of remembered outputs.
-        memos: u64,
+        remembered_outputs: u64,
     },
     /// The list columns of a run, by id.
     Run(StoredRun),

@@ -3,8 +3,9 @@
 //! The store commits them in the same transactions as journals. It does not interpret them:
 //! governance and evidence give rows and entries their meaning.
 
-use super::memo::Memo;
-use super::store::{Answer, Hash, NodeId};
+use super::remembered_output::RememberedOutput;
+use super::store::{Answer, NodeId};
+use crate::hash::Hash;
 use crate::id::RunId;
 use serde_json::Value;
 use sluice_govern::registry::Row;
@@ -42,7 +43,7 @@ pub trait Ledger: Send + Sync {
 
     /// Reads the remembered outputs of agents, in the order of `agents`, newest first. A
     /// store keeps a limited number for each agent.
-    fn memos(&self, agents: Vec<String>) -> Answer<'_, Vec<Memo>>;
+    fn remembered_outputs(&self, agents: Vec<String>) -> Answer<'_, Vec<RememberedOutput>>;
 
     /// Replaces frame bodies of a run by bodies without some payloads. The hashes stay. The
     /// run's snapshots, unused blobs and remembered outputs are deleted.

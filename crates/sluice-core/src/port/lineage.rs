@@ -10,7 +10,12 @@ use crate::id::RunId;
 /// The index of value flows between runs.
 pub trait Lineage: Send + Sync {
     /// Lists the consumers of values of `run`, by id, after `after` if it is set.
-    fn takers(&self, run: RunId, after: Option<RunId>, limit: usize) -> Answer<'_, Vec<Taker>>;
+    fn consumers(
+        &self,
+        run: RunId,
+        after: Option<RunId>,
+        limit: usize,
+    ) -> Answer<'_, Vec<Consumer>>;
 
     /// Counts the values of `run` that other runs consumed.
     fn taken(&self, run: RunId) -> Answer<'_, u64>;
@@ -18,7 +23,7 @@ pub trait Lineage: Send + Sync {
 
 /// A run that consumed values of another run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Taker {
+pub struct Consumer {
     /// The run.
     pub run: RunId,
     /// The number of values it consumed.
@@ -27,7 +32,7 @@ pub struct Taker {
 
 /// The number of values that the appended run has consumed from another run so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Taking {
+pub struct ProvenanceEdge {
     /// The run that the values come from.
     pub from: RunId,
     /// The number of values; 0 removes the row.

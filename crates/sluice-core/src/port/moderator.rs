@@ -1,12 +1,11 @@
 //! The moderator: decides whether a text may enter or leave a step.
 //!
-//! INVARIANT: moderation fails closed. If a moderator cannot answer, it says so, and the step
-//! fails as if the text were flagged.
-
-pub use crate::plan::policy::ModerationPhase as Phase;
+//! INVARIANT: moderation fails closed. If a moderator cannot answer, it returns
+//! [`Verdict::Unavailable`], and the step fails as if the text were flagged.
 
 use super::Later;
 use crate::id::RunId;
+use crate::plan::policy::ModerationPhase;
 use serde_json::{Value, json};
 
 /// A moderator of texts.
@@ -19,7 +18,7 @@ pub trait Moderator: Send + Sync {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subject {
     /// Whether the text is an input or an output of the step.
-    pub phase: Phase,
+    pub phase: ModerationPhase,
     /// The run.
     pub run: RunId,
     /// The step's id; `step[3]` for an instance.

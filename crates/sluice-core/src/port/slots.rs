@@ -31,7 +31,7 @@ pub struct Slot {
     /// The number of slots that this row covers.
     pub count: u64,
     /// The outcome: `starting`, `started`, `queued`, `skipped` or `refused`.
-    pub fate: String,
+    pub outcome: String,
     /// The reason: `overlap`, `missed`, `date`, …, or why the start was refused.
     pub why: Option<String>,
     /// The run that was started for the slot.

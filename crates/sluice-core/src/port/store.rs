@@ -11,16 +11,15 @@
 //! messages, remembered outputs and counters become durable together, before the call
 //! completes.
 
-pub use crate::hash::Hash;
-
 use super::Later;
 use super::deliveries::Deliveries;
 use super::feed::Feed;
 use super::inspect::Inspect;
 use super::ledger::{Entry, Ledger};
-use super::lineage::{Lineage, Taking};
-use super::memo::Memo;
+use super::lineage::{Lineage, ProvenanceEdge};
+use super::remembered_output::RememberedOutput;
 use super::slots::Slots;
+use crate::hash::Hash;
 use crate::id::RunId;
 use crate::status::RunStatus;
 use sluice_govern::account::CounterName;
@@ -74,10 +73,10 @@ pub trait Store: Ledger + Slots + Lineage + Feed + Deliveries + Inspect {
     fn blob(&self, hash: Hash) -> Answer<'_, Option<Vec<u8>>>;
 
     /// Puts a message into a run's mailbox. A run without an owner becomes due at once.
-    fn post(&self, letter: Letter) -> Answer<'_, Posted>;
+    fn post(&self, message: MailboxMessage) -> Answer<'_, Posted>;
 
     /// Reads unread messages, oldest first, of one run or of all runs that a node owns.
-    fn letters(&self, of: Inbox) -> Answer<'_, Vec<Received>>;
+    fn messages(&self, of: Mailboxes) -> Answer<'_, Vec<Received>>;
 
     /// Extends the node's lease to `ttl_ms` from now, by the store's clock.
     fn renew(&self, node: NodeId, ttl_ms: u64) -> Answer<'_, ()>;
@@ -175,18 +174,18 @@ pub struct Append {
     /// Blobs that the frame refers to by hash. Each is stored once.
     pub blobs: Vec<Blob>,
     /// Messages of this run that this append has processed.
-    pub read: Vec<LetterId>,
+    pub read: Vec<MessageId>,
     /// Messages for other runs, posted with this append.
-    pub letters: Vec<Letter>,
+    pub messages: Vec<MailboxMessage>,
     /// Counters that this append changes. A guard that would pass its bound refuses the
     /// append.
     pub guards: Vec<Guard>,
     /// Audit entries, chained after the writer's last one.
     pub entries: Vec<Entry>,
     /// Provenance edges from other runs, if this append changes them.
-    pub takings: Vec<Taking>,
+    pub provenance_edges: Vec<ProvenanceEdge>,
     /// Outputs to remember, oldest first.
-    pub memos: Vec<Memo>,
+    pub remembered_outputs: Vec<RememberedOutput>,
 }
 
 /// The result of an append.
@@ -276,12 +275,12 @@ pub struct Head {
     /// Whether the run waits for an approval.
     pub asks: bool,
     /// Whether the writer keeps the run after this append.
-    pub hold: Hold,
+    pub ownership: Ownership,
 }
 
 /// Whether the writer still owns the run after an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hold {
+pub enum Ownership {
     /// The writer keeps the run.
     Keep,
     /// The writer releases the run, which is parked or has ended.
@@ -315,7 +314,7 @@ pub struct Guard {
 
 /// A message for a run. The owner of the run applies it once.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Letter {
+pub struct MailboxMessage {
     /// The receiving run.
     pub run: RunId,
     /// Deduplication key: a second message with the same key to the same run is dropped,
@@ -326,15 +325,15 @@ pub struct Letter {
 }
 
 /// Position in the order of messages.
-pub type LetterId = u64;
+pub type MessageId = u64;
 
 /// A message in a mailbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Received {
     /// The id that `Append::read` takes.
-    pub id: LetterId,
-    /// The letter.
-    pub letter: Letter,
+    pub id: MessageId,
+    /// The message.
+    pub message: MailboxMessage,
     /// Whether a process with the store's key posted the message. Other messages are
     /// discarded.
     pub is_authentic: bool,
@@ -353,7 +352,7 @@ pub enum Posted {
 
 /// Which mailboxes to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Inbox {
+pub enum Mailboxes {
     /// The mailbox of one run.
     Run(RunId),
     /// The mailboxes of all runs that this node owns.
@@ -435,7 +434,7 @@ pub struct Filter {
     /// Only runs started before this time.
     pub until_ms: Option<u64>,
     /// Only runs whose workflow or initiator contains this text, or whose id starts with
-    /// it, with or without `run_`. ASCII letters match in either case.
+    /// it, with or without `run_`. ASCII messages match in either case.
     pub text: Option<String>,
     /// Only runs that wait for an approval, or may.
     pub asking: bool,

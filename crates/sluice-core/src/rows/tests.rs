@@ -1,5 +1,6 @@
 use super::*;
 use crate::code::Code;
+use crate::doc::newest_version;
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -252,12 +253,12 @@ fn a_lens_keeps_its_versions_and_those_that_are_new_come_last() {
     let settled = settle(written, Some(&there), 0).unwrap();
     let ids = || settled.body["versions"].as_object().unwrap().keys().map(String::as_str);
     assert_eq!(ids().collect::<Vec<_>>(), ["b", "a", "c"]);
-    assert_eq!(head(ids()), Some("c"));
+    assert_eq!(newest_version(ids()), Some("c"));
     assert_eq!(settle(settled.clone(), Some(&settled), 9).unwrap(), settled);
     let other = lens(json!({"a": {"template": "other"}, "b": {"template": "x"}}));
     assert_eq!(changed_versions(&other, Some(&there)), ["a"]);
-    assert_eq!(head(["2", "v10", "9"].into_iter()), Some("v10"));
-    assert_eq!(head(["2", "10", "draft"].into_iter()), Some("draft"));
+    assert_eq!(newest_version(["2", "v10", "9"].into_iter()), Some("v10"));
+    assert_eq!(newest_version(["2", "10", "draft"].into_iter()), Some("draft"));
 }
 
 #[test]

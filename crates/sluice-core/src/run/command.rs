@@ -1,107 +1,108 @@
-//! What can be asked of a run.
+//! The commands that a run takes, and why it refuses one.
 
-use super::id::{ApprovalId, RunId};
-use super::status::RunStatus;
+use crate::id::{ApprovalId, Entropy, RunId};
 use crate::journal::event::{ChildPace, DeltaPart, Provenance, StepAt};
-use crate::port::Entropy;
 use crate::port::adapter::{Answer, Emission, Process, ToolEnded, ToolUse};
 use crate::port::authority::Authority;
 use crate::port::moderator::Verdict;
+use crate::status::RunStatus;
 use crate::violation::Violation;
 use serde_json::{Map, Value};
 use sluice_govern::decision::Constraints;
 use std::collections::BTreeSet;
 
-/// Something asked of a run.
+/// A command for a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
-    /// Its owner died, or it lay unowned: what was in flight is looked after.
+    /// A node has claimed the run: decides what becomes of dispatches that were in flight at
+    /// the previous owner.
     TakeOver,
     /// A dispatch has a result.
     Complete {
-        /// Whose.
+        /// The step.
         at: StepAt,
-        /// Of which dispatch: any other than the one in flight is late.
+        /// The dispatch. A result of any other than the one in flight is late.
         dispatch_no: u32,
-        /// What came of it.
+        /// The result.
         answer: Box<Answer>,
     },
-    /// Work that was sent goes on elsewhere: its result comes by callback.
+    /// A remote worker accepted a dispatch: its result arrives by callback.
     Accepted {
-        /// Whose.
+        /// The step.
         at: StepAt,
-        /// Of which dispatch.
+        /// The dispatch.
         dispatch_no: u32,
     },
-    /// Part of an answer came.
+    /// A part of an answer has arrived.
     Stream {
-        /// Whose.
+        /// The step.
         at: StepAt,
-        /// Of which dispatch.
+        /// The dispatch.
         dispatch_no: u32,
-        /// What came.
+        /// The part.
         part: DeltaPart,
     },
-    /// A line for a step's log.
+    /// An adapter reports a line for the step's log.
     Log {
-        /// Whose.
+        /// The step.
         at: StepAt,
-        /// Of which dispatch.
+        /// The dispatch.
         dispatch_no: u32,
         /// The line.
         text: String,
     },
     /// A process was started for a step.
     Process {
-        /// Whose.
+        /// The step.
         at: StepAt,
-        /// Of which dispatch.
+        /// The dispatch.
         dispatch_no: u32,
         /// The process.
         process: Process,
     },
-    /// A step wants to call a tool. What was decided is read from the run.
+    /// A step requests a tool call. The engine reads the decision from the run
+    /// ([`Run::ruling`](super::state::Run::ruling)).
     UseTool {
-        /// Which step.
+        /// The step.
         at: StepAt,
-        /// Of which dispatch.
+        /// The dispatch.
         dispatch_no: u32,
         /// The call.
         wanted: ToolUse,
     },
-    /// A tool that was allowed has answered.
+    /// An allowed tool call has ended.
     ToolEnded {
-        /// Which step.
+        /// The step.
         at: StepAt,
-        /// Of which dispatch.
+        /// The dispatch.
         dispatch_no: u32,
-        /// What came of it.
+        /// How it ended.
         ended: ToolEnded,
     },
-    /// Parts of an answer that a bridge delivers while it works, in order.
+    /// A bridge delivers parts of an answer while it executes the step, in order.
     Parts {
-        /// Which step.
+        /// The step.
         at: StepAt,
-        /// Of which dispatch.
+        /// The dispatch.
         dispatch_no: u32,
-        /// What came.
+        /// The parts.
         parts: Vec<Emission>,
     },
-    /// The moderator has answered about what goes into a step.
+    /// The moderator has checked the inputs of a step.
     Moderated {
-        /// Which step.
+        /// The step.
         at: StepAt,
-        /// SHA-256 of the text it was asked about: any other than the one that
-        /// is waited for is late.
+        /// SHA-256 of the checked text. A verdict on any other text than the one that the
+        /// step waits for is late.
         digest: String,
-        /// What it says.
+        /// The verdict.
         verdict: Verdict,
     },
-    /// A result, with what the moderator says of it.
+    /// A result that the moderator has checked.
     Checked {
-        /// The result: of a dispatch, or of a child run.
+        /// The result of a dispatch or of a child run.
         command: Box<Command>,
-        /// What it says.
+        /// The moderator's verdict on it.
         verdict: Verdict,
     },
     /// A child run ended, or could not be started.
@@ -110,95 +111,95 @@ pub enum Command {
         child: RunId,
         /// How it ended.
         status: RunStatus,
-        /// Its result.
+        /// Its outputs, if it completed.
         outputs: Option<Value>,
-        /// Its failure: code and message.
+        /// Code and message of its failure.
         error: Option<(String, String)>,
         /// Where the parts of its result come from.
         origins: Vec<Provenance>,
     },
-    /// A child run has begun to wait only for people, or goes on.
+    /// A child run has begun to wait only for people, or continues.
     ChildPaced {
         /// The child.
         child: RunId,
-        /// Which of the two.
+        /// Whether it waits or continues.
         pace: ChildPace,
-        /// When that was.
+        /// When, by the journal of the child.
         at_ms: u64,
     },
-    /// Stop it.
+    /// Cancel the run.
     Cancel {
-        /// Who says so.
+        /// The principal.
         by: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// Start nothing more for now.
+    /// Pause the run: start no step until it is resumed.
     Pause {
-        /// Who says so.
+        /// The principal.
         by: String,
     },
-    /// Go on.
+    /// Resume a paused run.
     Unpause {
-        /// Who says so.
+        /// The principal.
         by: String,
     },
-    /// Close a question.
+    /// Decide an approval.
     Resolve(Box<Resolve>),
-    /// Go back to a checkpoint.
+    /// Rewind the run to a checkpoint.
     Rewind {
-        /// Who says so.
+        /// The principal.
         by: String,
         /// The steps whose results stay, as they were at the checkpoint.
         keep: BTreeSet<u32>,
     },
-    /// Take a failed run up again: its failed steps and all that depend on them.
+    /// Retry a failed run: its failed steps and all steps that depend on them.
     Retry {
-        /// Who says so.
+        /// The principal.
         by: String,
     },
-    /// Choose who does a step that no member of the team fits.
+    /// Assign a step that no member of the team fits.
     Assign {
-        /// Who says so.
+        /// The principal.
         by: String,
         /// The step, with all its instances.
         step: u32,
-        /// A member of the team, else an agent.
+        /// The id of a member of the team, or the name of an agent.
         whom: String,
     },
 }
 
-/// An answer to a question.
+/// A person's decision on an approval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolve {
-    /// Which question.
+    /// The approval.
     pub approval: ApprovalId,
-    /// The answer.
+    /// The decision.
     pub decision: Decision,
-    /// Whose.
+    /// The principal that decides.
     pub by: String,
-    /// What they say.
+    /// Comment of that principal.
     pub comment: Option<String>,
-    /// The values they supply.
+    /// Values that the step takes as its outputs.
     pub values: Map<String, Value>,
-    /// The roles they answer in.
+    /// Roles of that principal.
     pub roles: Vec<String>,
-    /// What they tighten.
+    /// Constraints that the approver adds.
     pub constraints: Option<Constraints>,
 }
 
-/// The answers a person can give.
+/// The decisions that a person can take on an approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// Yes.
+    /// Approve the action.
     Approve,
-    /// No; needs a comment.
+    /// Reject the action; needs a comment.
     Reject,
-    /// Of an escalation: try again.
+    /// Escalation: retry the step.
     Retry,
-    /// Of an escalation: go on without it.
+    /// Escalation: skip the step.
     Skip,
-    /// Of an escalation: give up.
+    /// Escalation: abort the step.
     Abort,
 }
 
@@ -214,7 +215,7 @@ impl Decision {
         }
     }
 
-    /// Reads the word.
+    /// The decision with this word.
     pub fn parse(word: &str) -> Option<Decision> {
         [Decision::Approve, Decision::Reject, Decision::Retry, Decision::Skip, Decision::Abort]
             .into_iter()
@@ -222,7 +223,7 @@ impl Decision {
     }
 }
 
-/// A command that makes no sense now. Nothing happened.
+/// Why a run refuses a command. A refused command changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The run has ended.
@@ -231,51 +232,51 @@ pub enum Refusal {
     /// The run is not paused by an operator.
     #[error("the run is not paused by an operator")]
     NotPaused,
-    /// There is no such question.
+    /// The run has no approval with this id.
     #[error("this run has no approval {0}")]
     NoApproval(ApprovalId),
-    /// The question is closed.
+    /// The approval is closed.
     #[error("the approval is {0} already")]
     Resolved(&'static str),
-    /// The question does not have this answer.
+    /// The approval does not take this decision.
     #[error("this approval takes {0}")]
     WrongDecision(&'static str),
-    /// A rejection without a reason.
+    /// The rejection has no comment.
     #[error("a rejection needs a comment that says why")]
     CommentMissing,
-    /// The values do not fit what the step declares.
+    /// The values do not fit the outputs that the step declares.
     #[error("the values do not fit: {}", list(.0))]
     BadValues(Vec<Violation>),
-    /// Only a run that failed can be taken up again.
+    /// Only a failed run can be retried.
     #[error("only a run that failed can be retried; this one is {0}")]
     NotFailed(RunStatus),
-    /// The result is not of the dispatch in flight: it came late, or twice.
+    /// The result does not belong to the dispatch in flight: it is late, or a duplicate.
     #[error("the result is of a dispatch that is no longer in flight")]
     Late,
-    /// They are not among those who may answer.
-    #[error("{by} may not answer this: it is for {for_whom}")]
+    /// The principal is not an approver of this approval.
+    #[error("{by} may not decide this approval: its approvers are {approvers}")]
     NotApprover {
-        /// Who tried.
+        /// The principal that tried to decide.
         by: String,
-        /// Who may.
-        for_whom: String,
+        /// The approvers.
+        approvers: String,
     },
-    /// They are an initiator of the run: another person must answer.
-    #[error("{0} is an initiator of the run: another person must answer")]
+    /// The principal is an initiator of the run, and the approval excludes initiators.
+    #[error("{0} is an initiator of the run: a different person must decide")]
     SelfApproval(String),
-    /// They have answered already.
-    #[error("{0} has answered already; others must")]
+    /// The principal has voted already.
+    #[error("{0} has already voted on this approval; it needs votes of other approvers")]
     AnsweredAlready(String),
-    /// An answer that would allow more than was asked.
-    #[error("an answer can only tighten: {0}")]
+    /// The constraints allow more than the approval request does.
+    #[error("an approver can only tighten constraints: {0}")]
     Widens(String),
-    /// The step does not wait for somebody to be chosen.
-    #[error("`{0}` does not wait for anybody to be assigned")]
+    /// The step does not wait for an assignment.
+    #[error("`{0}` does not wait for an assignment")]
     NotBlocked(String),
-    /// There is no such member or agent.
+    /// No member of the team and no agent has this name.
     #[error("`{0}` is neither a member of the team nor an agent")]
     NoMember(String),
-    /// Going back there changes nothing.
+    /// No step was settled after the checkpoint.
     #[error("nothing happened after this checkpoint")]
     NothingToRewind,
 }
@@ -319,23 +320,23 @@ fn list(violations: &[Violation]) -> String {
     texts.join("; ")
 }
 
-/// What a decision is told of the world.
+/// Everything from outside the run that a decision depends on.
 pub struct Given<'a> {
-    /// The time.
+    /// The current time.
     pub now_ms: u64,
-    /// Chance: for ids and delays.
+    /// Random bits for ids and delays.
     pub entropy: &'a mut (dyn Entropy + 'static),
     /// Whether steps may be dispatched.
     pub dispatching: Dispatching,
-    /// Rows, rules and counters.
+    /// Registry rows, policies and counters.
     pub authority: &'a dyn Authority,
 }
 
 /// Whether steps may be dispatched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dispatching {
-    /// They may.
+    /// Steps may be dispatched.
     Allowed,
-    /// They wait for a process that does work: this one only notes things down.
+    /// Steps wait for a process that executes steps; this process only records events.
     Deferred,
 }

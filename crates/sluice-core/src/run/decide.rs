@@ -26,11 +26,11 @@ mod schedule;
 mod settle;
 
 use super::command::{Command, Given, Refusal};
-use super::letter::Letter;
+use super::message::RunMessage;
 use super::state::Run;
 use crate::journal::event::{Event, LogLine, RunStarted, StepAt, StepEvent};
-use crate::port::memo::Memo;
 use crate::port::moderator::Verdict;
+use crate::port::remembered_output::RememberedOutput;
 use crate::port::store::Guard;
 use draft::Draft;
 use draft::pause::{pause, unpause};
@@ -61,18 +61,18 @@ pub struct Decided {
     /// In order; already folded into the run.
     pub events: Vec<Event>,
     /// Messages to other runs, sent with the append.
-    pub letters: Vec<Letter>,
+    pub messages: Vec<RunMessage>,
     /// Changes of counters, and the bounds that must hold when the append becomes durable.
     pub guards: Vec<Guard>,
     /// Outputs to remember, oldest first.
-    pub memos: Vec<Memo>,
+    pub remembered_outputs: Vec<RememberedOutput>,
 }
 
 impl<'a> Turn<'a> {
     /// Begins a turn. Each decision is folded into `run` at once: if the append
     /// fails, the run must be dropped and loaded again.
     pub fn new(run: &'a mut Run, given: Given<'a>) -> Turn<'a> {
-        let rested = run.rests();
+        let rested = run.is_clock_stopped();
         Turn { draft: Draft::new(run, given), rested }
     }
 

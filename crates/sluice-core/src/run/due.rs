@@ -1,28 +1,28 @@
-//! What a run now waits for, read from its state.
+//! The effects that a run waits for, read from its state.
 
-use super::id::RunId;
 use super::seat::SHELL;
 use super::state::Run;
-use super::status::{RunStatus, Waiting};
 use crate::canonical;
+use crate::id::RunId;
 use crate::journal::event::{Path, StepAt, Terms};
 use crate::layers::{self, Layer};
 use crate::money::Money;
 use crate::plan::step::Work;
 use crate::port::adapter::{OutputStrategy, Process, Request};
+use crate::status::{RunStatus, Waiting};
 use crate::trace::{self, TraceParent};
 
-/// Something the engine must see to.
+/// An effect that the engine must perform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// A dispatch is out: the adapter must be at work on it.
+    /// An adapter must execute a dispatch.
     Dispatch {
         /// The step.
         at: StepAt,
         /// The number of the dispatch.
         dispatch_no: u32,
     },
-    /// The moderator must be asked about what goes into a step.
+    /// The moderator must check the inputs of a step.
     Moderate {
         /// The step.
         at: StepAt,
@@ -37,7 +37,7 @@ pub enum Effect {
 }
 
 impl Run {
-    /// Everything the engine must see to, in order. Timers apart: see
+    /// All effects that the run waits for, in order. Timers are separate: see
     /// [`Run::next_due_ms`].
     pub fn due(&self) -> impl Iterator<Item = Effect> {
         let in_flight = self.index.in_flight.iter();
@@ -45,7 +45,7 @@ impl Run {
             Some(Path::Edge | Path::Sync) => {
                 Some(Effect::Dispatch { at: *at, dispatch_no: *dispatch_no })
             }
-            // Until whoever does it has said that it was accepted.
+            // Sent again until the bridge has acknowledged it.
             Some(Path::Bridge) => (!self.is_accepted(*at))
                 .then_some(Effect::Dispatch { at: *at, dispatch_no: *dispatch_no }),
             Some(Path::Child(child)) => Some(Effect::Child { at: *at, child }),
@@ -55,14 +55,14 @@ impl Run {
         in_flight.chain(checking.map(|at| Effect::Moderate { at: *at }))
     }
 
-    /// Dispatches that were accepted elsewhere: their results come by callback.
-    pub fn elsewhere(&self) -> impl Iterator<Item = (StepAt, u32)> {
+    /// Dispatches that a remote worker accepted: their results arrive by callback.
+    pub fn accepted_dispatches(&self) -> impl Iterator<Item = (StepAt, u32)> {
         let in_flight = self.index.in_flight.iter().map(|(at, dispatch_no)| (*at, *dispatch_no));
         in_flight.filter(|(at, _)| self.is_accepted(*at))
     }
 
-    /// Whether this dispatch is in flight, and was accepted elsewhere.
-    pub fn is_elsewhere(&self, at: StepAt, dispatch_no: u32) -> bool {
+    /// Whether this dispatch is in flight and a remote worker accepted it.
+    pub fn is_accepted_dispatch(&self, at: StepAt, dispatch_no: u32) -> bool {
         self.index.in_flight.get(&at) == Some(&dispatch_no) && self.is_accepted(at)
     }
 
@@ -72,39 +72,39 @@ impl Run {
             && state.phase.waiting() == Some(Waiting::ExternalCallback)
     }
 
-    /// Whether what is in flight is no longer wanted.
+    /// Whether the results of dispatches in flight are no longer needed.
     pub fn is_stopping(&self) -> bool {
         self.status == RunStatus::Cancelling
     }
 
-    /// Whether the run needs an owner only when a timer fires or someone writes.
+    /// Whether the run needs an owner only when a timer fires or a message arrives.
     pub fn is_parked(&self) -> bool {
         let index = &self.index;
-        // Children report by letter.
-        let waits_here = |at: &StepAt| match self.state(*at).path() {
+        // Child runs and accepted dispatches report by message.
+        let needs_owner = |at: &StepAt| match self.state(*at).path() {
             Some(Path::Edge | Path::Sync) => true,
             Some(Path::Bridge) => !self.is_accepted(*at),
             _ => false,
         };
-        let idle = !index.in_flight.keys().any(waits_here) && index.checking.is_empty();
+        let idle = !index.in_flight.keys().any(needs_owner) && index.checking.is_empty();
         let nothing_ready =
             self.next_ready().is_none() && self.next_queued().is_none() && index.asks.is_empty();
         self.status.is_terminal() || (idle && (nothing_ready || self.pause.is_some()))
     }
 
-    /// Whether something was in flight in a process that owned the run.
+    /// Whether a dispatch is in flight that only the owner of the run can finish.
     pub fn has_edge_work(&self) -> bool {
         self.due().any(|effect| matches!(effect, Effect::Dispatch { .. }))
     }
 
-    /// Processes that do steps in flight, with the agent that started each.
+    /// Processes that execute steps in flight, each with the agent that started it.
     pub fn processes(&self) -> impl Iterator<Item = (&str, &Process)> {
         let in_flight = self.index.in_flight.keys().map(|at| self.state(*at));
         in_flight
             .filter_map(|state| Some((state.agent()?, state.dispatch.as_ref()?.process.as_ref()?)))
     }
 
-    /// What a dispatch sends.
+    /// The request that a dispatch sends to its adapter.
     pub fn request(&self, at: StepAt) -> Request {
         let step = self.step(at);
         let state = self.state(at);
@@ -151,14 +151,14 @@ impl Run {
         }
     }
 
-    /// The place of a step's call in the run's trace, if the run has one.
+    /// The span of a step's call, if the run belongs to a trace.
     fn call_trace(&self, at: StepAt) -> Option<TraceParent> {
         let trace_id = Some(&self.started.trace_id).filter(|id| trace::is_trace_id(id))?;
         let span_id = trace::call_span(self.id, &self.name(at), self.state(at).dispatch_no);
         Some(TraceParent { trace_id: trace_id.clone(), span_id })
     }
 
-    /// Layers 1 to 5. A shell has no use for them.
+    /// Prompt layers 1 to 5; `None` for a shell.
     fn system_prompt(&self, at: StepAt) -> Option<String> {
         let state = self.state(at);
         let layers = state.prepared.as_deref().map(|prepared| prepared.layers.as_slice());
@@ -170,7 +170,7 @@ impl Run {
         }
     }
 
-    /// The instruction, and memory after it. A script stays what it is.
+    /// The instruction, followed by memory. The script of a shell is not changed.
     fn message(&self, at: StepAt) -> String {
         let state = self.state(at);
         match state.prepared.as_deref() {
@@ -180,14 +180,15 @@ impl Run {
         }
     }
 
-    /// The same when a crash makes us send again, new for a retry, rewind or restart.
+    /// The same if the attempt is sent again after a crash; new for a retry, rewind or
+    /// restart.
     fn idempotency_key(&self, at: StepAt) -> String {
         let state = self.state(at);
         let parts = (self.id.to_string(), self.name(at), state.generation, state.attempt);
         canonical::sha256_hex(&parts, 128)
     }
 
-    /// Of a sub-workflow step: what it refers to, as written in `children`.
+    /// The reference of a sub-workflow step, as the keys of `RunStarted::children` write it.
     pub fn child_reference(&self, at: StepAt) -> Option<String> {
         let Work::Workflow(work) = &self.step(at).work else { return None };
         let version = work.version.map(|version| format!("@{version}"));
@@ -195,7 +196,7 @@ impl Run {
     }
 }
 
-/// What a dispatch may cost: what is reserved for it, or less if an approver said so.
+/// The highest cost of a dispatch: its reservation, or less if a constraint sets a lower one.
 fn ceiling(terms: &Terms) -> Option<Money> {
     let reserved = Some(terms.reserved).filter(|money| !money.is_zero())?;
     Some(terms.constraints.max_cost.map_or(reserved, |most| most.min(reserved)))

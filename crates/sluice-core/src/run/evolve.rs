@@ -1,8 +1,10 @@
-//! What an event does to a run: total, and the same live and in recovery.
+//! How an event changes the state of a run.
+//!
+//! Every event can be folded, and live execution and recovery use the same function.
 
 mod approval;
-mod back;
 mod gate;
+mod invalidate;
 mod moderate;
 pub(super) mod money;
 pub(crate) mod tool;
@@ -10,10 +12,6 @@ pub(crate) mod tool;
 use super::index::{Timer, first_open};
 use super::phase::{Progress, StepEnd, StepPhase};
 use super::state::{End, FanOut, Grant, LastDispatch, Pause, Run, StepState, args_of};
-use super::status::{
-    REASON_APPROVAL, REASON_OPERATOR, REASON_RECOVERY, REASON_RETRY, REASON_REWIND, RunStatus,
-    StepStatus, Waiting,
-};
 use super::transition::allowed;
 use crate::journal::event::{
     Assigned, ChildPace, Completed, Dispatch, Ending, Event, LogLine, Path, Retried, Skip, StepAt,
@@ -21,6 +19,10 @@ use crate::journal::event::{
 };
 use crate::plan::policy::Scheduling;
 use crate::port::adapter::Usage;
+use crate::status::{
+    REASON_APPROVAL, REASON_OPERATOR, REASON_RECOVERY, REASON_RETRY, REASON_REWIND, RunStatus,
+    StepStatus, Waiting,
+};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -65,12 +67,12 @@ impl Run {
                 if self.status == RunStatus::Queued {
                     self.status = RunStatus::Running;
                 }
-                self.evolve_node(*at, event, at_ms);
+                self.evolve_step(*at, event, at_ms);
             }
         }
     }
 
-    fn evolve_node(&mut self, at: StepAt, event: &StepEvent, at_ms: u64) {
+    fn evolve_step(&mut self, at: StepAt, event: &StepEvent, at_ms: u64) {
         for landing in self.landings(at, event) {
             self.land(landing, at_ms);
         }
@@ -119,10 +121,10 @@ impl Run {
                 }
             }
             StepEvent::Invalidated => self.invalidated(at),
-            StepEvent::Provenance(from) => self.took(at, from),
-            StepEvent::ApprovalRequested(asked) => self.asked(at, asked, at_ms),
-            StepEvent::ApprovalReminded { approval, .. } => self.reminded(*approval),
-            StepEvent::ApprovalResolved(resolved) => self.resolved(at, resolved, at_ms),
+            StepEvent::Provenance(from) => self.count_value(at, from),
+            StepEvent::ApprovalRequested(request) => self.approval_requested(at, request, at_ms),
+            StepEvent::ApprovalReminded { approval, .. } => self.approval_reminded(*approval),
+            StepEvent::ApprovalResolved(resolved) => self.approval_resolved(at, resolved, at_ms),
             StepEvent::GovernanceDecided(_) => self.state_mut(at).decided = true,
             StepEvent::Reconciled { dispatch_no, usage } => {
                 self.reconciled(at, *dispatch_no, usage);
@@ -134,16 +136,18 @@ impl Run {
     fn logged(&mut self, at: StepAt, line: &LogLine) {
         match line {
             LogLine::Text(_) | LogLine::ToolEnded(_) => {}
-            LogLine::Tool(asked) => self.tool_asked(at, asked),
+            LogLine::Tool(request) => self.tool_requested(at, request),
             LogLine::Process(process) => {
                 if let Some(dispatch) = &mut self.state_mut(at).dispatch {
                     dispatch.process = Some(process.clone());
                 }
             }
             LogLine::ModerationAsked { digest, prepared } => {
-                self.asks_moderator(at, digest, prepared.as_ref());
+                self.moderation_requested(at, digest, prepared.as_ref());
             }
-            LogLine::ModerationCleared { phase, digest } => self.cleared(at, *phase, digest),
+            LogLine::ModerationCleared { phase, digest } => {
+                self.moderation_cleared(at, *phase, digest);
+            }
             LogLine::Child { pace, at_ms, .. } => self.child_paced(at, *pace, *at_ms),
         }
     }
@@ -163,7 +167,7 @@ impl Run {
             self.ended_at_ms = None;
             self.clock.used_ms = 0;
         }
-        // The reason of a cancel is whatever a person wrote.
+        // The reason of a cancellation is free text, which must not match a reason of ours.
         let why = if status == RunStatus::Running { reason } else { "" };
         if reopens || matches!(why, REASON_REWIND | REASON_RETRY | REASON_RECOVERY) {
             self.halted_by = None;
@@ -171,7 +175,7 @@ impl Run {
             self.reopened += u32::from(matches!(why, REASON_RETRY | REASON_RECOVERY));
             self.recoveries += u32::from(why == REASON_RECOVERY);
         }
-        // A second owner of a run that is being cancelled is no reason to cancel it.
+        // When a new owner continues a cancellation, the original reason stays.
         if status == RunStatus::Cancelling && self.status != RunStatus::Cancelling {
             self.cancel_reason = Some(reason.to_owned());
         }
@@ -184,7 +188,7 @@ impl Run {
         };
         match self.pause {
             Some(Pause::Approval) => self.stop_clock(at_ms),
-            // An operator's pause counts, unless only people were waited for.
+            // A pause by an operator counts against the timeout, unless the clock was stopped.
             Some(Pause::Operator) => {}
             None => self.start_clock(at_ms),
         }
@@ -207,7 +211,7 @@ impl Run {
         }
     }
 
-    /// Moves a step to another phase, and its entries in the index with it.
+    /// Moves a step to another phase and updates its entry in the index.
     fn enter(&mut self, at: StepAt, phase: StepPhase) {
         self.unlist(at);
         let state = self.state_mut(at);
@@ -238,15 +242,14 @@ impl Run {
         }
     }
 
-    /// The fan-out an instance belongs to.
+    /// The fan-out that an instance belongs to.
     fn fan_out_of(&mut self, at: StepAt) -> Option<&mut FanOut> {
         at.item?;
         self.steps[at.step as usize].fan_out.as_deref_mut()
     }
 
     fn queued(&mut self, at: StepAt, items: Option<&Arc<Vec<Value>>>) {
-        self.sent_again_later(at);
-        // A step that waited at a gate goes back into the queue.
+        self.return_attempt(at);
         self.enter(at, StepPhase::Queued);
         let state = self.state_mut(at);
         if let Some(items) = items {
@@ -285,13 +288,13 @@ impl Run {
             return self.proceed(at, Progress::AwaitingCallback { deadline_ms });
         }
         if matches!(wait.reason, Waiting::Queued | Waiting::Gate) {
-            return self.waits_at_gate(at, wait, at_ms);
+            return self.wait_at_gate(at, wait, at_ms);
         }
         self.enter(at, StepPhase::Retrying { reason: wait.reason, at_ms: wait.until_ms });
     }
 
     fn dispatched(&mut self, at: StepAt, dispatch: &Dispatch, at_ms: u64) {
-        // The index must be left by the old dispatch: the new one has another number.
+        // Before the dispatch number changes, because the index has the old one.
         self.unlist(at);
         let state = self.state_mut(at);
         state.forget_calls(dispatch.attempt);
@@ -320,7 +323,7 @@ impl Run {
         self.list(at);
     }
 
-    /// Changes how the attempt in flight proceeds.
+    /// Changes the progress of the attempt in flight.
     fn proceed(&mut self, at: StepAt, progress: Progress) {
         let streaming = self.state(at).status() == StepStatus::Streaming;
         self.unlist(at);
@@ -328,7 +331,7 @@ impl Run {
         self.list(at);
     }
 
-    /// The time of an attempt stands still while its child waits only for people.
+    /// Stops the time of an attempt while its child run waits only for people.
     fn child_paced(&mut self, at: StepAt, pace: ChildPace, at_ms: u64) {
         let state = self.state(at);
         let begun_ms = state.dispatch.as_ref().map_or(0, |dispatch| dispatch.at_ms);
@@ -337,8 +340,8 @@ impl Run {
                 let deadline_ms = phase.deadline_ms();
                 let left_ms = deadline_ms.map(|until| until.saturating_sub(at_ms.max(begun_ms)));
                 self.proceed(at, Progress::ChildPaused { left_ms });
-                // The child may have waited for long before this run read its message.
-                if self.has_only_people() {
+                // From the time of the child's message: this run may read it much later.
+                if self.waits_only_for_people() {
                     self.stop_clock(at_ms);
                 }
             }
@@ -406,7 +409,7 @@ impl Run {
         self.halt_by(at);
     }
 
-    /// The first failure that halts is the one the run is told by.
+    /// Records the first failure that halts the run: the run fails with its error.
     fn halt_by(&mut self, at: StepAt) {
         if self.halts(at) && self.halted_by.is_none() {
             self.halted_by = Some(at);
@@ -466,13 +469,13 @@ impl Run {
         }
     }
 
-    /// The first step that is ready and that the scheduling lets start.
+    /// The first ready step that the scheduling allows to start.
     pub(crate) fn next_ready(&self) -> Option<u32> {
         let step = |rank: &u32| self.definition.at_rank(*rank);
         self.index.ready.iter().map(step).find(|step| self.wave_is_open(*step))
     }
 
-    /// Whether the scheduling lets a step start.
+    /// Whether the scheduling allows a step to start.
     fn wave_is_open(&self, step: u32) -> bool {
         let plan = &self.definition.plan;
         plan.scheduling == Scheduling::Eager
@@ -481,7 +484,8 @@ impl Run {
 }
 
 impl StepState {
-    /// A step that stays queued may wait for something else there.
+    /// Asserts that the status may change like this. A queued step may stay queued, because
+    /// several phases have this status.
     fn check_transition(&self, to: &StepPhase) {
         let (from, to) = (self.status(), to.status());
         debug_assert!(
@@ -495,7 +499,7 @@ impl StepState {
     }
 }
 
-/// Adds what an attempt cost to what all attempts cost.
+/// Adds the usage of an attempt to the total of its step.
 fn add(total: &mut Usage, one: &Usage) {
     if one.model.is_some() {
         total.model.clone_from(&one.model);

@@ -1,71 +1,70 @@
-//! What follows from a run's steps and is kept, so that no decision looks at
-//! every step.
+//! The index of a run's steps, so that no decision has to look at every step.
 //!
-//! INVARIANT: after every event the kept index equals [`Run::reindex`].
+//! INVARIANT: after every event the index equals [`Run::reindex`].
 
-use super::id::ApprovalId;
 use super::phase::StepPhase;
 use super::state::{Run, StepState};
-use super::status::StepStatus;
+use crate::id::ApprovalId;
 use crate::journal::event::{Path, StepAt};
+use crate::status::StepStatus;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What follows from the steps, kept as they change.
+/// Lists and counts of steps, which `evolve` updates with every event.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Index {
     /// For each step, how many of its dependencies are not settled.
     pub(crate) missing: Vec<u32>,
-    /// Steps not settled.
+    /// The number of steps that are not settled.
     pub(crate) unsettled: u32,
-    /// The same for each layer.
+    /// The same number for each layer.
     pub(crate) layer_unsettled: Vec<u32>,
     /// The first layer with a step that is not settled.
     pub(crate) open_layer: u32,
     /// Ranks of pending steps whose dependencies are settled.
     pub(crate) ready: BTreeSet<u32>,
-    /// Queued, and a person must be asked first: by rank.
+    /// Queued steps that need an approval first, by rank.
     pub(crate) asks: BTreeSet<(u32, Option<u32>)>,
-    /// Queued for a place: by rank.
+    /// Queued steps that can be dispatched, by rank.
     pub(crate) queue: BTreeSet<(u32, Option<u32>)>,
-    /// Dispatched, with the number of the dispatch. Not fan-outs as a whole.
+    /// Dispatched steps with their dispatch numbers, without fan-outs as a whole.
     pub(crate) in_flight: BTreeMap<StepAt, u32>,
-    /// Awaiting a person's decision.
+    /// Steps that wait for an approval.
     pub(crate) awaiting: BTreeSet<StepAt>,
-    /// Queued, and the moderator is being asked.
+    /// Queued steps whose inputs the moderator checks.
     pub(crate) checking: BTreeSet<StepAt>,
-    /// Blocked until somebody sees to it.
+    /// Steps that are blocked until a person assigns them.
     pub(crate) blocked: BTreeSet<StepAt>,
-    /// Queued, but a gate said: not now.
+    /// Queued steps that a gate refused for now.
     pub(crate) gated: BTreeSet<StepAt>,
-    /// Waiting for the next attempt.
+    /// Steps that wait for their next attempt.
     pub(crate) retrying: BTreeSet<StepAt>,
-    /// Whole steps that failed, timed out or are blocked.
+    /// The number of whole steps that failed, timed out or are blocked.
     pub(crate) failed: u32,
-    /// Whole steps that were cancelled.
+    /// The number of whole steps that were cancelled.
     pub(crate) cancelled: u32,
-    /// Which step last wrote each variable.
+    /// The step that last wrote each variable.
     pub(crate) variables: BTreeMap<String, u32>,
-    /// When something is to happen by itself.
+    /// When each timer fires.
     pub(crate) timers: BTreeSet<(u64, Timer)>,
 }
 
-/// What happens by itself.
+/// What happens when a timer fires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Timer {
     /// The next attempt starts.
     Retry(StepAt),
-    /// An attempt has taken too long.
+    /// An attempt times out.
     Attempt(StepAt),
-    /// A person is reminded, or the question expires.
+    /// The approvers are reminded, or the approval expires.
     Approval(ApprovalId),
-    /// Nobody said what a dispatch cost: what was reserved is taken for it.
+    /// No cost was reported for a dispatch: its reservation is booked as the cost.
     Settle(StepAt, u32),
-    /// The run has taken too long.
+    /// The run times out.
     Run,
 }
 
 impl Run {
-    /// Everything that follows from the steps, made anew.
+    /// Builds the index from the state of all steps.
     pub(crate) fn reindex(&self) -> Index {
         let plan = &self.definition.plan;
         let mut index = Index {
@@ -110,14 +109,14 @@ impl Run {
         index
     }
 
-    /// Where a step stands in the index, by its phase.
+    /// The entry of a step in the index, which follows from its phase.
     pub(crate) fn listing(&self, at: StepAt, state: &StepState) -> Listing {
         let list = match state.phase {
             StepPhase::Pending if at.item.is_none() => {
                 let rank = self.definition.rank(at.step);
                 IndexList::Pending(rank)
             }
-            StepPhase::Queued => IndexList::Queued(self.place(at), self.must_ask(at)),
+            StepPhase::Queued => IndexList::Queued(self.place(at), self.needs_approval(at)),
             StepPhase::Moderating { .. } => IndexList::Moderating,
             StepPhase::AtGate { .. } => IndexList::AtGate,
             StepPhase::AwaitingApproval { .. } => IndexList::AwaitingApproval,
@@ -136,7 +135,7 @@ impl Run {
     }
 }
 
-/// Where a step stands in the index.
+/// The entry of a step in the index.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Listing {
     list: IndexList,
@@ -146,9 +145,9 @@ pub(crate) struct Listing {
 /// The list of the index that a step is in.
 #[derive(Debug, Clone, Copy)]
 enum IndexList {
-    /// A pending step is ready once its dependencies are settled; its rank.
+    /// The rank of a pending step, which is ready once its dependencies are settled.
     Pending(u32),
-    /// Its place, and whether a person must be asked first.
+    /// Its position in the order of dispatch, and whether it needs an approval first.
     Queued((u32, Option<u32>), bool),
     Moderating,
     AtGate,

@@ -1,9 +1,8 @@
 //! The origin labels of everything that a step has read.
 
-pub use crate::origin::{Labels, SourceClass};
-
 use super::state::Run;
 use crate::journal::event::StepAt;
+use crate::origin::Labels;
 
 impl Run {
     /// The labels of everything that the attempt of a step may have read by now: its

@@ -1,21 +1,21 @@
-//! What a run has taken from other runs, counted.
+//! Counts of the values that a run read from its own steps and from other runs.
 //!
-//! INVARIANT: what is counted is what the journal says of results that still
-//! count: a step that is invalidated has taken nothing.
+//! INVARIANT: the counts cover valid results only: the values of an invalidated step are
+//! subtracted.
 
-use super::id::RunId;
 use super::state::{Run, Source};
+use crate::id::RunId;
 use crate::journal::event::{Event, Provenance, StepAt, StepEvent};
-use crate::port::lineage::Taking;
+use crate::port::lineage::ProvenanceEdge;
 use std::collections::BTreeSet;
 
 impl Run {
-    /// A value came to a step.
-    pub(super) fn took(&mut self, at: StepAt, from: &Provenance) {
+    /// Counts a value that a step read.
+    pub(super) fn count_value(&mut self, at: StepAt, from: &Provenance) {
         self.provenance.0 += 1;
         match from.source_run {
             Some(run) => *self.taken.entry(run).or_default() += 1,
-            // A value from a step of this run left it as it came in.
+            // Both steps are of this run, so the value counts in both directions.
             None => self.provenance.1 += 1,
         }
         let sources = &mut self.state_mut(at).sources;
@@ -25,8 +25,8 @@ impl Run {
         }
     }
 
-    /// What a step, or an instance of it, took counts no more.
-    pub(super) fn untake(&mut self, sources: &[Source]) {
+    /// Subtracts the values of an invalidated step or instance.
+    pub(super) fn uncount_values(&mut self, sources: &[Source]) {
         for Source { run, rows } in sources {
             let rows = u64::from(*rows);
             self.provenance.0 -= rows;
@@ -37,19 +37,18 @@ impl Run {
         }
     }
 
-    /// What the run has taken from other runs, as far as `events`, the last
-    /// that were folded into it, have changed that.
-    pub fn takings(&self, events: &[Event]) -> Vec<Taking> {
-        let mut touched: BTreeSet<RunId> = BTreeSet::new();
+    /// How many values the run has read from other runs, for the runs whose counts the last
+    /// folded `events` have changed.
+    pub fn provenance_edges(&self, events: &[Event]) -> Vec<ProvenanceEdge> {
+        let mut changed: BTreeSet<RunId> = BTreeSet::new();
         for event in events {
             match event {
-                Event::Step(_, StepEvent::Provenance(from)) => touched.extend(from.source_run),
-                Event::Step(_, StepEvent::Invalidated) => touched.extend(self.taken.keys()),
+                Event::Step(_, StepEvent::Provenance(from)) => changed.extend(from.source_run),
+                Event::Step(_, StepEvent::Invalidated) => changed.extend(self.taken.keys()),
                 _ => {}
             }
         }
-        let taking = |from: RunId| self.taken.get(&from).map(|values| (from, *values));
-        let changed = touched.into_iter().filter_map(taking);
-        changed.map(|(from, values)| Taking { from, values }).collect()
+        let edge = |from: RunId| Some(ProvenanceEdge { from, values: *self.taken.get(&from)? });
+        changed.into_iter().filter_map(edge).collect()
     }
 }

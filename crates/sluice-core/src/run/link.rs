@@ -1,4 +1,4 @@
-//! Where the hash chain of a run goes on.
+//! The end of a run's hash chain, where the next events are linked.
 
 use super::state::Run;
 use crate::journal::chain::Link;

@@ -1,27 +1,27 @@
-//! The texts that a moderator judges: all there is of what goes into a step,
-//! and of what comes out.
+//! The texts that a moderator checks: all texts of the inputs and of the outputs of a step.
 
 use super::command::Command;
 use super::state::Run;
-use super::status::RunStatus;
 use crate::canonical;
 use crate::journal::event::{Path, Prepared, StepAt};
+use crate::plan::policy::ModerationPhase;
 use crate::port::adapter::Answer;
-use crate::port::moderator::{Phase, Subject};
+use crate::port::moderator::Subject;
+use crate::status::RunStatus;
 use crate::value::text;
 use serde_json::Value;
 
 impl Run {
-    /// What the moderator is being asked about a step, and the digest of it.
+    /// The inputs of a step that the moderator must check, and their digest.
     pub fn input_subject(&self, at: StepAt) -> Option<(String, Subject)> {
         let state = self.get(at)?;
         let digest = state.phase.moderated()?.to_owned();
         let text = state.prepared.as_deref().map(input_text).unwrap_or_default();
-        Some((digest, self.subject(at, Phase::Input, text)))
+        Some((digest, self.subject(at, ModerationPhase::Input, text)))
     }
 
-    /// What the moderator must be asked before a result is decided: a result of
-    /// a step in flight whose output is moderated.
+    /// The outputs in a result that the moderator must check before the run takes the result;
+    /// `None` if the step is not in flight or its outputs are not moderated.
     pub fn output_subject(&self, command: &Command) -> Option<Subject> {
         let (at, text) = match command {
             Command::Complete { at, dispatch_no, answer } if answer.error.is_none() => {
@@ -29,30 +29,30 @@ impl Run {
                 current.then(|| (*at, output_text(answer)))?
             }
             Command::ChildEnded { child, status: RunStatus::Completed, outputs, .. } => {
-                let mut flying = self.index.in_flight.keys();
-                let its = |at: &&StepAt| self.state(**at).path() == Some(Path::Child(*child));
-                let at = *flying.find(its)?;
+                let mut in_flight = self.index.in_flight.keys();
+                let is_child = |at: &&StepAt| self.state(**at).path() == Some(Path::Child(*child));
+                let at = *in_flight.find(is_child)?;
                 (at, outputs.as_ref().map(texts).unwrap_or_default())
             }
             _ => return None,
         };
-        let moderated = self.step(at).moderation.covers(Phase::Output);
-        moderated.then(|| self.subject(at, Phase::Output, text))
+        let moderated = self.step(at).moderation.covers(ModerationPhase::Output);
+        moderated.then(|| self.subject(at, ModerationPhase::Output, text))
     }
 
-    /// A text on one side of a step.
-    pub fn subject(&self, at: StepAt, phase: Phase, text: String) -> Subject {
+    /// A text of the inputs or outputs of a step, for the moderator.
+    pub fn subject(&self, at: StepAt, phase: ModerationPhase, text: String) -> Subject {
         Subject { phase, run: self.id, step: self.name(at), text }
     }
 
-    /// Steps in flight, and those about which the moderator is asked.
+    /// The number of steps that are in flight or whose inputs the moderator checks.
     pub(crate) fn under_way(&self) -> usize {
         self.index.in_flight.len() + self.index.checking.len()
     }
 }
 
-/// Everything a step is given: the prompt, what is piped in, the values that a
-/// shell finds in its environment, instructions and memory, and the inputs.
+/// All texts that a step receives: prompt, standard input, environment, prompt layers and
+/// inputs.
 pub(crate) fn input_text(prepared: &Prepared) -> String {
     let Prepared { inputs, prompt, stdin, env, layers, labels: _ } = prepared;
     let mut texts = vec![prompt.clone()];
@@ -66,7 +66,7 @@ pub(crate) fn input_text(prepared: &Prepared) -> String {
     texts.join("\n")
 }
 
-/// Everything an answer says.
+/// All texts of an answer.
 pub fn output_text(answer: &Answer) -> String {
     let mut texts: Vec<String> = answer.text.iter().cloned().collect();
     for (name, value) in answer.outputs.iter().flatten() {
@@ -88,13 +88,13 @@ pub fn texts(value: &Value) -> String {
     texts.join("\n")
 }
 
-/// What identifies a text.
+/// SHA-256 of a text, by which a verdict refers to it.
 pub(crate) fn digest(text: &str) -> String {
     canonical::sha256_hex(&text, text.len() + 2)
 }
 
-/// All texts in a value, as they are: written as JSON, a line break or a
-/// quotation mark would hide a phrase.
+/// Collects all texts in a value, unescaped: in JSON, an escaped line break or quotation mark
+/// could hide a phrase from the moderator.
 fn gather(value: &Value, texts: &mut Vec<String>) {
     match value {
         Value::Null => {}

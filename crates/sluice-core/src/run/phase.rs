@@ -1,11 +1,11 @@
-//! What a step does now, with the data that only this phase needs.
+//! The phase of a step, with the data that only this phase needs.
 //!
-//! INVARIANT: the status, the waiting reason, the deadline and the place of a step in the
-//! index follow from its phase. Nothing else stores them, so they cannot disagree.
+//! INVARIANT: the status, the waiting reason, the deadline and the index entry of a step
+//! follow from its phase. Nothing else stores them, so they cannot disagree.
 
-use super::id::ApprovalId;
-use super::status::{StepStatus, Waiting};
+use crate::id::ApprovalId;
 use crate::journal::event::{Skip, SkipCause, StepOutcome};
+use crate::status::{StepStatus, Waiting};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -26,10 +26,10 @@ pub enum StepPhase {
     AtGate {
         /// `queued` if another step holds what it needs, `gate` otherwise.
         reason: Waiting,
-        /// When it is tried again; none if only an operator can end the wait.
+        /// When it is tried again; `None` if only an operator can end the wait.
         retry_at_ms: Option<u64>,
     },
-    /// A person must decide.
+    /// The step waits for an approval.
     AwaitingApproval {
         /// The open approval.
         approval: ApprovalId,
@@ -52,9 +52,9 @@ pub enum StepPhase {
     },
     /// The step has ended.
     Settled {
-        /// How.
+        /// How it ended.
         end: StepEnd,
-        /// When.
+        /// When it ended.
         at_ms: u64,
     },
 }
@@ -62,7 +62,7 @@ pub enum StepPhase {
 /// How a dispatched attempt proceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Progress {
-    /// It is executed.
+    /// It is being executed.
     Executing {
         /// When it times out.
         deadline_ms: Option<u64>,
@@ -72,7 +72,7 @@ pub enum Progress {
         /// When it times out.
         deadline_ms: Option<u64>,
     },
-    /// Its child run waits only for people, so its time stands still.
+    /// Its child run waits only for people, so its timeout is suspended.
     ChildPaused {
         /// The time that is left when the child run continues.
         left_ms: Option<u64>,
@@ -92,7 +92,7 @@ pub enum StepEnd {
     Cancelled,
     /// It was skipped, for this cause.
     Skipped(Box<Skip>),
-    /// It cannot be done: a label has no value.
+    /// It cannot be executed, because a label has no value.
     Blocked {
         /// The label.
         placeholder: Option<String>,
@@ -144,7 +144,7 @@ impl StepPhase {
         matches!(self, StepPhase::Settled { .. })
     }
 
-    /// When the step is tried again by itself.
+    /// When the engine tries the step again.
     pub const fn wakes_at_ms(&self) -> Option<u64> {
         match self {
             StepPhase::AtGate { retry_at_ms, .. } => *retry_at_ms,

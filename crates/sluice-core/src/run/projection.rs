@@ -1,11 +1,11 @@
-//! A run as people and programs look at it: everything in one object.
+//! The public state of a run as one JSON object.
 //!
-//! What `GET /runs/{id}/state` answers and `sluice run --json` prints. Every
-//! field is always there, null where nothing is known. A projection borrows
-//! from its run and is meant to be written down at once.
+//! `GET /runs/{id}/state` returns it and `sluice run --json` prints it. Every field is always
+//! present and null if it has no value, except those that are left out if empty. A projection borrows from its
+//! run, and the caller serialises it at once.
 //!
-//! INVARIANT: a projection is a function of the run alone. Nothing in it
-//! depends on when it is made, so a duration is null until its end is known.
+//! INVARIANT: a projection depends on the run alone and not on the current time, so a duration
+//! is null until its end is known.
 
 pub mod failure;
 pub mod node;
@@ -17,14 +17,14 @@ pub(crate) mod script;
 #[cfg(test)]
 mod tests;
 
-use super::id::{ApprovalId, RunId};
 use super::state::{Approval, Run, StepState};
-use super::status::{RunStatus, StepStatus};
+use crate::id::{ApprovalId, RunId};
 use crate::journal::envelope::timestamp;
 use crate::journal::event::{SkipCause, StepAt};
 use crate::money::Money;
 use crate::plan::Phase;
 use crate::port::adapter::Usage;
+use crate::status::{RunStatus, StepStatus};
 use failure::FailureSnapshot;
 use node::NodeResult;
 use serde::{Serialize, Serializer};
@@ -32,7 +32,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::fmt::Display;
 
-/// A run, shown.
+/// The public state of a run.
 #[derive(Debug, Serialize)]
 pub struct Projection<'a> {
     /// Its id.
@@ -42,17 +42,17 @@ pub struct Projection<'a> {
     pub workflow: &'a str,
     /// The workflow's version.
     pub version: Option<u64>,
-    /// What it is doing.
+    /// Its status.
     pub status: RunStatus,
     /// Why it is paused, while it is: `operator` or `approval`.
     pub pause_reason: Option<&'static str>,
-    /// It completed, and not everything in it went well.
+    /// Whether it completed although a step failed or was skipped after a failure.
     pub degraded: bool,
-    /// Its result, where it ended well.
+    /// The outputs of a completed run.
     pub outputs: Option<&'a Value>,
-    /// The kind of failure it ended with.
+    /// The code of its failure.
     pub error_code: Option<&'a str>,
-    /// What failed.
+    /// The message of its failure.
     pub error_message: Option<&'a str>,
     /// When it was started.
     pub started_at: Time,
@@ -60,24 +60,24 @@ pub struct Projection<'a> {
     pub completed_at: Option<Time>,
     /// From start to end.
     pub duration_ms: Option<u64>,
-    /// What all of it cost, in dollars.
+    /// The cost of all steps, in dollars.
     #[serde(serialize_with = "as_dollars")]
     pub cost: Money,
-    /// Tokens read.
+    /// Input tokens of all steps.
     pub input_tokens: u64,
-    /// Tokens written.
+    /// Output tokens of all steps.
     pub output_tokens: u64,
     /// The first node in flight, in the order of ids.
     pub active_node_id: Option<String>,
-    /// Nodes to which nothing happened yet.
+    /// The number of pending nodes.
     pub pending_count: usize,
-    /// Nodes that wait for others, for a place or for a person.
+    /// The number of nodes that wait for dependencies, in the queue or for an approval.
     pub waiting_count: usize,
-    /// Nodes at work, or between two attempts.
+    /// The number of nodes that are running, streaming or retrying.
     pub in_flight_count: usize,
-    /// Nodes completed or skipped.
+    /// The number of nodes that completed or were skipped.
     pub executed_count: usize,
-    /// Nodes that came to another end.
+    /// The number of nodes that failed, timed out, are blocked or were cancelled.
     pub failed_count: usize,
     /// Whether it has not ended.
     pub is_running: bool,
@@ -86,31 +86,31 @@ pub struct Projection<'a> {
     pub parent_run_id: Option<RunId>,
     /// How many runs are above it.
     pub recursion_depth: u32,
-    /// How many values came here from elsewhere, and went elsewhere from here.
+    /// How many values its steps read, and how many were read from them.
     pub provenance: ProvenanceCounts,
     /// The groups of its steps, in the order the document has them.
     #[serde(skip_serializing_if = "<[Phase]>::is_empty")]
     pub phases: &'a [Phase],
     /// By ordinal, then id; instances directly after their step.
     pub node_results: Vec<NodeResult<'a>>,
-    /// Open questions, oldest first.
-    pub approvals: Vec<ApprovalShown<'a>>,
-    /// What it had come to, where it failed.
+    /// Open approvals, oldest first.
+    pub approvals: Vec<OpenApproval<'a>>,
+    /// The state at its end, if it failed; left out otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_snapshot: Option<FailureSnapshot<'a>>,
 }
 
-/// Values that crossed into and out of a run's steps.
+/// Counts of the values that the steps of a run read, and that were read from them.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct ProvenanceCounts {
-    /// Came here.
+    /// Values that its steps read.
     pub upstream: u64,
-    /// Went elsewhere.
+    /// Values that were read from its steps.
     pub downstream: u64,
 }
 
 impl Projection<'_> {
-    /// The same, with the values that steps of other runs took from this one.
+    /// Adds the values that other runs read from this one.
     #[must_use]
     pub fn with_taken(mut self, values: u64) -> Self {
         self.provenance.downstream += values;
@@ -118,25 +118,25 @@ impl Projection<'_> {
     }
 }
 
-/// A question to a person, shown.
+/// An open approval.
 #[derive(Debug, Serialize)]
-pub struct ApprovalShown<'a> {
+pub struct OpenApproval<'a> {
     /// Its id.
     #[serde(serialize_with = "as_text")]
     pub approval_id: ApprovalId,
-    /// The node it is about.
+    /// The node that needs it.
     pub node_id: String,
-    /// Why it is asked: `step`, `policy` or `escalation`.
+    /// What requires it: `step`, `policy`, `tool` or `escalation`.
     pub source: &'static str,
-    /// What is asked.
+    /// What the approver decides on, in words.
     pub summary: &'a str,
-    /// SHA-256 of exactly what would be done.
+    /// SHA-256 of the action.
     pub digest: Option<&'a str>,
     /// `pending`, or how it was closed.
     pub status: &'static str,
-    /// When it was asked.
+    /// When it was requested.
     pub requested_at: Time,
-    /// When it is too late.
+    /// When it expires.
     pub expires_at: Time,
 }
 
@@ -150,7 +150,7 @@ impl Serialize for Time {
     }
 }
 
-/// Shows a run.
+/// The public state of a run.
 pub fn project(run: &Run) -> Projection<'_> {
     let node_results = node::results(run);
     let spent = total(run.all().map(|(_, state)| &state.usage));
@@ -187,7 +187,7 @@ pub fn project(run: &Run) -> Projection<'_> {
         provenance: ProvenanceCounts { upstream: run.provenance.0, downstream: run.provenance.1 },
         phases: &run.definition.plan.phases,
         node_results,
-        approvals: open.map(|(id, approval)| shown(run, *id, approval)).collect(),
+        approvals: open.map(|(id, approval)| open_approval(run, *id, approval)).collect(),
         failure_snapshot: failure::snapshot(run),
     }
 }
@@ -210,18 +210,18 @@ const fn is_failed(status: StepStatus) -> bool {
     matches!(status, Failed | TimedOut | Blocked | Cancelled)
 }
 
-/// Whether a completed run holds something that did not go well.
+/// Whether a completed run has a step that failed or was skipped after a failure.
 fn is_degraded(run: &Run) -> bool {
-    let bad = |state: &StepState| is_failed(state.status()) || skipped_by_failure(state);
-    run.status == RunStatus::Completed && run.all().any(|(_, state)| bad(state))
+    let is_faulty = |state: &StepState| is_failed(state.status()) || skipped_by_failure(state);
+    run.status == RunStatus::Completed && run.all().any(|(_, state)| is_faulty(state))
 }
 
-/// Whether a step was skipped because something failed, itself or before it.
+/// Whether a step was skipped because it failed, or because a step before it did.
 fn skipped_by_failure(state: &StepState) -> bool {
     let cause = state.phase.skip().map(|skip| skip.cause);
     state.status() == StepStatus::Skipped
         && match cause {
-            // People decide to skip only what has failed.
+            // A person can skip only a step that failed.
             Some(SkipCause::Failure | SkipCause::ParentFailure | SkipCause::Decision) => true,
             Some(SkipCause::Condition | SkipCause::Dependencies | SkipCause::Advisory) | None => {
                 false
@@ -229,14 +229,18 @@ fn skipped_by_failure(state: &StepState) -> bool {
         }
 }
 
-/// The first step in flight. A fan-out as a whole is not: its instances are.
+/// The first step in flight or between attempts. Of a fan-out, its instances are in flight.
 fn active(run: &Run) -> Option<StepAt> {
     let dispatched = run.index.in_flight.keys().chain(&run.index.retrying);
     dispatched.copied().min_by_key(|at| run.place(*at))
 }
 
-fn shown<'a>(run: &Run, approval_id: ApprovalId, approval: &'a Approval) -> ApprovalShown<'a> {
-    ApprovalShown {
+fn open_approval<'a>(
+    run: &Run,
+    approval_id: ApprovalId,
+    approval: &'a Approval,
+) -> OpenApproval<'a> {
+    OpenApproval {
         approval_id,
         node_id: run.name(approval.at),
         source: approval.source.as_str(),
@@ -248,7 +252,7 @@ fn shown<'a>(run: &Run, approval_id: ApprovalId, approval: &'a Approval) -> Appr
     }
 }
 
-/// What several things cost together. Sums that do not fit stay at the most that does.
+/// The sum of several usages. A sum that overflows becomes the maximum.
 fn total<'u>(all: impl Iterator<Item = &'u Usage>) -> Usage {
     all.fold(Usage::default(), |sum, one| Usage {
         model: None,
@@ -262,22 +266,22 @@ fn total<'u>(all: impl Iterator<Item = &'u Usage>) -> Usage {
     })
 }
 
-fn as_text<S: Serializer>(shown: &impl Display, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(shown)
+fn as_text<S: Serializer>(value: &impl Display, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
 }
 
 #[expect(clippy::ref_option, reason = "serde passes a reference")]
 fn as_text_if_any<S: Serializer>(
-    shown: &Option<impl Display>,
+    value: &Option<impl Display>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    match shown {
-        Some(shown) => serializer.collect_str(shown),
+    match value {
+        Some(value) => serializer.collect_str(value),
         None => serializer.serialize_none(),
     }
 }
 
-/// An amount as a JSON number, digit by digit: never a float on the way.
+/// Writes an amount as a JSON number from its digits, because a float would lose some.
 fn as_dollars<S: Serializer>(amount: &Money, serializer: S) -> Result<S::Ok, S::Error> {
     let digits = RawValue::from_string(amount.to_string());
     digits.expect("an amount is a JSON number").serialize(serializer)

@@ -1,60 +1,60 @@
-//! Where values came from and where they went, as crossings between steps.
+//! Value flows: which step read which value from which step.
 //!
-//! Every crossing stands in the journal of the run that took the value. What a
-//! journal says of results that no longer count is left out.
+//! The journal of the run that read a value records the flow. Flows into invalidated steps are
+//! left out.
 
-use super::id::RunId;
 use super::state::Run;
+use crate::id::RunId;
 use crate::journal::event::{Event, StepEvent};
 use std::collections::BTreeSet;
 
 /// A step of a run.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct StepRef {
     /// The run.
     pub run: RunId,
-    /// The step, as the projection names it; empty for the run as a whole.
+    /// The step, as the projection names it; empty for the whole run.
     pub node: String,
 }
 
-/// A value that crossed from one step to another.
+/// A value that one step read from another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Crossing {
-    /// Where it came from.
-    pub source: Place,
-    /// Which part of what the source made, or was given.
+pub struct ValueFlow {
+    /// The step that the value comes from.
+    pub source: StepRef,
+    /// Path within the outputs of the source, or within its arguments.
     pub source_output_path: String,
-    /// Where it went.
-    pub target: Place,
-    /// What it became there.
+    /// The step that read it.
+    pub target: StepRef,
+    /// Path within the inputs or outputs of the target.
     pub target_input_path: String,
-    /// What was done to it on the way.
+    /// The transformation between the two.
     pub transform: Option<String>,
 }
 
-/// The crossings of one journal, gathered event by event.
+/// The value flows of one journal, collected event by event.
 #[derive(Debug, Default)]
-pub struct Crossings {
-    found: Vec<(u32, Crossing)>,
+pub struct ValueFlows {
+    found: Vec<(u32, ValueFlow)>,
 }
 
-impl Crossings {
-    /// Takes the next event into account. `run` is any later state of the run.
+impl ValueFlows {
+    /// Adds the next event. `run` is any later state of the run.
     pub fn add(&mut self, run: &Run, event: &Event) {
         match event {
             Event::Step(at, StepEvent::Provenance(from)) => {
                 let source = from.source_run.unwrap_or(run.id);
                 let id = &run.step(*at).id;
-                // An instance may be gone by now, its name is not.
+                // Built here, because the instance may have been invalidated since.
                 let node = at.item.map_or_else(|| id.clone(), |item| format!("{id}[{item}]"));
-                let crossing = Crossing {
-                    source: Place { run: source, node: from.source_node.clone() },
+                let flow = ValueFlow {
+                    source: StepRef { run: source, node: from.source_node.clone() },
                     source_output_path: from.source_output_path.clone(),
-                    target: Place { run: run.id, node },
+                    target: StepRef { run: run.id, node },
                     target_input_path: from.target_input_path.clone(),
                     transform: from.transform.clone(),
                 };
-                self.found.push((at.step, crossing));
+                self.found.push((at.step, flow));
             }
             Event::Step(at, StepEvent::Invalidated) => {
                 self.found.retain(|(step, _)| *step != at.step);
@@ -63,80 +63,80 @@ impl Crossings {
         }
     }
 
-    /// Every crossing once, in the order of the journal.
-    pub fn finish(self) -> Vec<Crossing> {
+    /// Every flow once, in the order of the journal.
+    pub fn finish(self) -> Vec<ValueFlow> {
         let mut seen = BTreeSet::new();
-        let crossings = self.found.into_iter().map(|(_, crossing)| crossing);
-        crossings.filter(|crossing| seen.insert(crossing.clone())).collect()
+        let flows = self.found.into_iter().map(|(_, flow)| flow);
+        flows.filter(|flow| seen.insert(flow.clone())).collect()
     }
 }
 
-/// A step on the way of a value.
+/// A step that a trace of a value passes, and the part of it that matters.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Spot {
+pub struct TracePoint {
     /// The step.
-    pub place: Place,
-    /// What matters of it.
+    pub step: StepRef,
+    /// The part of it that matters.
     pub side: Side,
 }
 
-/// What matters of a step.
+/// The part of a step that a trace follows.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Side {
-    /// Everything.
+    /// All of it.
     All,
-    /// One argument of those it passes to a run below it: `args.x`.
+    /// One argument that it passes to its child run: `args.x`.
     Arg(String),
-    /// What it made. That of a sub-workflow is made from what the run below it
-    /// gave back, and from its arguments only by way of that run.
-    Made,
+    /// Its outputs. Those of a sub-workflow step come from the outputs of its child run, and
+    /// depend on its arguments only through that run.
+    Outputs,
 }
 
-impl Spot {
-    /// Everything about a step.
-    pub fn of(place: Place) -> Spot {
-        Spot { place, side: Side::All }
+impl TracePoint {
+    /// The whole step.
+    pub fn whole(step: StepRef) -> TracePoint {
+        TracePoint { step, side: Side::All }
     }
 
-    /// The step a crossing comes from, as far as the crossing is about it.
-    pub fn before(crossing: &Crossing) -> Spot {
-        let side = arg(&crossing.source_output_path).map_or(Side::Made, Side::Arg);
-        Spot { place: crossing.source.clone(), side }
+    /// The source of a flow, and the part that the value comes from.
+    pub fn before(flow: &ValueFlow) -> TracePoint {
+        let side = arg(&flow.source_output_path).map_or(Side::Outputs, Side::Arg);
+        TracePoint { step: flow.source.clone(), side }
     }
 
-    /// The step a crossing leads to, as far as the crossing is about it.
-    pub fn after(crossing: &Crossing) -> Spot {
-        let made = crossing.target_input_path.starts_with("outputs");
-        let side = if made { Side::Made } else { Side::All };
-        let side = arg(&crossing.target_input_path).map_or(side, Side::Arg);
-        Spot { place: crossing.target.clone(), side }
+    /// The target of a flow, and the part that the value goes to.
+    pub fn after(flow: &ValueFlow) -> TracePoint {
+        let is_output = flow.target_input_path.starts_with("outputs");
+        let side = if is_output { Side::Outputs } else { Side::All };
+        let side = arg(&flow.target_input_path).map_or(side, Side::Arg);
+        TracePoint { step: flow.target.clone(), side }
     }
 
-    /// Whether a crossing leads here.
-    pub fn is_fed_by(&self, crossing: &Crossing) -> bool {
-        let passed = arg(&crossing.target_input_path);
+    /// Whether a flow goes to this part of the step.
+    pub fn is_fed_by(&self, flow: &ValueFlow) -> bool {
+        let passed = arg(&flow.target_input_path);
         let matters = match &self.side {
             Side::All => true,
             Side::Arg(arg) => passed.as_ref() == Some(arg),
-            Side::Made => passed.is_none(),
+            Side::Outputs => passed.is_none(),
         };
-        matters && is_at(&self.place, &crossing.target)
+        matters && overlap(&self.step, &flow.target)
     }
 
-    /// Whether a crossing comes from here.
-    pub fn feeds(&self, crossing: &Crossing) -> bool {
-        let matters = match (arg(&crossing.source_output_path), &self.side) {
+    /// Whether a flow comes from this part of the step.
+    pub fn feeds(&self, flow: &ValueFlow) -> bool {
+        let matters = match (arg(&flow.source_output_path), &self.side) {
             (None, _) | (Some(_), Side::All) => true,
             (Some(passed), Side::Arg(arg)) => passed == *arg,
-            (Some(_), Side::Made) => false,
+            (Some(_), Side::Outputs) => false,
         };
-        matters && is_at(&self.place, &crossing.source)
+        matters && overlap(&self.step, &flow.source)
     }
 }
 
-/// Whether two places are one: a `for_each` step is all its instances, and a
-/// run as a whole all its steps.
-fn is_at(one: &Place, other: &Place) -> bool {
+/// Whether one step contains the other: a `for_each` step contains its instances, and a whole
+/// run contains all its steps.
+fn overlap(one: &StepRef, other: &StepRef) -> bool {
     let step = |node: &str| node.split_once('[').map(|(step, _)| step.to_owned());
     one.run == other.run
         && (one.node == other.node
@@ -145,7 +145,7 @@ fn is_at(one: &Place, other: &Place) -> bool {
             || step(&other.node).is_some_and(|step| step == one.node))
 }
 
-/// `args.x`, of a path at or below an argument.
+/// The argument `args.x` of a path to it or into it.
 fn arg(path: &str) -> Option<String> {
     let name = path.strip_prefix("args.")?;
     let end = name.find(['.', '[']).unwrap_or(name.len());
@@ -156,12 +156,12 @@ fn arg(path: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn place(run: u128, node: &str) -> Place {
-        Place { run: RunId(run), node: node.to_owned() }
+    fn step_ref(run: u128, node: &str) -> StepRef {
+        StepRef { run: RunId(run), node: node.to_owned() }
     }
 
-    fn crossing(source: Place, path: &str, target: Place, input: &str) -> Crossing {
-        Crossing {
+    fn flow(source: StepRef, path: &str, target: StepRef, input: &str) -> ValueFlow {
+        ValueFlow {
             source,
             source_output_path: path.to_owned(),
             target,
@@ -172,31 +172,31 @@ mod tests {
 
     #[test]
     fn an_argument_is_followed_alone() {
-        let passed = crossing(place(1, "a"), "x", place(1, "call"), "args.one");
-        let other = crossing(place(1, "b"), "x", place(1, "call"), "args.two");
-        let read = crossing(place(1, "call"), "args.one.deep", place(2, "c"), "command");
-        let up = Spot::before(&read);
+        let passed = flow(step_ref(1, "a"), "x", step_ref(1, "call"), "args.one");
+        let other = flow(step_ref(1, "b"), "x", step_ref(1, "call"), "args.two");
+        let read = flow(step_ref(1, "call"), "args.one.deep", step_ref(2, "c"), "command");
+        let up = TracePoint::before(&read);
         assert!(up.is_fed_by(&passed) && !up.is_fed_by(&other));
-        assert!(Spot::after(&passed).feeds(&read));
-        assert!(!Spot::after(&other).feeds(&read));
-        assert!(Spot::of(place(1, "call")).feeds(&read));
-        let outputs = crossing(place(1, "call"), "outputs.n", place(1, "d"), "command");
-        assert!(Spot::after(&passed).feeds(&outputs));
-        // What it made is not what it passed on.
-        let back = crossing(place(2, "c"), "n", place(1, "call"), "outputs.n");
-        assert!(!Spot::after(&back).feeds(&read) && Spot::after(&back).feeds(&outputs));
-        let made = Spot::before(&outputs);
+        assert!(TracePoint::after(&passed).feeds(&read));
+        assert!(!TracePoint::after(&other).feeds(&read));
+        assert!(TracePoint::whole(step_ref(1, "call")).feeds(&read));
+        let outputs = flow(step_ref(1, "call"), "outputs.n", step_ref(1, "d"), "command");
+        assert!(TracePoint::after(&passed).feeds(&outputs));
+        // Outputs do not flow into the arguments.
+        let back = flow(step_ref(2, "c"), "n", step_ref(1, "call"), "outputs.n");
+        assert!(!TracePoint::after(&back).feeds(&read) && TracePoint::after(&back).feeds(&outputs));
+        let made = TracePoint::before(&outputs);
         assert!(made.is_fed_by(&back) && !made.is_fed_by(&passed));
     }
 
     #[test]
     fn a_step_is_all_its_instances_but_they_are_not_each_other() {
-        let first = crossing(place(1, "a"), "x", place(1, "each[0]"), "item");
-        assert!(Spot::of(place(1, "each")).is_fed_by(&first));
-        assert!(Spot::of(place(1, "each[0]")).is_fed_by(&first));
-        assert!(!Spot::of(place(1, "each[1]")).is_fed_by(&first));
-        assert!(!Spot::of(place(2, "each")).is_fed_by(&first));
-        let all = crossing(place(1, "each"), "outputs.items", place(1, "join"), "command");
-        assert!(Spot::of(place(1, "each[1]")).feeds(&all));
+        let first = flow(step_ref(1, "a"), "x", step_ref(1, "each[0]"), "item");
+        assert!(TracePoint::whole(step_ref(1, "each")).is_fed_by(&first));
+        assert!(TracePoint::whole(step_ref(1, "each[0]")).is_fed_by(&first));
+        assert!(!TracePoint::whole(step_ref(1, "each[1]")).is_fed_by(&first));
+        assert!(!TracePoint::whole(step_ref(2, "each")).is_fed_by(&first));
+        let all = flow(step_ref(1, "each"), "outputs.items", step_ref(1, "join"), "command");
+        assert!(TracePoint::whole(step_ref(1, "each[1]")).feeds(&all));
     }
 }

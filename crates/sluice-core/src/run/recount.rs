@@ -1,11 +1,10 @@
-//! What the journals say each counter is.
+//! The values of counters, computed from the journals.
 //!
-//! A turn changes counters in the append that makes its events durable. A
-//! verification folds the journals again and counts the same changes: what the
-//! store has counted must agree with it.
+//! A turn changes counters in the append that makes its events durable. The verifier folds the
+//! journals and computes the same changes; the counters of the store must agree.
 //!
-//! INVARIANT: every change of a plain counter follows from an event and the run
-//! before it. Counters over a window are not recounted: they forget by themselves.
+//! INVARIANT: every change of a plain counter follows from an event and the state of the run
+//! before it. Counters over a window are not recounted, because they change with time.
 
 use super::decide::draft::costs::{booked, settlement, signed};
 use super::evolve::money::Landing;
@@ -17,17 +16,17 @@ use sluice_govern::account;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Counters as the journals that were folded have them.
+/// Counters, computed from the folded journals.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Recount(BTreeMap<String, i64>);
 
 impl Recount {
-    /// Folds an event into a run, and counts what it changes.
+    /// Folds an event into a run, and applies its changes of counters.
     pub fn fold(&mut self, run: &mut Run, event: &Event, at_ms: u64) {
         match event {
             Event::Step(at, StepEvent::Started(dispatch)) => {
-                if let Some(had) = run.in_flight_terms(*at).cloned() {
-                    self.reserve(&had, -1);
+                if let Some(previous) = run.in_flight_terms(*at).cloned() {
+                    self.reserve(&previous, -1);
                 }
                 self.reserve(&dispatch.terms, 1);
                 run.evolve(event, at_ms);
@@ -65,7 +64,7 @@ impl Recount {
         *count = count.saturating_add(delta);
     }
 
-    /// A dispatch takes a slot and money, or gives both back.
+    /// Takes a slot and reserves money for a dispatch, or returns both.
     fn reserve(&mut self, terms: &Terms, times: i64) {
         for one in &terms.accounts {
             self.add(account::held(&one.name), times * signed(terms.reserved));
@@ -97,7 +96,7 @@ impl Recount {
         }
     }
 
-    /// A threshold of a budget is reported once.
+    /// Counts an alert: each threshold of a budget is reported once.
     fn alert(&mut self, figures: &Map<String, Value>) {
         let text = |name: &str| figures.get(name).and_then(Value::as_str);
         let percent = figures.get("percent").and_then(Value::as_u64);

@@ -1,13 +1,13 @@
 //! Whether a failed run is retried by itself, when, and from which steps.
 //!
-//! INVARIANT: how often it was is counted in the journal, so that no crash and
-//! no second owner makes it happen more often than the workflow allows.
+//! INVARIANT: the journal counts the retries, so neither a crash nor a second owner causes
+//! more of them than the workflow allows.
 
 use super::state::{Run, StepState};
-use super::status::{RunStatus, StepStatus};
+use crate::status::{RunStatus, StepStatus};
 use std::collections::BTreeSet;
 
-/// Failures that nothing tries again but a person.
+/// Codes of failures that only a person may retry.
 const FINAL: [&str; 11] = [
     "approval_rejected",
     "moderation_blocked",
@@ -23,33 +23,33 @@ const FINAL: [&str; 11] = [
 ];
 
 impl Run {
-    /// When a failed run is taken up again by itself; none if it is not.
+    /// When the engine retries the failed run; `None` if it does not.
     ///
-    /// A run that another one started fails to that one, whose own policies
-    /// say what then happens: its result would come too late.
+    /// A child run is never retried: its failure was already reported to its parent, whose
+    /// policies decide what happens.
     pub fn recovers_at_ms(&self) -> Option<u64> {
         let recovery = self.definition.plan.recovery.as_ref()?;
-        let open = self.status == RunStatus::Failed
+        let may_retry = self.status == RunStatus::Failed
             && self.started.parent.is_none()
-            // A cancel is final.
+            // A cancellation is final.
             && self.cancel_reason.is_none()
             && self.recoveries < recovery.max
-            // One that stalled would stall again.
+            // A run that failed without a failed step stalled, and would stall again.
             && self.index.failed + self.index.cancelled > 0;
-        if !open || self.all().any(|(_, state)| is_final(state)) {
+        if !may_retry || self.all().any(|(_, state)| is_final(state)) {
             return None;
         }
         Some(self.ended_at_ms?.saturating_add(recovery.after_ms))
     }
 }
 
-/// Whether a step failed in a way that another attempt would not change, or
-/// that a person had a say in.
+/// Whether a step failed in a way that another attempt would not change, or that a person has
+/// decided on.
 fn is_final(state: &StepState) -> bool {
-    let bad = matches!(state.status(), StepStatus::Failed | StepStatus::Blocked);
+    let has_failed = matches!(state.status(), StepStatus::Failed | StepStatus::Blocked);
     let code = state.failure.as_ref().map(|ending| ending.code.as_str());
-    let told = code.is_some_and(|code| FINAL.contains(&code));
-    bad && (told || state.escalated)
+    let has_final_code = code.is_some_and(|code| FINAL.contains(&code));
+    has_failed && (has_final_code || state.escalated)
 }
 
 /// The steps that failed, timed out, were cancelled or are blocked.

@@ -1,14 +1,14 @@
-//! What names mean at one point of a run, for one step.
+//! The values of names in expressions of a step, at the current state of the run.
 
 use super::state::Run;
-use super::status::StepStatus;
 use crate::journal::event::StepAt;
 use crate::plan::policy::OnParentFailure;
 use crate::plan::step::Step;
 use crate::scope::{Scope, StepView};
+use crate::status::StepStatus;
 use serde_json::{Map, Value};
 
-/// The names of a run as one of its steps sees them.
+/// The names that an expression of a run or of a step can use.
 pub(crate) struct RunScope<'a> {
     run: &'a Run,
     /// Whether a failed step reads as a skipped one.
@@ -34,7 +34,7 @@ impl<'a> RunScope<'a> {
         RunScope { run, lenient, locals }
     }
 
-    /// Adds names that only the step knows.
+    /// Adds names that are local to the step.
     pub(crate) fn with_locals(mut self, names: &Map<String, Value>) -> RunScope<'a> {
         self.locals.extend(names.iter().map(|(name, value)| (name.clone(), value.clone())));
         self

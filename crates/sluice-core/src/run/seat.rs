@@ -1,4 +1,4 @@
-//! Who does a step of a run: a member of its team, an agent, or nobody yet.
+//! Which member of the team, or which agent, executes a step of a run.
 
 use super::definition::Definition;
 use super::state::{Grant, Run};
@@ -14,18 +14,18 @@ pub(crate) const SHELL: &str = "shell";
 /// Who does a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Seated<'a> {
-    /// An agent that is no member: as the step and the run say.
+    /// An agent outside the team, as the step and the run name it.
     Outside,
     /// A member of the team.
     Member(&'a Member),
-    /// An agent that somebody chose.
+    /// An agent that a person assigned.
     Agent(&'a str),
-    /// No member, until an operator assigns one.
+    /// No member fits: the step waits until a person assigns it.
     Unassigned,
 }
 
 impl Run {
-    /// Who does a step.
+    /// The assignment of a step.
     pub fn seated(&self, step: u32) -> Seated<'_> {
         let Some(team) = &self.definition.plan.team else { return Seated::Outside };
         let member = |id: &str| team.members.iter().find(|member| member.id == id);
@@ -39,7 +39,7 @@ impl Run {
         self.definition.seated(step, &self.started.role_bindings)
     }
 
-    /// The member of the team that does a step.
+    /// The member of the team that executes a step.
     pub fn member_of(&self, step: u32) -> Option<&Member> {
         match self.seated(step) {
             Seated::Member(member) => Some(member),
@@ -47,8 +47,8 @@ impl Run {
         }
     }
 
-    /// Who does a step: the agent of its member, the agent it names, the one its
-    /// role is bound to, else the run's.
+    /// The agent that executes a step: the agent of its member, the agent that it names, the
+    /// agent that its role is bound to, or the default agent of the run.
     pub fn agent_of(&self, step: u32) -> Option<&str> {
         let RunStarted { role_bindings, default_agent, .. } = &*self.started;
         let seated = self.seated(step);
@@ -58,22 +58,23 @@ impl Run {
         }
     }
 
-    /// The role a step is done in: its own, else that of its member.
+    /// The role of a step: its own, or that of its member.
     pub fn role_of(&self, step: u32) -> Option<&str> {
         let member = || self.member_of(step).and_then(|member| member.role.as_deref());
         self.plan_role(step).or_else(member)
     }
 
-    /// The model a step names, else the caller's, else the document's.
+    /// The model that a step names, or the default model of the start, or that of the
+    /// document.
     pub fn model_of(&self, step: u32) -> Option<&str> {
         let plan = &self.definition.plan;
         let own = plan.steps[step as usize].model.as_deref();
         own.or(self.started.default_model.as_deref()).or(plan.default_model.as_deref())
     }
 
-    /// The tools a step is given: those it needs, as far as whoever does it may use
-    /// them. A flagged member may use what a person has agreed to; nothing lifts
-    /// what a profile denies.
+    /// The tools that a step may use: those that it requires and that its member's profile
+    /// allows. A member with `requires_approval` may use any tool that its profile does not
+    /// deny, because an approval precedes the step.
     pub fn tools_of(&self, step: u32) -> Vec<String> {
         let tools = &self.definition.plan.steps[step as usize].tools;
         let Some(member) = self.member_of(step) else { return tools.clone() };
@@ -84,23 +85,22 @@ impl Run {
         tools.iter().filter(may).cloned().collect()
     }
 
-    /// How people are asked before a step begins, if they are: as it says itself,
-    /// else as its member's team does.
+    /// The approval that a step needs, if it needs one: its own, or that of its member.
     pub fn approval_of(&self, step: u32) -> Option<&Approval> {
         let own = self.definition.plan.steps[step as usize].approval.as_deref();
         own.or_else(|| {
             let member = self.member_of(step)?;
-            self.definition.asked_before(member)
+            self.definition.approval_of_member(member)
         })
     }
 
-    /// Whether a person must be asked before the step's next attempt.
-    pub(crate) fn must_ask(&self, at: StepAt) -> bool {
+    /// Whether the next attempt of a step needs an approval that was not granted yet.
+    pub(crate) fn needs_approval(&self, at: StepAt) -> bool {
         let step = self.step(at);
-        let asks = matches!(step.work, Work::Approval) || self.approval_of(at.step).is_some();
-        // A fan-out as a whole asks nobody: its instances do.
+        let requires = matches!(step.work, Work::Approval) || self.approval_of(at.step).is_some();
+        // The instances of a fan-out request approvals, not the step as a whole.
         let whole_fan_out = step.for_each.is_some() && at.item.is_none();
-        asks && !whole_fan_out && self.state(at).grant == Grant::None
+        requires && !whole_fan_out && self.state(at).grant == Grant::None
     }
 
     fn plan_role(&self, step: u32) -> Option<&str> {
@@ -108,22 +108,22 @@ impl Run {
     }
 }
 
-/// Which agent does a step.
+/// The agent that will execute a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Planned<'a> {
-    /// This one.
+    /// The agent with this name.
     Agent(&'a str),
-    /// Nothing names one: the run cannot begin.
+    /// No agent is named: the run cannot start.
     Unnamed,
-    /// No member fits: the step waits until an operator assigns one.
+    /// No member fits: the step waits until a person assigns it.
     Unassigned,
 }
 
 type Bindings = BTreeMap<String, String>;
 
 impl Definition {
-    /// Which agent does a step of a run with these bindings, unless an operator
-    /// assigns one later.
+    /// The agent that executes a step in a run with these bindings, unless a person assigns
+    /// the step later.
     pub fn planned<'a>(
         &'a self,
         step: u32,
@@ -140,7 +140,7 @@ impl Definition {
             Seat::Outside => Seated::Outside,
             Seat::Member(at) => Seated::Member(&team.members[at as usize]),
             Seat::Role if role.is_some_and(|role| bindings.contains_key(role)) => Seated::Outside,
-            Seat::Role | Seat::Nobody => Seated::Unassigned,
+            Seat::Role | Seat::Unassigned => Seated::Unassigned,
         }
     }
 

@@ -1,33 +1,33 @@
-//! A run's state written down, so that loading it need not fold its whole journal.
+//! Snapshots: the encoded state of a run, so that loading it need not fold its whole journal.
 //!
-//! A snapshot is a cache: what is unreadable, of another version or of another definition
-//! reads as none, and the caller folds the journal instead. It is MessagePack in three
+//! A snapshot is a cache. If it is unreadable, or of another version or definition, `decode`
+//! returns `None` and the caller folds the journal instead. A snapshot is MessagePack in three
 //! pieces: what the run was started with, the state of the run, and the states of its steps.
 //! The first piece can be read alone, because the caller finds the definition through it. The
-//! index is not written; [`Run::reindex`] makes it anew.
+//! index is not written; [`Run::reindex`] builds it again.
 //!
-//! INVARIANT: `decode` gives back what `encode` was given, or none.
+//! INVARIANT: `decode` returns the state that `encode` was called with, or `None`.
 
 #[cfg(test)]
 mod tests;
 
 use super::definition::Definition;
-use super::id::{ApprovalId, RunId};
 use super::index::Index;
 use super::state::{Approval, End, Open, Pause, Run, RunClock, StepState, args_of};
-use super::status::RunStatus;
 use crate::hash::Hash;
+use crate::id::{ApprovalId, RunId};
 use crate::journal::event::{RunStarted, StepAt};
+use crate::status::RunStatus;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Version of the format. Any change of what is written is a new one: a snapshot of another
-/// version is never read, because the journal has everything.
+/// Version of the format. Every change of the format needs a new one. A snapshot of another
+/// version is never read: the journal has everything.
 const VERSION: u32 = 5;
 
-/// Latest time that is believed, so that sums of times stay small enough.
+/// Latest time that `decode` accepts, so that sums of times do not overflow.
 const TIME_MS_MAX: u64 = 1 << 60;
 
 /// What a run was started with.
@@ -61,9 +61,9 @@ struct Body {
     clock: RunClock,
 }
 
-/// Writes a run's state down.
+/// Encodes the state of a run.
 pub fn encode(run: &Run) -> Vec<u8> {
-    // Named one by one, so that a new field is not forgotten.
+    // All fields are named, so that the compiler reports a new one.
     let Run {
         id,
         definition: _,
@@ -118,7 +118,7 @@ pub fn encode(run: &Run) -> Vec<u8> {
     out
 }
 
-/// Reads a run's state; none if it is not one that this version wrote for this definition.
+/// Decodes the state of a run; `None` unless this version wrote it for this definition.
 pub fn decode(mut bytes: &[u8], definition: Arc<Definition>) -> Option<Run> {
     let head: Head = read(&mut bytes)?;
     if head.version != VERSION || head.started.definition_hash != definition.hash {
@@ -152,7 +152,7 @@ pub fn decode(mut bytes: &[u8], definition: Arc<Definition>) -> Option<Run> {
         clock: body.clock,
         index: Index::default(),
     };
-    if !bytes.is_empty() || !holds_together(&run) {
+    if !bytes.is_empty() || !is_consistent(&run) {
         return None;
     }
     for fan_out in run.steps.iter_mut().filter_map(|state| state.fan_out.as_deref_mut()) {
@@ -162,24 +162,24 @@ pub fn decode(mut bytes: &[u8], definition: Arc<Definition>) -> Option<Run> {
     Some(run)
 }
 
-/// Id of the run of a snapshot, and what it was started with: enough to find the definition
-/// that [`decode`] needs.
+/// The id of the run of a snapshot, and what the run was started with: enough to find the
+/// definition that [`decode`] needs.
 pub fn started(mut bytes: &[u8]) -> Option<(RunId, Arc<RunStarted>)> {
     let head: Head = read(&mut bytes)?;
     (head.version == VERSION).then_some((head.id, head.started))
 }
 
 fn write(out: &mut Vec<u8>, piece: &impl Serialize) {
-    rmp_serde::encode::write(out, piece).expect("state is plain data, and memory takes it");
+    rmp_serde::encode::write(out, piece).expect("plain data is always written to memory");
 }
 
-/// Reads one piece and moves on to the next.
+/// Reads one piece and advances to the next.
 fn read<T: DeserializeOwned>(bytes: &mut &[u8]) -> Option<T> {
     rmp_serde::decode::from_read(bytes).ok()
 }
 
-/// Whether everything the state refers to is there.
-fn holds_together(run: &Run) -> bool {
+/// Whether every step, instance and approval that the state refers to exists.
+fn is_consistent(run: &Run) -> bool {
     let count = run.definition.plan.steps.len();
     let is_step = |step: u32| (step as usize) < count;
     let requested = |id: ApprovalId| run.approvals.contains_key(&id);
@@ -192,7 +192,7 @@ fn holds_together(run: &Run) -> bool {
         && run.all().all(|(_, state)| state.granted.is_none_or(requested))
         && run.open.keys().all(|(at, _)| is_step(at.step))
         && run.approvals.values().all(|approval| {
-            // An instance may be gone; the approval about it is closed by then.
+            // A closed approval may refer to an instance that was invalidated.
             let open = approval.resolution.is_none();
             is_step(approval.at.step)
                 && (!open || run.get(approval.at).is_some())

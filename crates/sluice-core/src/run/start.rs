@@ -1,34 +1,34 @@
-//! The beginning of a run: new, or with the results of another.
+//! The start of a run: new, or with results that are carried over from another run.
 
 use super::command::Given;
 use super::decide::{Decided, Turn};
 use super::definition::Definition;
-use super::id::RunId;
 use super::recovery::{failed_steps, with_dependents};
 use super::state::{Approval, Run, StepState};
-use super::status::StepStatus;
+use crate::id::RunId;
 use crate::journal::event::{
     Completed, Provenance, Resolution, RunStarted, Skip, StepAt, StepEvent, StepOutcome,
 };
 use crate::port::adapter::Usage;
+use crate::status::StepStatus;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Results that a new run takes over from another.
+/// Results that a new run carries over from another run.
 #[derive(Debug, Clone, Default)]
 pub struct Carried {
     events: Vec<(StepAt, StepEvent)>,
 }
 
-/// Whether a result is taken over as it is.
+/// Whether a result is carried over unchanged.
 #[derive(Clone, Copy)]
-enum Taken {
-    Whole,
+enum CarriedResult {
+    Unchanged,
     Changed,
 }
 
-/// A run that begins.
+/// Starts a run and decides its first turn.
 pub fn start(
     id: RunId,
     definition: Arc<Definition>,
@@ -44,31 +44,29 @@ pub fn start(
 }
 
 impl Carried {
-    /// Everything of `source` but the steps `again` and what depends on them.
-    /// Without steps, those that failed are done again.
+    /// All results of `source` except those of the steps `again` and of steps that depend on
+    /// them. If `again` is empty, the failed steps are executed again.
     pub fn for_restart(source: &Run, again: BTreeSet<u32>) -> Carried {
         let again = if again.is_empty() { failed_steps(source) } else { again };
         Carried::from(source, &BTreeMap::new(), |step| !again.contains(&step))
     }
 
-    /// Everything of `source`, a run as it was at a checkpoint, with some
-    /// outputs changed.
+    /// All results of `source`, the state of a run at a checkpoint, with some outputs changed.
     pub fn for_branch(source: &Run, changed: &BTreeMap<u32, Map<String, Value>>) -> Carried {
         Carried::from(source, changed, |_| true)
     }
 
-    /// What failed or was not settled has no result to take over: it is done
-    /// again, and so is everything that depends on it.
+    /// Steps without a result are executed again, and so are all steps that depend on them.
     fn from(
         source: &Run,
         changed: &BTreeMap<u32, Map<String, Value>>,
         keep: impl Fn(u32) -> bool,
     ) -> Carried {
-        let done = |state: &StepState| {
+        let has_result = |state: &StepState| {
             matches!(state.status(), StepStatus::Completed | StepStatus::Skipped)
         };
         let all = (0u32..).zip(&source.steps);
-        let again = all.filter(|(step, state)| !keep(*step) || !done(state));
+        let again = all.filter(|(step, state)| !keep(*step) || !has_result(state));
         let again = with_dependents(source, again.map(|(step, _)| step).collect());
         let keep = |step: u32| !again.contains(&step);
         let mut events = Vec::new();
@@ -77,8 +75,11 @@ impl Carried {
             if let Some(outcome) = state.outcome() {
                 let at = StepAt::whole(step);
                 let changed = changed.get(&step);
-                let how = if changed.is_some() { Taken::Changed } else { Taken::Whole };
-                events.push((at, taken_over(source, step, how)));
+                let how = match changed {
+                    Some(_) => CarriedResult::Changed,
+                    None => CarriedResult::Unchanged,
+                };
+                events.push((at, provenance(source, step, how)));
                 let outcome = with_changes(outcome, changed);
                 events.push((at, completed(source.id, state, outcome)));
             }
@@ -93,8 +94,8 @@ impl Carried {
         Carried { events }
     }
 
-    /// What people last agreed to in a run, by step: a run made from it shows
-    /// how what it asks differs.
+    /// The actions that were last approved in a run, by step: a run that is made from it shows
+    /// how its own approval requests differ.
     pub fn agreed(source: &Run) -> BTreeMap<String, Value> {
         let mut agreed: Vec<&Approval> = source.approvals.values().collect();
         agreed.retain(|one| one.resolution == Some(Resolution::Approved));
@@ -107,10 +108,10 @@ impl Carried {
         source.started.agreed.clone().into_iter().chain(own).collect()
     }
 
-    /// The steps that are done again: everything not taken over.
+    /// The steps that are executed again: all whose results are not carried over.
     pub fn repeats(&self, plan: &crate::plan::Plan) -> Vec<u32> {
-        let kept: BTreeSet<u32> = self.events.iter().map(|(at, _)| at.step).collect();
-        (0u32..).take(plan.steps.len()).filter(|step| !kept.contains(step)).collect()
+        let carried: BTreeSet<u32> = self.events.iter().map(|(at, _)| at.step).collect();
+        (0u32..).take(plan.steps.len()).filter(|step| !carried.contains(step)).collect()
     }
 }
 
@@ -136,11 +137,11 @@ fn with_changes(
     Arc::new(outcome)
 }
 
-/// Where a result that is taken over comes from.
-fn taken_over(source: &Run, step: u32, how: Taken) -> StepEvent {
+/// The provenance of a result that is carried over.
+fn provenance(source: &Run, step: u32, how: CarriedResult) -> StepEvent {
     let transform = match how {
-        Taken::Whole => "carried",
-        Taken::Changed => "carried, changed",
+        CarriedResult::Unchanged => "carried",
+        CarriedResult::Changed => "carried, changed",
     };
     StepEvent::Provenance(Box::new(Provenance {
         source_run: Some(source.id),
@@ -156,7 +157,7 @@ fn completed(source: RunId, state: &StepState, outcome: Arc<StepOutcome>) -> Ste
         outcome,
         attempts: state.attempt,
         duration_ms: 0,
-        // What it cost was paid by the run it comes from.
+        // The source run has paid for it.
         usage: Usage::default(),
         coercions: Vec::new(),
         session: state.session.clone(),

@@ -1,14 +1,13 @@
 //! A run as the fold of its journal.
 //!
-//! Beside what happened, the state keeps what the next decision needs, so that
-//! no decision looks at every step: that is its index.
+//! Next to the fold, a run has an index of its steps, so that no decision has to look at
+//! every step.
 
 use super::definition::Definition;
-use super::id::{ApprovalId, RunId};
 use super::index::Index;
 use super::phase::StepPhase;
-use super::status::{RunStatus, StepStatus};
 use crate::hash::Hash;
+use crate::id::{ApprovalId, RunId};
 use crate::journal::chain::START;
 use crate::journal::event::{
     ApprovalSource, ApprovalSubject, Assignee, Ending, Path, Prepared, Resolution, Ruling,
@@ -18,27 +17,28 @@ use crate::money::Money;
 use crate::plan::policy::{Family, OnFailure};
 use crate::plan::step::Step;
 use crate::port::adapter::{Process, Usage};
+use crate::status::{RunStatus, StepStatus};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sluice_govern::account;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A run.
+/// The state of a run.
 #[derive(Debug, Clone)]
 pub struct Run {
     /// Its id.
     pub id: RunId,
-    /// What it is a run of.
+    /// The plan that the run executes.
     pub definition: Arc<Definition>,
-    /// What it was started with.
+    /// Everything that it was started with.
     pub started: Arc<RunStarted>,
     /// The id of the last event folded into it.
     pub version: u64,
-    /// The hash of the last event that was made durable. Not folded from events:
-    /// whoever loads frames or encodes new ones keeps it.
+    /// The hash of the last durable event. `evolve` does not change it: the engine sets it
+    /// when it loads frames or encodes new ones.
     pub tip: Hash,
-    /// What it is doing.
+    /// Its status.
     pub status: RunStatus,
     /// Why it is paused, while it is.
     pub pause: Option<Pause>,
@@ -52,28 +52,28 @@ pub struct Run {
     pub cancel_reason: Option<String>,
     /// The step whose failure halts it.
     pub halted_by: Option<StepAt>,
-    /// How often it was taken up again after a failure.
+    /// How often it was retried after it had failed, by a person or by the engine.
     pub reopened: u32,
-    /// How often of those it was by itself.
+    /// How often the engine retried it, as its workflow allows.
     pub recoveries: u32,
-    /// How many completions and skips there were.
+    /// The number of completions and skips of steps.
     pub checkpoints: u64,
     /// Steps in the order they completed: the order in which variables were written.
     pub writers: Vec<u32>,
-    /// What its steps are doing, by position in the plan.
+    /// The state of each step, by position in the plan.
     pub steps: Vec<StepState>,
-    /// Every question asked, also those that are closed.
+    /// All approvals, open and closed.
     pub approvals: BTreeMap<ApprovalId, Approval>,
-    /// Values that came here from elsewhere, and went elsewhere from here.
+    /// How many values its steps read, and how many of those came from its own steps.
     pub provenance: (u64, u64),
-    /// How many values came from which other run.
+    /// How many values its steps read from each other run.
     pub taken: BTreeMap<RunId, u64>,
-    /// Dispatches that were given up before their cost was known: what was reserved
-    /// for them is still held, and a cost that is reported late is booked.
+    /// Dispatches that were aborted before their cost was known. Their reservations are
+    /// kept, so that a cost that is reported late can be booked.
     pub open: BTreeMap<(StepAt, u32), Open>,
     /// The time that counts against the run's timeout.
     pub(crate) clock: RunClock,
-    /// What it was given, as expressions see it.
+    /// The arguments as one object, as expressions read them.
     pub(crate) args: Arc<Value>,
     pub(crate) index: Index,
 }
@@ -81,14 +81,14 @@ pub struct Run {
 /// A dispatch whose cost is not known yet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Open {
-    /// What is held for it.
+    /// What is reserved for it.
     pub terms: Arc<Terms>,
-    /// When the reservation is taken for the cost, and no report counts any more.
+    /// When the reservation is booked as the cost; later reports are ignored.
     pub until_ms: u64,
 }
 
 impl Open {
-    /// Whether a budget holds money for it, which must be settled in time.
+    /// Whether money is reserved for it, which must be settled by `until_ms`.
     pub(crate) fn is_reserved(&self) -> bool {
         !self.terms.accounts.is_empty()
     }
@@ -97,9 +97,9 @@ impl Open {
 /// Why a run is paused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Pause {
-    /// Somebody stopped it.
+    /// An operator paused it.
     Operator,
-    /// Only people are left to wait for.
+    /// It waits only for people.
     Approval,
 }
 
@@ -116,33 +116,33 @@ impl Pause {
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct End {
-    /// Its result, where it ended well.
+    /// The outputs of a completed run.
     #[serde(with = "crate::compact::present")]
     pub outputs: Option<Arc<Value>>,
-    /// The kind of failure, and what failed.
+    /// Code and message of the failure.
     pub error: Option<(String, String)>,
 }
 
-/// The time that counts against a run's timeout: not while only people are
-/// waited for.
+/// The time that counts against a run's timeout. The clock stops while the run waits only for
+/// people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct RunClock {
     pub(crate) used_ms: u64,
     pub(crate) since_ms: Option<u64>,
 }
 
-/// A step, or an instance of one.
+/// The state of a step, or of an instance of one.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct StepState {
-    /// What the step does now.
+    /// The phase of the step.
     pub phase: StepPhase,
     /// How often the step was invalidated.
     pub generation: u32,
     /// Attempts in this generation.
     pub attempt: u32,
-    /// How many of them were asked with the errors of the attempt before.
+    /// How many of them were sent with the errors of the attempt before.
     pub reasks: u32,
-    /// Whether the next attempt is asked with the errors of the last one.
+    /// Whether the next attempt is sent with the errors of the last one.
     pub reask: bool,
     /// Dispatches in all generations.
     pub dispatch_no: u32,
@@ -152,13 +152,13 @@ pub struct StepState {
     pub prepared: Option<Arc<Prepared>>,
     /// The last failure: of a step that failed, is retried or is escalated.
     pub failure: Option<Arc<Ending>>,
-    /// Who executes the step, if a person chose. Kept for a step as a whole.
+    /// The member or agent that a person assigned. Kept for a step as a whole.
     pub assigned: Option<Assignee>,
     /// What the step may do without another approval.
     pub grant: Grant,
     /// The approval that gave the grant.
     pub granted: Option<ApprovalId>,
-    /// Whether a person was already asked what to do about its failure.
+    /// Whether its failure was already escalated to a person.
     pub escalated: bool,
     /// When the step was first dispatched in this generation.
     pub started_at_ms: Option<u64>,
@@ -178,13 +178,13 @@ pub struct StepState {
     pub session: Option<String>,
     /// Tool calls that the attempt in flight requested, by their ids.
     pub calls: BTreeMap<String, ToolCall>,
-    /// Whether a tool was called for the result, which is not to be trusted then.
+    /// Whether a tool was called, which makes the result untrusted.
     pub used_tools: bool,
     /// The instances of a `for_each` step.
     pub fan_out: Option<Box<FanOut>>,
     /// How many values the step read, by the run that they are from.
     pub(crate) sources: Vec<Source>,
-    /// Counts of instances before they were invalidated, by item: new instances continue them.
+    /// Counts of invalidated instances, by item: new instances continue them.
     pub(crate) past: Vec<Past>,
 }
 
@@ -199,7 +199,7 @@ pub struct LastDispatch {
     pub agent: Option<String>,
     /// Gateway that it was sent to.
     pub gateway: String,
-    /// What is reserved for the dispatch, and its constraints; none once it has ended.
+    /// What is reserved for the dispatch, and its constraints; `None` once it has ended.
     pub terms: Option<Arc<Terms>>,
     /// SHA-256 of the action that the gates allowed.
     pub digest: Option<String>,
@@ -251,51 +251,51 @@ impl StepState {
     }
 }
 
-/// Values that a step took from the steps of one run.
+/// How many values a step read from the steps of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Source {
-    /// The run; none means this one.
+    /// The run; `None` means the step's own run.
     pub(crate) run: Option<RunId>,
     pub(crate) rows: u32,
 }
 
-/// The counts of an instance that never start anew.
+/// The counts of an instance that an invalidation does not reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Past {
     pub(crate) dispatch_no: u32,
     pub(crate) deltas: u64,
 }
 
-/// A wait for what a gate said no to.
+/// The wait of a step that a gate refused for now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GateWait {
-    /// When it first had to wait.
+    /// When the wait began.
     pub since_ms: u64,
-    /// How often it was refused.
+    /// How often gates refused the step.
     pub tries: u32,
-    /// The gate's code.
+    /// The code of the last refusal.
     pub code: String,
     /// What would end the wait.
     pub hint: Option<String>,
-    /// Where it would have gone.
+    /// The gateway that the step would be sent to.
     pub gateway: String,
 }
 
-/// A call of a tool that a step asked for.
+/// A tool call that a step requested.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
     /// The tool.
     pub tool: String,
     /// SHA-256 of tool and input.
     pub digest: String,
-    /// What it is to be called with, while a person is asked.
+    /// The arguments of the call, while it waits for an approval.
     #[serde(with = "crate::compact::present")]
     pub input: Option<Value>,
-    /// What was decided.
+    /// What the gates decided.
     pub ruling: Ruling,
 }
 
-/// What a step may do without being asked again.
+/// What a step may do without a new approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Grant {
     /// Nothing.
@@ -310,20 +310,20 @@ pub enum Grant {
 /// The instances of a `for_each` step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FanOut {
-    /// What they are done for.
+    /// The items that the step is executed for.
     pub items: Arc<Vec<Value>>,
-    /// One for each item.
+    /// One instance for each item.
     pub instances: Vec<StepState>,
-    /// Instances not settled.
+    /// The number of instances that are not settled.
     #[serde(skip)]
     pub(crate) unsettled: u32,
-    /// Instances in flight.
+    /// The number of instances in flight.
     #[serde(skip)]
     pub(crate) in_flight: u32,
 }
 
 impl FanOut {
-    /// Counts the instances anew.
+    /// Computes the counts again, after the instances were read from a snapshot.
     pub(crate) fn recount(&mut self) {
         let count = |is: fn(&StepState) -> bool| {
             let count = self.instances.iter().filter(|one| is(one)).count();
@@ -334,80 +334,69 @@ impl FanOut {
     }
 }
 
-/// A question to a person.
+/// An approval that a step needs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Approval {
-    /// What it is about.
+    /// The step.
     pub at: StepAt,
-    /// Why it is asked.
+    /// What requires the approval.
     pub source: ApprovalSource,
-    /// What is asked.
+    /// What the approver decides on, in words.
     pub summary: String,
-    /// Users or roles who may answer.
+    /// Users or roles that may decide.
     pub approvers: Vec<String>,
-    /// How it was closed; none while it is open.
+    /// How it was closed; `None` while it is open.
     pub resolution: Option<Resolution>,
-    /// When it was asked.
+    /// When it was requested.
     pub requested_at_ms: u64,
-    /// When it is too late.
+    /// When it expires.
     pub expires_at_ms: u64,
-    /// Reminders sent.
+    /// The number of reminders sent.
     pub reminders: u32,
     /// When it was closed.
     pub resolved_at_ms: Option<u64>,
-    /// Who answered.
+    /// The principal that closed it.
     pub by: Option<String>,
-    /// What they said.
+    /// The comment of that principal.
     pub comment: Option<String>,
-    /// Of each group at least one must agree.
+    /// Groups of which at least one member each must approve.
     pub groups: Vec<Vec<String>>,
-    /// How many must agree.
+    /// How many approvers must approve.
     pub quorum: u32,
-    /// Whether the one who started the run may not.
+    /// Whether initiators of the run may not approve.
     pub not_initiator: bool,
-    /// When people are reminded, and how urgent it is by then.
+    /// When approvers are reminded, with the urgency of each reminder.
     pub remind_at: Vec<(u64, String)>,
-    /// What is agreed to.
+    /// The action that is approved.
     pub action: Option<Arc<ApprovalSubject>>,
-    /// Who has agreed so far, in which roles.
+    /// The votes so far: the principal and its roles.
     pub votes: Vec<(String, Vec<String>)>,
     /// Constraints that approvers added.
     pub tightened: Option<Tightened>,
 }
 
-/// When open questions are brought to mind, and how urgent they are by then.
-pub(crate) const REMINDERS: [(u64, &str); 3] =
-    [(3_600_000, "normal"), (24 * 3_600_000, "elevated"), (72 * 3_600_000, "critical")];
-
 impl Approval {
-    /// When something is next due about it.
+    /// When the next reminder or the expiry is due.
     pub(crate) fn due_at_ms(&self) -> u64 {
         let reminder = self.remind_at.get(self.reminders as usize);
         reminder.map_or(self.expires_at_ms, |(at_ms, _)| self.expires_at_ms.min(*at_ms))
     }
 
-    /// The digest that a grant is for: with whatever was tightened.
+    /// The digest of the action that the approval grants, with the constraints that approvers
+    /// added.
     pub fn digest(&self) -> Option<&str> {
         let tightened = self.tightened.as_ref().map(|tightened| &tightened.digest);
-        tightened.or(self.action.as_ref().map(|asked| &asked.digest)).map(String::as_str)
+        tightened.or(self.action.as_ref().map(|subject| &subject.digest)).map(String::as_str)
     }
 }
 
-/// When people are reminded of a question, unless it says otherwise.
-pub(crate) fn default_reminders(requested_at_ms: u64) -> Vec<(u64, String)> {
-    let at = |(after_ms, level): &(u64, &str)| {
-        (requested_at_ms.saturating_add(*after_ms), (*level).to_owned())
-    };
-    REMINDERS.iter().map(at).collect()
-}
-
-/// The arguments as one value.
+/// The arguments as one object.
 pub(crate) fn args_of(started: &RunStarted) -> Arc<Value> {
     Arc::new(Value::Object((*started.args).clone()))
 }
 
 impl Run {
-    /// A run of which nothing is known but how it was started.
+    /// A run into which no event was folded yet.
     pub fn new(id: RunId, definition: Arc<Definition>, started: Arc<RunStarted>) -> Run {
         let steps = vec![StepState::default(); definition.plan.steps.len()];
         let mut run = Run {
@@ -440,7 +429,7 @@ impl Run {
         run
     }
 
-    /// What the plan says of a step.
+    /// A step of the plan.
     pub fn step(&self, at: StepAt) -> &Step {
         &self.definition.plan.steps[at.step as usize]
     }
@@ -451,7 +440,7 @@ impl Run {
         at.item.map_or_else(|| id.clone(), |item| format!("{id}[{item}]"))
     }
 
-    /// The step or instance of this name.
+    /// The step or instance with this name.
     pub fn find(&self, name: &str) -> Option<StepAt> {
         let graph = &self.definition.plan.graph;
         let whole = |id: &str| u32::try_from(graph.position(id)?).ok().map(StepAt::whole);
@@ -463,7 +452,7 @@ impl Run {
         (at.item.is_some() && self.get(at).is_some()).then_some(at)
     }
 
-    /// What a step is doing; none for an instance that does not exist.
+    /// The state of a step; `None` for an instance that does not exist.
     pub fn get(&self, at: StepAt) -> Option<&StepState> {
         let whole = self.steps.get(at.step as usize)?;
         match at.item {
@@ -472,7 +461,7 @@ impl Run {
         }
     }
 
-    /// What a step that exists is doing.
+    /// The state of a step that exists.
     pub fn state(&self, at: StepAt) -> &StepState {
         self.get(at).expect("the step exists")
     }
@@ -500,13 +489,13 @@ impl Run {
         self.step(at).on_failure.is_some_and(|policy| policy != OnFailure::Skip)
     }
 
-    /// Whether what became of this step counts as a failure for those that depend on it.
+    /// Whether steps that depend on this one see it as failed.
     pub(crate) fn counts_as_failed(&self, step: u32) -> bool {
         let state = &self.steps[step as usize];
         match state.status() {
             StepStatus::Failed | StepStatus::TimedOut | StepStatus::Cancelled => true,
             StepStatus::Blocked => state.is_settled(),
-            // In a lens graph a failure travels through what it skipped.
+            // In a lens graph a failure passes through the steps that it skipped.
             StepStatus::Skipped => {
                 self.definition.plan.family == Family::Lens
                     && state.phase.skip().is_some_and(|skip| skip.cause == SkipCause::ParentFailure)
@@ -515,10 +504,10 @@ impl Run {
         }
     }
 
-    /// When something is next due by itself.
+    /// When the next timer of the run is due.
     pub fn next_due_ms(&self) -> Option<u64> {
         if self.status.is_terminal() {
-            // Money is still to be settled, or it is taken up again.
+            // Reservations must still be settled, or the engine retries the run.
             let open = self.open.values().filter(|open| open.is_reserved());
             let open = open.map(|open| open.until_ms);
             return open.chain(self.recovers_at_ms()).min();
@@ -526,13 +515,13 @@ impl Run {
         self.index.timers.first().map(|(at_ms, _)| *at_ms)
     }
 
-    /// The caps that spending in a run below this one counts in.
+    /// The cost caps that apply to a child run.
     pub fn family_caps(&self) -> Vec<(RunId, Money)> {
         let own = self.definition.plan.max_cost.map(|money| (self.id, money));
         own.into_iter().chain(self.started.caps.iter().copied()).collect()
     }
 
-    /// The accounts that are this run's own, or its family's.
+    /// The accounts of the caps of this run, of its roles and of the runs above it.
     pub fn own_accounts(&self) -> Vec<String> {
         let plan = &self.definition.plan;
         let run = plan.max_cost.map(|_| account::of_run(&self.id.to_string()));
@@ -543,19 +532,19 @@ impl Run {
         run.into_iter().chain(above).chain(roles).collect()
     }
 
-    /// When the run has taken too long, unless it pauses before.
+    /// When the run times out, unless its clock stops before.
     pub(crate) fn deadline_ms(&self) -> Option<u64> {
         let timeout_ms = self.definition.plan.timeout_ms?;
         let since_ms = self.clock.since_ms?;
         Some(since_ms + timeout_ms.saturating_sub(self.clock.used_ms))
     }
 
-    /// The order of ids, then of items: the order in which steps are taken.
+    /// The position of a step in the order of dispatch: by rank, then by item.
     pub(crate) fn place(&self, at: StepAt) -> (u32, Option<u32>) {
         (self.definition.rank(at.step), at.item)
     }
 
-    /// The step at a place.
+    /// The step at a position in the order of dispatch.
     pub(crate) fn at_place(&self, place: (u32, Option<u32>)) -> StepAt {
         StepAt { step: self.definition.at_rank(place.0), item: place.1 }
     }
@@ -570,18 +559,19 @@ impl Run {
         })
     }
 
-    /// The variables a completed step sets: the outputs it declares and has.
+    /// The names of the variables that a completed step sets: its declared outputs that have
+    /// a value.
     pub(crate) fn written_by(&self, step: u32) -> impl Iterator<Item = &String> {
         let plan = &self.definition.plan.steps[step as usize];
         let outcome = self.steps[step as usize].outcome();
-        // Values that a person gives a lens node are that node's own.
+        // Outputs of instances and of lens nodes are read through the step, not as variables.
         let collected = plan.for_each.is_some() || self.definition.plan.family == Family::Lens;
         plan.outputs.keys().filter(move |name| {
             !collected && outcome.is_some_and(|one| one.outputs.get(name.as_str()).is_some())
         })
     }
 
-    /// The variable of exactly this name.
+    /// The value of a variable.
     pub fn variable(&self, name: &str) -> Option<&Value> {
         let writer = self.index.variables.get(name)?;
         self.steps[*writer as usize].outcome()?.outputs.get(name)

@@ -1,12 +1,12 @@
-//! The rules of runs: a script in, a journal out.
+//! Tests of runs: a script in, a journal out.
 //!
-//! [`check`] is the only caller of the API. It plays a script turn by turn, and
-//! after every turn replays the whole journal from an empty run: the replayed
-//! run must equal the live one, the kept index the one made anew, and the
-//! journal must keep to the order of events.
+//! [`check`] is the only caller of the API. It plays a script turn by turn, and after every turn
+//! replays the whole journal from an empty run. The replayed run must equal the live one, the
+//! index must equal `reindex`, and the journal must have the right order of events.
 
 mod answers;
 mod approvals;
+mod budget_approvals;
 mod budgets;
 mod cancel;
 mod carried;
@@ -26,16 +26,15 @@ mod holds;
 mod layers;
 mod lens;
 mod lens_contracts;
-mod lines;
 mod models;
 mod moderation;
-mod money_asked;
 mod nodes;
 mod order;
 mod pause;
 mod postures;
 mod print;
 mod provenance;
+mod queues;
 mod random;
 mod recovery;
 mod remote;
@@ -55,20 +54,20 @@ mod waits;
 mod world;
 
 use super::command::{Command, Decision};
-use super::id::RunId;
 use super::start::Carried;
 use super::state::Run;
-use super::status::RunStatus;
 use crate::doc::{self, Format, Registry};
+use crate::id::RunId;
 use crate::journal::event::{DeltaPart, Event, ParentStep, RunStarted};
 use crate::port::adapter::{Answer, CallError, CallErrorCode, Process, ToolUse, Usage};
 use crate::port::authority::fake::FakeAuthority as Desk;
+use crate::status::RunStatus;
 use expect_test::Expect;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use world::World;
 
-/// What is done with a run, move by move.
+/// The moves of a test.
 struct Script {
     format: Format,
     document: String,
@@ -85,7 +84,7 @@ fn parent() -> ParentStep {
     ParentStep { run: RunId(3), step: "step".to_owned() }
 }
 
-/// Sets what a run is started with.
+/// Changes what a run is started with.
 type Begin = Box<dyn FnOnce(&mut RunStarted)>;
 type Make = Box<dyn Fn(&World) -> Command>;
 type Look = Box<dyn Fn(&World) -> String>;
@@ -93,19 +92,19 @@ type Look = Box<dyn Fn(&World) -> String>;
 enum Move {
     /// A turn with these commands.
     Turn(Vec<Make>),
-    /// Time passes; timers fire when they are due.
+    /// Time passes, and timers fire when they are due.
     Advance(u64),
-    /// Time passes while nobody looks after the run.
+    /// Time passes while no node owns the run.
     Neglect(u64),
-    /// Everything in flight answers, until nothing is.
+    /// Every dispatch is answered until none is in flight.
     AnswerAll,
     /// A line about the state.
     Show(Look),
-    /// What was told so far begins with these lines; the rest is told from there.
+    /// The output begins with these lines, which are removed.
     Begins(&'static str),
-    /// This process does no work from now on, or does again.
+    /// This process stops dispatching, or starts again.
     Dispatching(super::command::Dispatching),
-    /// Rows, rules or counters change.
+    /// Rows, policies or counters change.
     Set(Box<dyn FnOnce(&mut Desk)>),
 }
 
@@ -123,12 +122,12 @@ impl Script {
         }
     }
 
-    /// Of a `.lobsterX` document without its name.
+    /// A script for a `.lobsterX` document, given without its name.
     fn flow(fields: &str) -> Script {
         Script::new(Format::Lobsterx, &format!("name: t\n{}", dedent(fields)))
     }
 
-    /// Of a lens document without its name. Lens `l` has the template `[[x!]]`.
+    /// A script for a lens document, given without its name. Lens `l` has the template `[[x!]]`.
     fn lens(fields: &str) -> Script {
         let fields = dedent(fields);
         let lenses = if fields.contains("lenses:") {
@@ -149,24 +148,24 @@ impl Script {
         self
     }
 
-    /// Rows and rules are set.
+    /// Sets rows and policies.
     fn under(mut self, set: impl FnOnce(&mut Desk)) -> Script {
         set(&mut self.desk);
         self
     }
 
-    /// The run was started by a step of another.
+    /// Makes the run a child of another run.
     fn started_by_a_step(self) -> Script {
         self.starting(|started| started.parent = Some(parent()))
     }
 
-    /// What the run is started with is set.
+    /// Changes what the run is started with.
     fn starting(mut self, set: impl FnOnce(&mut RunStarted) + 'static) -> Script {
         self.starting.push(Box::new(set));
         self
     }
 
-    /// The run takes over results of another.
+    /// The run carries over results of another run.
     fn carrying(mut self, carried: impl FnOnce() -> Carried + 'static) -> Script {
         self.carried = Some(Box::new(carried));
         self
@@ -176,7 +175,7 @@ impl Script {
         self.play(Move::Turn(vec![Box::new(make)]))
     }
 
-    /// The move also belongs to the turn before it.
+    /// Joins the last move with the turn before it.
     fn and(mut self, then: impl FnOnce(Script) -> Script) -> Script {
         let before = self.moves.len();
         self = then(self);
@@ -214,7 +213,7 @@ impl Script {
         self.play(Move::Dispatching(super::command::Dispatching::Allowed))
     }
 
-    /// The dispatch in flight of a step is answered.
+    /// Answers the dispatch of a step that is in flight.
     fn answers(self, step: &str, answer: Answer) -> Script {
         let step = step.to_owned();
         self.turn(move |world| {
@@ -242,7 +241,7 @@ impl Script {
         self.answers(step, Answer { error: Some(error), ..Answer::default() })
     }
 
-    /// A result of a dispatch that may be over.
+    /// Answers a dispatch that may have ended.
     fn complete_dispatch(self, step: &str, dispatch_no: u32) -> Script {
         let step = step.to_owned();
         self.turn(move |world| Command::Complete {
@@ -287,7 +286,7 @@ impl Script {
         })
     }
 
-    /// A step asks for a tool.
+    /// A step requests a tool call.
     fn uses(self, step: &str, id: &str, tool: &str, input: Value) -> Script {
         let (step, id, tool) = (step.to_owned(), id.to_owned(), tool.to_owned());
         self.turn(move |world| {
@@ -314,7 +313,7 @@ impl Script {
         self.turn(|_| Command::Retry { by: "ada".to_owned() })
     }
 
-    /// Goes back to where only these steps were settled.
+    /// Rewinds to a checkpoint at which only these steps were settled.
     fn rewind(self, keep: &[&str]) -> Script {
         let keep: Vec<String> = keep.iter().map(|&id| id.to_owned()).collect();
         self.turn(move |world| {
@@ -323,7 +322,7 @@ impl Script {
         })
     }
 
-    /// Chooses who does a step.
+    /// Assigns a step to a member or an agent.
     fn assign(self, step: &str, whom: &str) -> Script {
         let (step, whom) = (step.to_owned(), whom.to_owned());
         self.turn(move |world| Command::Assign {
@@ -337,7 +336,7 @@ impl Script {
         self.turn(|_| Command::TakeOver)
     }
 
-    /// Answers the newest question about a step, open or not.
+    /// Decides the newest approval of a step, open or closed.
     fn resolve(self, step: &str, decision: Decision, comment: Option<&str>) -> Script {
         self.resolve_with(step, decision, comment, Value::Object(Map::new()))
     }
@@ -380,8 +379,8 @@ impl Script {
         self.play(Move::Show(Box::new(look)))
     }
 
-    /// Checks the lines that scripts of one kind begin with, so that each shows only
-    /// what comes after them.
+    /// Checks the lines that scripts of one kind begin with, so that each test shows only the
+    /// rest.
     fn begins(self, lines: &'static str) -> Script {
         self.play(Move::Begins(lines))
     }
@@ -420,7 +419,7 @@ impl Script {
         checked.plan.unwrap_or_else(|| panic!("refused: {:#?}", checked.diagnostics))
     }
 
-    /// Plays the script; answers the world as it is then.
+    /// Plays the script and returns the world.
     fn world(self) -> World {
         let plan = self.plan();
         let carried = self.carried.map(|make| make()).unwrap_or_default();
@@ -454,12 +453,12 @@ impl Script {
         world
     }
 
-    /// The run the script comes to.
+    /// Plays the script and returns the run.
     fn run(self) -> Run {
         self.world().run
     }
 
-    /// The events it comes to.
+    /// Plays the script and returns the events.
     fn events(self) -> Vec<Event> {
         self.world().journal.into_iter().map(|(_, event)| event).collect()
     }
@@ -471,7 +470,7 @@ fn outputs_of(outputs: Value) -> Answer {
     Answer { outputs: Some(outputs), usage, ..Answer::default() }
 }
 
-/// Plays a script and compares what it told.
+/// Plays a script and compares its output.
 #[expect(clippy::needless_pass_by_value, reason = "expectations are written in place")]
 fn check(script: Script, expected: Expect) {
     expected.assert_eq(&script.world().told);

@@ -1,24 +1,23 @@
-//! Which changes of a step's status are allowed.
+//! The allowed changes of a step's status.
 //!
-//! The fold asserts it, the tests print it. `awaiting_dependency` is not in the
-//! table: no event sets it. It is how a pending step with open dependencies is
-//! shown.
+//! The fold asserts them, and a test prints them. `awaiting_dependency` is not in the table,
+//! because no event sets it: a pending step with open dependencies is shown as such.
 
-use super::status::StepStatus;
+use crate::status::StepStatus;
 
-/// Whether an event may take a step from one status to the other.
+/// Whether an event may change a step from one status to the other.
 ///
-/// INVARIANT: what is settled changes only by invalidation, back to pending. A
-/// block that waits for somebody is not settled; the fold tells the two apart.
+/// INVARIANT: a settled step changes only by invalidation, to pending. A blocked step that
+/// waits for an assignment is not settled; the fold knows the difference.
 pub const fn allowed(from: StepStatus, to: StepStatus) -> bool {
     use StepStatus as S;
     match from {
-        // A result can be taken over from another run without any work.
+        // A result can be carried over from another run.
         S::Pending => {
             matches!(to, S::Queued | S::Completed | S::Failed | S::Skipped | S::Cancelled)
         }
         S::AwaitingDependency => false,
-        // A grant queues an approval step, which has nothing left to do.
+        // An approval step completes without a dispatch.
         S::Queued => !matches!(
             to,
             S::AwaitingDependency | S::Queued | S::Streaming | S::Retrying | S::TimedOut
@@ -27,16 +26,15 @@ pub const fn allowed(from: StepStatus, to: StepStatus) -> bool {
             to,
             S::Pending | S::Queued | S::Failed | S::Skipped | S::Cancelled | S::TimedOut
         ),
-        // Sent again after a crash: running once more, whatever had streamed; or
-        // queued, if a gate now says no.
+        // After a crash the attempt is sent again, or queued if a gate now refuses it.
         S::Running => !matches!(to, S::AwaitingDependency | S::Blocked),
         S::Streaming => !matches!(to, S::AwaitingDependency | S::Streaming | S::Blocked),
-        // A policy may ask about an attempt that no policy asked about before.
+        // A policy may require an approval for a retry, even if the first attempt needed none.
         S::Retrying => !matches!(
             to,
             S::AwaitingDependency | S::Streaming | S::Retrying | S::Completed | S::TimedOut
         ),
-        // One that waits for somebody is not at its end.
+        // A blocked step may wait for an assignment.
         S::Blocked => matches!(to, S::Pending | S::Queued | S::Cancelled),
         S::Completed | S::Failed | S::Skipped | S::Cancelled | S::TimedOut => {
             matches!(to, S::Pending)

@@ -18,8 +18,8 @@ fn tell(plan: &Plan, expected: &Expect) {
         let who = match seat {
             Seat::Outside => "outside".to_owned(),
             Seat::Member(at) => team.members[at as usize].id.clone(),
-            Seat::Role => format!("role: {}", why_nobody(team, step)),
-            Seat::Nobody => format!("nobody: {}", why_nobody(team, step)),
+            Seat::Role => format!("role: {}", why_unassigned(team, step)),
+            Seat::Unassigned => format!("unassigned: {}", why_unassigned(team, step)),
         };
         told.push_str(&format!("{} {who}\n", step.id));
     }
@@ -43,7 +43,7 @@ fn the_first_member_by_lane_then_order_then_place_that_fits_is_chosen() {
             b second
             c late
             d equal
-            all nobody: no member fits: before is not active; first may not use `b`, `c`, `d`; equal may not use `b`, `c`; second may not use `c`, `d`; late may not use `d`
+            all unassigned: no member fits: before is not active; first may not use `b`, `c`, `d`; equal may not use `b`, `c`; second may not use `c`, `d`; late may not use `d`
         "#]],
     );
 }
@@ -63,7 +63,7 @@ fn a_denied_tool_is_not_covered_and_a_flagged_member_takes_anything() {
         "{id: ada, tool_profile: {allow_tools: [a, b], deny_tools: [b]}}",
         "{id: b, command: x, tools: [b]}",
         expect![[r#"
-            b nobody: no member fits: ada may not use `b`
+            b unassigned: no member fits: ada may not use `b`
         "#]],
     );
 }
@@ -84,7 +84,7 @@ fn a_role_narrows_the_choice_and_an_agent_names_it() {
             reads eve
             named fine
             forbidden ada
-            asleep nobody: no member fits: idle is not active
+            asleep unassigned: no member fits: idle is not active
             stranger outside
             ask outside
         "#]],
@@ -102,7 +102,7 @@ steps:
         &checked.plan.expect("a plan"),
         &expect![[r#"
         a ada
-        b nobody: no member fits: eve may not use `t`
+        b unassigned: no member fits: eve may not use `t`
         c role: no member of the team has the role `judge`
     "#]],
     );
@@ -132,7 +132,7 @@ edges: []
         any plain
         std small
         pre large
-        ultra nobody: no member fits: plain supports no tier, not ultra; small supports standard, not ultra; large supports premium, not ultra
+        ultra unassigned: no member fits: plain supports no tier, not ultra; small supports standard, not ultra; large supports premium, not ultra
     "#]],
     );
 }
@@ -143,7 +143,7 @@ fn a_team_without_members_does_nothing() {
         "",
         "{id: a, command: x}",
         expect![[r#"
-        a nobody: the team has no members
+        a unassigned: the team has no members
     "#]],
     );
 }

@@ -61,7 +61,7 @@ fn bytes(fed: &Fed) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sluice_core::run::id::RunId;
+    use sluice_core::id::RunId;
 
     fn fed(place: u64, elided: usize) -> Arc<Fed> {
         let one = || Arc::new(Seen::Elided { first: 1, last: 1 });

@@ -1,8 +1,8 @@
 //! Cache of the run details that every envelope carries.
 
 use crate::limits::FEED_RUNS_MAX;
-use sluice_core::port::store::Hash;
-use sluice_core::run::id::RunId;
+use sluice_core::hash::Hash;
+use sluice_core::id::RunId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@ use crate::config::Moderation;
 use futures_util::FutureExt as _;
 use sluice_core::limits::MODERATED_BYTES_MAX;
 #[cfg(feature = "sabotage")]
-use sluice_core::port::moderator::Phase;
+use sluice_core::plan::policy::ModerationPhase;
 use sluice_core::port::moderator::{Moderator, Subject, Verdict};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ impl ModeratorClient {
 
     async fn check_with_retries(&self, subject: &Subject) -> Verdict {
         #[cfg(feature = "sabotage")]
-        if self.sabotage.let_in && subject.phase == Phase::Input {
+        if self.sabotage.let_in && subject.phase == ModerationPhase::Input {
             return Verdict::Clear;
         }
         let Some(moderator) = &self.moderator else {

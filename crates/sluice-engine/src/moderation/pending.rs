@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use sluice_core::journal::event::StepAt;
 use sluice_core::port::moderator::Subject;
-use sluice_core::port::store::LetterId;
+use sluice_core::port::store::MessageId;
 use sluice_core::run::command::Command;
 use sluice_core::run::state::Run;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +25,7 @@ pub(crate) struct PendingModeration {
     answered: Vec<TurnInput>,
     /// Checks of step inputs, each with the digest of its text.
     steps: BTreeMap<StepAt, (String, CancellationToken)>,
-    messages: BTreeSet<LetterId>,
+    messages: BTreeSet<MessageId>,
     /// Number of withheld results.
     results: usize,
 }
@@ -42,7 +42,7 @@ impl PendingModeration {
     }
 
     /// Whether a message is withheld.
-    pub(crate) fn holds(&self, message: LetterId) -> bool {
+    pub(crate) fn holds(&self, message: MessageId) -> bool {
         self.messages.contains(&message)
     }
 

@@ -3,9 +3,9 @@
 use super::slot::{STARTED, STARTING, WAITING};
 use crate::engine::Inner;
 use crate::limits::SCHEDULE_QUEUE_MAX;
+use sluice_core::id::RunId;
 use sluice_core::port::slots::Slot;
 use sluice_core::port::store::{Filter, StoreError};
-use sluice_core::run::id::RunId;
 use std::sync::Arc;
 
 /// Newest runs of a schedule that are checked; older ones have ended.
@@ -26,7 +26,7 @@ impl SlotQueue {
         for slot in known {
             let Some(run) = slot.run.filter(|_| looked < LOOKED_AT_MAX) else { continue };
             looked += 1;
-            match slot.fate.as_str() {
+            match slot.outcome.as_str() {
                 // A node is about to start it.
                 STARTING => running.push(run),
                 STARTED => {
@@ -39,7 +39,7 @@ impl SlotQueue {
                 _ => {}
             }
         }
-        let waiting = known.iter().rev().filter(|slot| slot.fate == WAITING).cloned().collect();
+        let waiting = known.iter().rev().filter(|slot| slot.outcome == WAITING).cloned().collect();
         Ok(SlotQueue { running, waiting })
     }
 

@@ -2,11 +2,11 @@
 
 use super::{ScheduleCheck, SlotWrite};
 use crate::engine::Inner;
+use sluice_core::id::RunId;
 use sluice_core::port::slots::{Mark, Slot};
-use sluice_core::port::store::{Letter, StoreError};
+use sluice_core::port::store::{MailboxMessage, StoreError};
 use sluice_core::run::command::Command;
-use sluice_core::run::id::RunId;
-use sluice_core::run::letter;
+use sluice_core::run::message;
 use sluice_core::schedule::Due;
 
 /// The slot is taken: a node is about to start its run.
@@ -21,12 +21,12 @@ pub(super) const SKIPPED: &str = "skipped";
 pub(super) const REFUSED: &str = "refused";
 
 /// A new row for a slot.
-pub(super) fn slot_row(schedule: &str, slot: &Due, fate: &str, at_ms: u64) -> Slot {
+pub(super) fn slot_row(schedule: &str, slot: &Due, outcome: &str, at_ms: u64) -> Slot {
     Slot {
         schedule: schedule.to_owned(),
         slot_ms: slot.slot_ms,
         count: slot.count,
-        fate: fate.to_owned(),
+        outcome: outcome.to_owned(),
         why: None,
         run: None,
         at_ms,
@@ -35,7 +35,7 @@ pub(super) fn slot_row(schedule: &str, slot: &Due, fate: &str, at_ms: u64) -> Sl
 
 /// The row of a skipped slot, with the reason.
 pub(super) fn skipped(slot: Slot, why: &str, at_ms: u64) -> Slot {
-    Slot { fate: SKIPPED.to_owned(), why: Some(why.to_owned()), at_ms, ..slot }
+    Slot { outcome: SKIPPED.to_owned(), why: Some(why.to_owned()), at_ms, ..slot }
 }
 
 impl ScheduleCheck<'_> {
@@ -51,7 +51,7 @@ impl ScheduleCheck<'_> {
         slot: Slot,
         from: &[&str],
     ) -> Result<SlotWrite, StoreError> {
-        let from = from.iter().map(|fate| (*fate).to_owned()).collect();
+        let from = from.iter().map(|outcome| (*outcome).to_owned()).collect();
         let noted = self.engine.store.mark(vec![Mark { slot, from }]).await?;
         Ok(if noted == [true] { SlotWrite::Written } else { SlotWrite::Overtaken })
     }
@@ -61,9 +61,9 @@ impl ScheduleCheck<'_> {
         let by = format!("schedule:{}", self.name);
         let reason = "the next run of its schedule is due".to_owned();
         let body =
-            letter::encode(&Command::Cancel { by, reason }).expect("a cancel can be encoded");
+            message::encode(&Command::Cancel { by, reason }).expect("a cancel can be encoded");
         let key = format!("schedule:{}:{}", self.name, slot.slot_ms);
-        match self.engine.store.post(Letter { run, key, body }).await {
+        match self.engine.store.post(MailboxMessage { run, key, body }).await {
             Ok(_) => self.engine.notify_messages(run),
             // The queued slot starts when the run ends by itself.
             Err(error) => tracing::warn!(%run, %error, "the earlier run cannot be cancelled now"),

@@ -2,7 +2,7 @@
 //! nodes as of the last sweep.
 
 use super::{GovernanceCache, lock};
-use sluice_core::port::memo::Memo;
+use sluice_core::port::remembered_output::RememberedOutput;
 use sluice_core::port::store::{Store, StoreError};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -18,41 +18,46 @@ pub(super) struct RememberedOutputs {
 
 #[derive(Default)]
 struct OutputCache {
-    by_agent: BTreeMap<String, Arc<[Memo]>>,
+    by_agent: BTreeMap<String, Arc<[RememberedOutput]>>,
     /// Counts the appends of this process.
     written: u64,
 }
 
 impl RememberedOutputs {
-    pub(super) fn outputs(&self, agent: &str) -> Arc<[Memo]> {
+    pub(super) fn outputs(&self, agent: &str) -> Arc<[RememberedOutput]> {
         lock(&self.cache).by_agent.get(agent).cloned().unwrap_or_default()
     }
 
     /// Adds the outputs of a durable append.
-    pub(super) fn learn(&self, memos: &[Memo]) {
-        if memos.is_empty() {
+    pub(super) fn learn(&self, remembered_outputs: &[RememberedOutput]) {
+        if remembered_outputs.is_empty() {
             return;
         }
         let mut cache = lock(&self.cache);
         cache.written += 1;
-        for memo in memos {
-            let before = cache.by_agent.get(&memo.agent).cloned().unwrap_or_default();
-            let after = std::iter::once(memo).chain(before.iter()).take(REMEMBERED_MAX).cloned();
-            cache.by_agent.insert(memo.agent.clone(), after.collect());
+        for remembered_output in remembered_outputs {
+            let before = cache.by_agent.get(&remembered_output.agent).cloned().unwrap_or_default();
+            let after = std::iter::once(remembered_output)
+                .chain(before.iter())
+                .take(REMEMBERED_MAX)
+                .cloned();
+            cache.by_agent.insert(remembered_output.agent.clone(), after.collect());
         }
     }
 
     /// Replaces the cache by what the store returned, unless this process has appended
     /// since: the answer may lack that, and the next refresh has both.
-    fn replace(&self, memos: Vec<Memo>, written: u64) {
-        let mut by_agent: BTreeMap<String, Vec<Memo>> = BTreeMap::new();
-        for memo in memos {
-            by_agent.entry(memo.agent.clone()).or_default().push(memo);
+    fn replace(&self, remembered_outputs: Vec<RememberedOutput>, written: u64) {
+        let mut by_agent: BTreeMap<String, Vec<RememberedOutput>> = BTreeMap::new();
+        for remembered_output in remembered_outputs {
+            by_agent.entry(remembered_output.agent.clone()).or_default().push(remembered_output);
         }
         let mut cache = lock(&self.cache);
         if cache.written == written {
-            cache.by_agent =
-                by_agent.into_iter().map(|(agent, memos)| (agent, memos.into())).collect();
+            cache.by_agent = by_agent
+                .into_iter()
+                .map(|(agent, remembered_outputs)| (agent, remembered_outputs.into()))
+                .collect();
         }
     }
 }
@@ -65,39 +70,42 @@ impl GovernanceCache {
             return Ok(());
         }
         let written = lock(&self.remembered.cache).written;
-        let memos = store.memos(agents).await?;
-        self.remembered.replace(memos, written);
+        let remembered_outputs = store.remembered_outputs(agents).await?;
+        self.remembered.replace(remembered_outputs, written);
         Ok(())
     }
 
     /// Adds the outputs of a durable append.
-    pub(crate) fn remember(&self, memos: &[Memo]) {
-        self.remembered.learn(memos);
+    pub(crate) fn remember(&self, remembered_outputs: &[RememberedOutput]) {
+        self.remembered.learn(remembered_outputs);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sluice_core::run::id::RunId;
+    use sluice_core::id::RunId;
 
-    fn memo(text: &str) -> Memo {
-        Memo { agent: "a".to_owned(), run: RunId(1), at_ms: 0, body: text.into() }
+    fn remembered_output(text: &str) -> RememberedOutput {
+        RememberedOutput { agent: "a".to_owned(), run: RunId(1), at_ms: 0, body: text.into() }
     }
 
     fn bodies(remembered: &RememberedOutputs) -> Vec<String> {
         let cache = remembered.outputs("a");
-        cache.iter().map(|memo| String::from_utf8_lossy(&memo.body).into_owned()).collect()
+        cache
+            .iter()
+            .map(|remembered_output| String::from_utf8_lossy(&remembered_output.body).into_owned())
+            .collect()
     }
 
     #[test]
     fn a_local_append_is_not_lost_to_an_older_refresh() {
         let remembered = RememberedOutputs::default();
-        remembered.learn(&[memo("one"), memo("two")]);
+        remembered.learn(&[remembered_output("one"), remembered_output("two")]);
         assert_eq!(bodies(&remembered), ["two", "one"]);
-        remembered.replace(vec![memo("old")], 0);
+        remembered.replace(vec![remembered_output("old")], 0);
         assert_eq!(bodies(&remembered), ["two", "one"], "the refresh began before the append");
-        remembered.replace(vec![memo("theirs"), memo("two")], 1);
+        remembered.replace(vec![remembered_output("theirs"), remembered_output("two")], 1);
         assert_eq!(bodies(&remembered), ["theirs", "two"]);
         remembered.replace(Vec::new(), 1);
         assert_eq!(bodies(&remembered), Vec::<String>::new(), "erased outputs are gone");
@@ -106,7 +114,7 @@ mod tests {
     #[test]
     fn the_number_of_outputs_is_bounded() {
         let remembered = RememberedOutputs::default();
-        (0..50).for_each(|number| remembered.learn(&[memo(&number.to_string())]));
+        (0..50).for_each(|number| remembered.learn(&[remembered_output(&number.to_string())]));
         assert_eq!(remembered.outputs("a").len(), REMEMBERED_MAX);
         assert_eq!(bodies(&remembered)[0], "49");
     }

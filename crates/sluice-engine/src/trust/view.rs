@@ -5,7 +5,7 @@ use super::rules::{Local, Rules};
 use crate::agents::{Agents, LOCAL_GATEWAY};
 use sluice_core::port::adapter::Quote;
 use sluice_core::port::authority::{Authority, Patience, Tally};
-use sluice_core::port::memo::Memo;
+use sluice_core::port::remembered_output::RememberedOutput;
 use sluice_govern::account::Name;
 use sluice_govern::policy::Policies;
 use sluice_govern::registry::{Agent, Fabric, Gateway, Health, Posture};
@@ -103,7 +103,7 @@ impl Authority for View<'_> {
         self.trust.counts.in_window(counter, window_ms, self.now_ms)
     }
 
-    fn memos(&self, agent: &str) -> Arc<[Memo]> {
+    fn remembered_outputs(&self, agent: &str) -> Arc<[RememberedOutput]> {
         self.trust.remembered.outputs(agent)
     }
 

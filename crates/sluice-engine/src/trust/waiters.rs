@@ -5,7 +5,7 @@
 //! wake-up, or one on another node, only delays them.
 
 use super::lock;
-use sluice_core::run::id::RunId;
+use sluice_core::id::RunId;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
 

@@ -5,9 +5,9 @@ mod changed;
 mod people;
 
 use crate::world::until;
-use sluice_core::run::id::RunId;
+use sluice_core::id::RunId;
 use sluice_core::run::state::Run;
-use sluice_core::run::status::RunStatus;
+use sluice_core::status::RunStatus;
 use sluice_engine::Engine;
 
 /// Waits until a run waits only for approvals.

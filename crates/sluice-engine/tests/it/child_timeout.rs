@@ -2,10 +2,10 @@
 //! even across a crash.
 
 use crate::world::{RunningEngine, World, config, ended, start_family, step, until};
+use sluice_core::id::RunId;
 use sluice_core::journal::event::Path;
-use sluice_core::run::id::RunId;
 use sluice_core::run::state::Run;
-use sluice_core::run::status::{RunStatus, StepStatus};
+use sluice_core::status::{RunStatus, StepStatus};
 use std::time::Duration;
 
 const PARENT: &str = "name: parent\nsteps: [{id: sub, workflow_ref: child, timeout: 1s}]";

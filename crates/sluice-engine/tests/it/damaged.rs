@@ -2,8 +2,8 @@
 
 use crate::world::{World, cancel, ended, happens, start};
 use rusqlite::Connection;
-use sluice_core::run::id::RunId;
-use sluice_core::run::status::RunStatus;
+use sluice_core::id::RunId;
+use sluice_core::status::RunStatus;
 use sluice_engine::error::{CommandError, LoadError};
 
 const FLOW: &str = "

@@ -4,7 +4,7 @@ use crate::gate::{Gate, StoreOperation};
 use crate::victim::{DIR, Victim};
 use crate::world::{PATIENCE, World, config, ended, ground, happens, memory, start};
 use sluice_core::port::store::{Filter, Store as _, StoreError};
-use sluice_core::run::status::RunStatus;
+use sluice_core::status::RunStatus;
 use sluice_engine::Engine;
 use sluice_engine::config::Config;
 use sluice_engine::error::StartError;

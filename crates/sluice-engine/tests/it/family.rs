@@ -2,7 +2,7 @@
 
 use crate::world::{World, config, ended, start_family};
 use serde_json::json;
-use sluice_core::run::status::RunStatus;
+use sluice_core::status::RunStatus;
 use sluice_engine::config::Config;
 use sluice_engine::start::Start;
 

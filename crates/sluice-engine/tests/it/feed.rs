@@ -2,11 +2,11 @@
 
 use crate::world::{World, config, ended, ground, memory, start, step, until};
 use rusqlite::Connection;
+use sluice_core::id::RunId;
 use sluice_core::journal::envelope::Seen;
 use sluice_core::port::store::Store;
 use sluice_core::run::command::Command;
-use sluice_core::run::id::RunId;
-use sluice_core::run::status::StepStatus;
+use sluice_core::status::StepStatus;
 use sluice_engine::Engine;
 use sluice_engine::config::{Claims, Config};
 use sluice_engine::feed::{Fed, FeedReader};

@@ -1,6 +1,8 @@
 //! A store that can refuse writes or reads, withhold its answers, and watch a counter
 //! after every append.
 
+use sluice_core::hash::Hash;
+use sluice_core::id::RunId;
 use sluice_core::port::Later;
 use sluice_core::port::deliveries::{Ahead, Deliveries, Delivering, Delivery};
 use sluice_core::port::feed::{Feed, Placed};
@@ -9,14 +11,13 @@ use sluice_core::port::ledger::{
     Change, Changed, Count, Counter, Entry, Erased, Erasure, Ledger, Recorded, Rows, SealRow,
     Sealed, Sealing, Unsealed,
 };
-use sluice_core::port::lineage::{Lineage, Taker};
-use sluice_core::port::memo::Memo;
+use sluice_core::port::lineage::{Consumer, Lineage};
+use sluice_core::port::remembered_output::RememberedOutput;
 use sluice_core::port::slots::{Mark, Slot, Slots};
 use sluice_core::port::store::{
-    Answer, Append, Appended, Claim, Filter, Frame, Hash, Inbox, Letter, Loaded, NodeId, Posted,
-    Received, RunRow, Store, StoreError, Taken,
+    Answer, Append, Appended, Claim, Filter, Frame, Loaded, MailboxMessage, Mailboxes, NodeId,
+    Posted, Received, RunRow, Store, StoreError, Taken,
 };
-use sluice_core::run::id::RunId;
 use sluice_govern::account;
 use std::future::ready;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -183,12 +184,12 @@ impl Store for Gate {
         self.pass(StoreOperation::Read, || self.store.blob(hash))
     }
 
-    fn post(&self, letter: Letter) -> Answer<'_, Posted> {
-        self.pass(StoreOperation::Write, || self.store.post(letter))
+    fn post(&self, message: MailboxMessage) -> Answer<'_, Posted> {
+        self.pass(StoreOperation::Write, || self.store.post(message))
     }
 
-    fn letters(&self, of: Inbox) -> Answer<'_, Vec<Received>> {
-        self.store.letters(of)
+    fn messages(&self, of: Mailboxes) -> Answer<'_, Vec<Received>> {
+        self.store.messages(of)
     }
 
     fn renew(&self, node: NodeId, ttl_ms: u64) -> Answer<'_, ()> {
@@ -254,8 +255,8 @@ impl Ledger for Gate {
         self.pass(StoreOperation::Read, || self.store.seals(from, limit))
     }
 
-    fn memos(&self, agents: Vec<String>) -> Answer<'_, Vec<Memo>> {
-        self.pass(StoreOperation::Read, || self.store.memos(agents))
+    fn remembered_outputs(&self, agents: Vec<String>) -> Answer<'_, Vec<RememberedOutput>> {
+        self.pass(StoreOperation::Read, || self.store.remembered_outputs(agents))
     }
 
     fn erase(&self, erasure: Erasure) -> Answer<'_, Erased> {
@@ -316,8 +317,13 @@ impl Deliveries for Gate {
 }
 
 impl Lineage for Gate {
-    fn takers(&self, run: RunId, after: Option<RunId>, limit: usize) -> Answer<'_, Vec<Taker>> {
-        self.pass(StoreOperation::Read, || self.store.takers(run, after, limit))
+    fn consumers(
+        &self,
+        run: RunId,
+        after: Option<RunId>,
+        limit: usize,
+    ) -> Answer<'_, Vec<Consumer>> {
+        self.pass(StoreOperation::Read, || self.store.consumers(run, after, limit))
     }
 
     fn taken(&self, run: RunId) -> Answer<'_, u64> {

@@ -80,7 +80,7 @@ async fn inputs_make_a_key_whatever_their_order() {
     assert_eq!(one.auto_key(), other.auto_key());
     assert_ne!(one.auto_key(), keyed("", &json!({"n": 1})).auto_key());
     let written = r#"keyed{"n":1}"#;
-    let hash = sluice_core::port::store::Hash::of(written.as_bytes()).to_string();
+    let hash = sluice_core::hash::Hash::of(written.as_bytes()).to_string();
     assert_eq!(keyed("", &json!({"n": 1})).auto_key(), hash);
 
     let world = World::new("a: {text: done}");

@@ -3,12 +3,13 @@
 use crate::world::{World, cancel, config, ended, happens, start, start_family, step, until};
 use serde_json::{Value, json};
 use sluice_core::journal::envelope::Seen;
+use sluice_core::plan::policy::ModerationPhase;
 use sluice_core::port::Later;
 use sluice_core::port::adapter::Answer;
-use sluice_core::port::moderator::{Moderator, Phase, Subject, Verdict};
+use sluice_core::port::moderator::{Moderator, Subject, Verdict};
 use sluice_core::run::command::Command;
 use sluice_core::run::state::Run;
-use sluice_core::run::status::{RunStatus, StepStatus};
+use sluice_core::status::{RunStatus, StepStatus};
 use sluice_engine::Engine;
 use sluice_engine::config::{Config, Moderation};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -19,11 +20,11 @@ use std::sync::{Arc, Mutex};
 struct TestModerator {
     asleep: AtomicBool,
     broken: AtomicUsize,
-    checked: Mutex<Vec<(Phase, String)>>,
+    checked: Mutex<Vec<(ModerationPhase, String)>>,
 }
 
 impl TestModerator {
-    fn checked(&self) -> Vec<(Phase, String)> {
+    fn checked(&self) -> Vec<(ModerationPhase, String)> {
         self.checked.lock().expect("the lock is not poisoned").clone()
     }
 }
@@ -104,7 +105,10 @@ async fn cleared_texts_pass_in_and_out() {
     let document = one("command: say it, moderation: both");
     let started = life.start(start(&document)).await.unwrap();
     assert_eq!(ended(&life, started.run).await.status, RunStatus::Completed);
-    let checked = [(Phase::Input, "say it".to_owned()), (Phase::Output, "fine".to_owned())];
+    let checked = [
+        (ModerationPhase::Input, "say it".to_owned()),
+        (ModerationPhase::Output, "fine".to_owned()),
+    ];
     assert_eq!(sentry.checked(), checked);
 }
 
@@ -221,7 +225,7 @@ async fn a_callback_result_is_moderated_like_any_other() {
         let command = Command::Complete { at, dispatch_no: 1, answer };
         life.command(run.id, command, "callback").await.unwrap();
         assert_eq!(ended(&life, run.id).await.status, status, "{text}");
-        assert_eq!(sentry.checked(), [(Phase::Output, text.to_owned())]);
+        assert_eq!(sentry.checked(), [(ModerationPhase::Output, text.to_owned())]);
     }
 }
 
@@ -234,5 +238,5 @@ async fn the_output_of_a_child_is_moderated_before_it_is_used() {
     let started = life.start(start_family(parent, "child", child)).await.unwrap();
     let run = ended(&life, started.run).await;
     blocked(&life, &run, "output").await;
-    assert_eq!(sentry.checked(), [(Phase::Output, "said\nrude".to_owned())]);
+    assert_eq!(sentry.checked(), [(ModerationPhase::Output, "said\nrude".to_owned())]);
 }

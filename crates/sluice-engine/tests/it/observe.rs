@@ -1,8 +1,8 @@
 //! An observer receives every durable event exactly once.
 
 use crate::world::{World, ended, happens, start, start_family};
+use sluice_core::id::RunId;
 use sluice_core::journal::envelope::Seen;
-use sluice_core::run::id::RunId;
 use sluice_core::trace::{TraceParent, call_span, step_span};
 use sluice_engine::observe::{Observer, Turned};
 use std::collections::BTreeMap;

@@ -2,6 +2,7 @@
 
 use crate::world::{RunningEngine, World, config};
 use serde_json::{Map, Value};
+use sluice_core::id::{ApprovalId, RunId};
 use sluice_core::journal::envelope::Seen;
 use sluice_core::money::Money;
 use sluice_core::port::Later;
@@ -11,7 +12,6 @@ use sluice_core::port::adapter::{
 use sluice_core::port::ledger::{Change, Changed, Counter};
 use sluice_core::port::store::{NodeId, Store};
 use sluice_core::run::command::{Command, Decision, Resolve};
-use sluice_core::run::id::{ApprovalId, RunId};
 use sluice_core::run::state::Run;
 use sluice_engine::Engine;
 use sluice_engine::agents::Agents;

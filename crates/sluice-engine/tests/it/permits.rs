@@ -2,7 +2,7 @@
 
 use crate::world::{PATIENCE, RunningEngine, World, config, happens, start, start_family};
 use sluice_core::port::store::{Filter, Store as _};
-use sluice_core::run::status::RunStatus;
+use sluice_core::status::RunStatus;
 use sluice_engine::config::Config;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

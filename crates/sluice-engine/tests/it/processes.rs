@@ -5,7 +5,7 @@ use crate::world::{World, cancel, config, ended, happens, resolve, start, step, 
 use serde_json::json;
 use sluice_core::port::store::{Filter, Store as _};
 use sluice_core::run::command::Decision;
-use sluice_core::run::status::{RunStatus, StepStatus};
+use sluice_core::status::{RunStatus, StepStatus};
 use sluice_engine::config::{Claims, Config};
 use sluice_engine::error::Delivered;
 

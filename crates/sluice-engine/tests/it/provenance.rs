@@ -2,10 +2,10 @@
 
 use crate::world::{RunningEngine, World, ended, start, start_family};
 use expect_test::{Expect, expect};
+use sluice_core::id::RunId;
 use sluice_core::journal::event::Origin;
-use sluice_core::run::id::RunId;
 use sluice_core::run::start::Carried;
-use sluice_core::run::status::RunStatus;
+use sluice_core::status::RunStatus;
 use sluice_engine::provenance::{Ask, Direction, Trace};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -47,19 +47,19 @@ async fn follow(
 #[expect(clippy::needless_pass_by_value, reason = "a snapshot is written where it is passed")]
 fn check(names: &BTreeMap<RunId, &str>, trace: &Trace, expected: Expect) {
     let mut text = String::new();
-    for crossing in &trace.crossings {
+    for flow in &trace.flows {
         let name = |run: &RunId| names.get(run).copied().unwrap_or("?");
-        let how = crossing.transform.as_ref().map(|how| format!(" ({how})")).unwrap_or_default();
-        let (source, target) = (&crossing.source, &crossing.target);
+        let how = flow.transform.as_ref().map(|how| format!(" ({how})")).unwrap_or_default();
+        let (source, target) = (&flow.source, &flow.target);
         let _ = writeln!(
             text,
             "{}/{} {} -> {}/{} {}{how}",
             name(&source.run),
             source.node,
-            crossing.source_output_path,
+            flow.source_output_path,
             name(&target.run),
             target.node,
-            crossing.target_input_path,
+            flow.target_input_path,
         );
     }
     assert!(!trace.cut);
@@ -163,7 +163,7 @@ async fn a_provenance_walk_respects_its_limits() {
     };
     let trace = life.provenance(parent, &ask).await.unwrap();
     assert!(trace.cut);
-    assert!(trace.crossings.iter().all(|crossing| crossing.target.run == parent));
+    assert!(trace.flows.iter().all(|flow| flow.target.run == parent));
     // Both ends name their workflow, even the run that was not visited.
     let name = trace.workflows[&parent].clone();
     let rows = trace.rows();

@@ -1,7 +1,7 @@
 //! Failed runs that recover by themselves.
 
 use crate::world::{World, config, ended, outputs, start, until};
-use sluice_core::run::status::RunStatus;
+use sluice_core::status::RunStatus;
 use sluice_engine::config::{Claims, Config};
 
 const FLOW: &str = "

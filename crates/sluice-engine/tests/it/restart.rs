@@ -7,13 +7,13 @@ use crate::world::{
     start_family, step, until,
 };
 use serde_json::json;
+use sluice_core::id::RunId;
 use sluice_core::journal::envelope::Seen;
 use sluice_core::journal::event::Path;
 use sluice_core::port::store::{Filter, Store as _};
 use sluice_core::run::command::{Command, Decision, Refusal};
-use sluice_core::run::id::RunId;
 use sluice_core::run::state::{Run, StepState};
-use sluice_core::run::status::{RunStatus, StepStatus};
+use sluice_core::status::{RunStatus, StepStatus};
 use sluice_engine::config::{Claims, Config};
 use sluice_engine::error::{CommandError, Delivered};
 use std::time::Duration;

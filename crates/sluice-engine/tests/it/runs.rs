@@ -3,7 +3,7 @@
 use crate::world::{World, config, ended, ground, memory, outputs, resolve, sqlite, start, until};
 use serde_json::json;
 use sluice_core::run::command::Decision;
-use sluice_core::run::status::RunStatus;
+use sluice_core::status::RunStatus;
 use sluice_engine::Engine;
 use sluice_engine::agents::Agents;
 use sluice_engine::engine::Ground;

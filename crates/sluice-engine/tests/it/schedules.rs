@@ -3,12 +3,12 @@
 use crate::world::{RunningEngine, World, config, ended, until};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
+use sluice_core::id::RunId;
 use sluice_core::port::ledger::{Change, Changed, Ledger as _};
 use sluice_core::port::slots::Slots as _;
 use sluice_core::port::store::{Filter, Store as _};
 use sluice_core::rows;
-use sluice_core::run::id::RunId;
-use sluice_core::run::status::RunStatus;
+use sluice_core::status::RunStatus;
 use sluice_engine::schedule::{Starting, Ticked};
 use sluice_govern::registry::{Kind, Row};
 use sluice_store::conformance::SetClock;
@@ -96,7 +96,7 @@ impl ScheduleWorld {
             .rev()
         {
             let minutes = (slot.slot_ms - 1000 * HOUR_MS) / MINUTE_MS;
-            let _ = write!(text, "{minutes} {}", slot.fate);
+            let _ = write!(text, "{minutes} {}", slot.outcome);
             let count = if slot.count == 1 { String::new() } else { format!(" x{}", slot.count) };
             let why = slot.why.map(|why| format!(" {why}")).unwrap_or_default();
             let run = if slot.run.is_some() { " run" } else { "" };
@@ -184,7 +184,7 @@ async fn an_interrupted_start_is_finished_by_the_next_process() {
         schedule: "s".to_owned(),
         slot_ms: 1000 * HOUR_MS + 10 * MINUTE_MS,
         count: 1,
-        fate: "starting".to_owned(),
+        outcome: "starting".to_owned(),
         why: None,
         run: Some(run),
         at_ms: 1000 * HOUR_MS + 10 * MINUTE_MS,
@@ -368,7 +368,7 @@ async fn a_policy_may_forbid_a_schedule_to_start_anything() {
     town.at(10);
     assert_eq!(tick(&life).await, []);
     let slots = life.store().slots("s".to_owned(), None, 0).await.unwrap();
-    assert_eq!((slots[0].fate.as_str(), runs(&life).await), ("refused", 0), "{slots:?}");
+    assert_eq!((slots[0].outcome.as_str(), runs(&life).await), ("refused", 0), "{slots:?}");
     life.leave().await;
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use sluice_core::port::store::Store as _;
 use sluice_core::run::projection::project;
 use sluice_core::run::state::Run;
-use sluice_core::run::status::{RunStatus, StepStatus};
+use sluice_core::status::{RunStatus, StepStatus};
 
 const ITEMS: usize = 2000;
 

@@ -4,14 +4,14 @@ mod readers;
 
 use crate::world::{PATIENCE, World, config, ended, ground, memory, sqlite, start};
 use serde_json::Value;
+use sluice_core::id::RunId;
 use sluice_core::journal::envelope::{Seen, Shown};
 use sluice_core::port::Later;
 use sluice_core::port::adapter::{
     Adapter, Answer, Call, Capabilities, Emission, Execution, Health, Quote, Request,
 };
 use sluice_core::port::store::Store;
-use sluice_core::run::id::RunId;
-use sluice_core::run::status::RunStatus;
+use sluice_core::status::RunStatus;
 use sluice_engine::agents::Agents;
 use sluice_engine::engine::{Engine, Ground};
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@ use crate::victim::Victim;
 use crate::world::{World, cancel, config, ended, happens, until};
 use rustix::process::{Pid, test_kill_process_group};
 use sluice_core::run::state::Run;
-use sluice_core::run::status::RunStatus;
+use sluice_core::status::RunStatus;
 use sluice_engine::config::{Claims, Config};
 use std::path::Path;
 use std::time::Duration;

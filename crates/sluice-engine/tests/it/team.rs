@@ -4,12 +4,12 @@
 use crate::operator::{heard, put};
 use crate::world::{RunningEngine, World, ended, start, step, until};
 use serde_json::json;
+use sluice_core::id::RunId;
 use sluice_core::port::ledger::{Erased, Erasure, Ledger as _};
 use sluice_core::port::store::NodeId;
 use sluice_core::run::command::Command;
-use sluice_core::run::id::RunId;
 use sluice_core::run::state::Run;
-use sluice_core::run::status::{RunStatus, StepStatus};
+use sluice_core::status::{RunStatus, StepStatus};
 use sluice_govern::registry::Kind;
 
 const READ: &str = "name: read\nsteps: [{id: r, command: go, memory: past}]";

@@ -10,7 +10,7 @@ use sluice_core::port::adapter::{
 use sluice_core::port::ledger::Change;
 use sluice_core::port::store::{Posted, Store};
 use sluice_core::run::command::Decision;
-use sluice_core::run::status::{RunStatus, Waiting};
+use sluice_core::status::{RunStatus, Waiting};
 use sluice_engine::agents::Agents;
 use sluice_engine::engine::Engine;
 use sluice_govern::policy;

@@ -1,9 +1,9 @@
 //! Runs without an owner, released on purpose or forgotten.
 
 use crate::world::{World, cancel, config, ended, happens, start, step, until};
+use sluice_core::id::RunId;
 use sluice_core::port::store::{Filter, RunRow, Store as _};
-use sluice_core::run::id::RunId;
-use sluice_core::run::status::{RunStatus, StepStatus};
+use sluice_core::status::{RunStatus, StepStatus};
 use sluice_engine::config::{Claims, Config};
 use sluice_engine::error::{CommandError, StartError};
 use std::time::Duration;

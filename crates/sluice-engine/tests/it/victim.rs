@@ -4,7 +4,7 @@
 //! on its standard input and dies at its end.
 
 use crate::world::{PATIENCE, RunningEngine, World, config, ended, start};
-use sluice_core::run::id::RunId;
+use sluice_core::id::RunId;
 use std::path::Path;
 use std::process::Stdio;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use sluice_bridge::mock::{MockAdapter, Script};
 use sluice_bridge::shell::{Config as ShellConfig, ShellAdapter, Workspace};
 use sluice_core::doc::{self, Format, Registry};
+use sluice_core::id::RunId;
 use sluice_core::port::adapter::{
     Adapter, Call, Capabilities, Execution, Health, Process, Request,
 };
@@ -14,7 +15,6 @@ use sluice_core::port::moderator::Moderator;
 use sluice_core::port::store::Store;
 use sluice_core::port::{Clock, Later};
 use sluice_core::run::command::{Command, Decision, Resolve};
-use sluice_core::run::id::RunId;
 use sluice_core::run::state::{Run, StepState};
 use sluice_engine::agents::Agents;
 use sluice_engine::config::Config;

@@ -13,17 +13,18 @@ use crate::moderation::ModerationChecker;
 use crate::tally::Tally;
 use grant::Grants;
 use ledger::Ledger;
-use sluice_core::evidence::event::{Chain, Link};
+use sluice_core::hash::Hash;
+use sluice_core::id::{ApprovalId, RunId};
+use sluice_core::journal::chain::{Chain, Link};
 use sluice_core::journal::envelope::{Subject, envelopes};
 use sluice_core::journal::event::{Event, ParentStep, Path, StepAt, StepEvent};
 use sluice_core::journal::wire;
 use sluice_core::port::adapter::Request;
-use sluice_core::port::store::{Append, Frame, Hash, LetterId, NodeId, Received};
+use sluice_core::port::store::{Append, Frame, MessageId, NodeId, Received};
 use sluice_core::run::definition::Definition;
-use sluice_core::run::id::{ApprovalId, RunId};
 use sluice_core::run::snapshot;
 use sluice_core::run::state::{Run, StepState};
-use sluice_core::run::status::RunStatus;
+use sluice_core::status::RunStatus;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use step::Steps;
@@ -36,9 +37,9 @@ pub(crate) struct Journal {
     epochs: BTreeMap<RunId, u64>,
     /// Runs by idempotency key.
     keys: BTreeMap<String, RunId>,
-    messages: BTreeMap<LetterId, (RunId, String)>,
+    messages: BTreeMap<MessageId, (RunId, String)>,
     /// Messages that were read, by key, and whether they led to events.
-    read: BTreeMap<(RunId, String), (LetterId, bool)>,
+    read: BTreeMap<(RunId, String), (MessageId, bool)>,
     executed: BTreeSet<(RunId, String, u32)>,
     /// The start that each idempotency key belongs to.
     idempotency: BTreeMap<String, (RunId, String, u32, u32)>,
@@ -124,7 +125,7 @@ impl Journal {
 
     pub(crate) fn received(&mut self, messages: &[Received]) {
         for one in messages {
-            self.messages.insert(one.id, (one.letter.run, one.letter.key.clone()));
+            self.messages.insert(one.id, (one.message.run, one.message.key.clone()));
         }
     }
 

@@ -5,7 +5,7 @@ mod govern;
 use crate::random::SeededRandom;
 use serde_json::{Map, Value, json};
 use sluice_core::doc::{self, Format, Registry};
-use sluice_core::port::store::Hash;
+use sluice_core::hash::Hash;
 use sluice_engine::definition::Stored;
 use std::collections::BTreeMap;
 

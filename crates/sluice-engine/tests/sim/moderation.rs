@@ -5,13 +5,14 @@
 use crate::random::{SeededRandom, halves};
 use crate::world::World;
 use serde_json::{Value, json};
+use sluice_core::id::RunId;
 use sluice_core::journal::envelope::Seen;
 use sluice_core::journal::event::{Event, StepAt, StepEvent};
+use sluice_core::plan::policy::ModerationPhase;
 use sluice_core::plan::step::Work;
 use sluice_core::port::Later;
 use sluice_core::port::adapter::Request;
-use sluice_core::port::moderator::{Moderator, Phase, Subject, Verdict};
-use sluice_core::run::id::RunId;
+use sluice_core::port::moderator::{Moderator, Subject, Verdict};
 use sluice_core::run::state::Run;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -57,7 +58,7 @@ impl World {
 /// Cleared texts, by run and step.
 #[derive(Default)]
 pub(crate) struct ModerationChecker {
-    cleared: BTreeMap<(RunId, String, Phase), BTreeSet<String>>,
+    cleared: BTreeMap<(RunId, String, ModerationPhase), BTreeSet<String>>,
 }
 
 impl ModerationChecker {
@@ -66,16 +67,16 @@ impl ModerationChecker {
         self.cleared.entry(key).or_default().insert(subject.text.clone());
     }
 
-    fn is_cleared(&self, run: RunId, step: &str, phase: Phase, text: &str) -> bool {
+    fn is_cleared(&self, run: RunId, step: &str, phase: ModerationPhase, text: &str) -> bool {
         let cleared = self.cleared.get(&(run, step.to_owned(), phase));
         cleared.is_some_and(|texts| texts.iter().any(|one| one.contains(text)))
     }
 
     /// An adapter was called.
     pub(crate) fn executes(&self, run: &Run, at: StepAt, request: &Request) -> Result<(), String> {
-        let moderated = run.step(at).moderation.covers(Phase::Input);
+        let moderated = run.step(at).moderation.covers(ModerationPhase::Input);
         let (name, message) = (&request.step, &request.message);
-        if moderated && !self.is_cleared(run.id, name, Phase::Input, message) {
+        if moderated && !self.is_cleared(run.id, name, ModerationPhase::Input, message) {
             return Err(format!("no unchecked text is sent: {message:?}"));
         }
         Ok(())
@@ -89,7 +90,7 @@ impl ModerationChecker {
             return Ok(());
         }
         let text = completed.outcome.stdout.as_deref().unwrap_or_default();
-        match self.is_cleared(run.id, &run.name(*at), Phase::Output, text) {
+        match self.is_cleared(run.id, &run.name(*at), ModerationPhase::Output, text) {
             true => Ok(()),
             false => Err(format!("no unchecked result is accepted: {text:?}")),
         }
@@ -109,7 +110,7 @@ impl ModerationChecker {
             // Parts that were appended together may have been cleared separately.
             let mut parts = text.split_inclusive(|c: char| c.is_ascii_digit());
             if let Some(part) =
-                parts.find(|part| !self.is_cleared(run.id, name, Phase::Output, part))
+                parts.find(|part| !self.is_cleared(run.id, name, ModerationPhase::Output, part))
             {
                 return Err(format!("no unchecked text is shown: {part:?}"));
             }
@@ -121,5 +122,5 @@ impl ModerationChecker {
 /// Whether the output of a step or instance is moderated.
 fn is_moderated(run: &Run, at: StepAt) -> bool {
     let whole = run.step(at).for_each.is_some() && at.item.is_none();
-    !whole && run.step(at).moderation.covers(Phase::Output)
+    !whole && run.step(at).moderation.covers(ModerationPhase::Output)
 }

@@ -1,6 +1,6 @@
 //! Random numbers derived from the seed.
 
-use sluice_core::port::Entropy;
+use sluice_core::id::Entropy;
 
 /// A stream of random numbers (splitmix64).
 #[derive(Debug, Clone)]

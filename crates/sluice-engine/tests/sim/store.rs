@@ -2,6 +2,8 @@
 
 use crate::fault::Fault;
 use crate::world::World;
+use sluice_core::hash::Hash;
+use sluice_core::id::RunId;
 use sluice_core::port::Later;
 use sluice_core::port::deliveries::{Ahead, Deliveries, Delivering, Delivery};
 use sluice_core::port::feed::{Feed, Placed};
@@ -10,14 +12,13 @@ use sluice_core::port::ledger::{
     Change, Changed, Count, Counter, Entry, Erased, Erasure, Ledger, Recorded, Rows, SealRow,
     Sealed, Sealing, Unsealed,
 };
-use sluice_core::port::lineage::{Lineage, Taker};
-use sluice_core::port::memo::Memo;
+use sluice_core::port::lineage::{Consumer, Lineage};
+use sluice_core::port::remembered_output::RememberedOutput;
 use sluice_core::port::slots::{Mark, Slot, Slots};
 use sluice_core::port::store::{
-    Answer, Append, Appended, Claim, Filter, Frame, Hash, Hold, Inbox, Letter, Loaded, NodeId,
-    Posted, Received, RunRow, Store, StoreError, Taken,
+    Answer, Append, Appended, Claim, Filter, Frame, Loaded, MailboxMessage, Mailboxes, NodeId,
+    Ownership, Posted, Received, RunRow, Store, StoreError, Taken,
 };
-use sluice_core::run::id::RunId;
 use sluice_store::memory::MemoryStore;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -164,8 +165,8 @@ impl Store for FaultyStore {
                 });
                 return Err(StoreError::Unknown("scripted, written later".to_owned()));
             }
-            let matters = !append.letters.is_empty()
-                || append.head.as_ref().is_some_and(|head| head.hold == Hold::Release);
+            let matters = !append.messages.is_empty()
+                || append.head.as_ref().is_some_and(|head| head.ownership == Ownership::Release);
             let appended = write(&self.inner, &self.world, append).await?;
             if matters {
                 self.notify();
@@ -199,22 +200,22 @@ impl Store for FaultyStore {
         })
     }
 
-    fn post(&self, letter: Letter) -> Answer<'_, Posted> {
+    fn post(&self, message: MailboxMessage) -> Answer<'_, Posted> {
         Box::pin(async move {
             self.ask(Fault::SlowWrite).await?;
-            let posted = self.inner.post(letter).await?;
+            let posted = self.inner.post(message).await?;
             self.notify();
             self.answer().await?;
             Ok(posted)
         })
     }
 
-    fn letters(&self, of: Inbox) -> Answer<'_, Vec<Received>> {
+    fn messages(&self, of: Mailboxes) -> Answer<'_, Vec<Received>> {
         Box::pin(async move {
             self.ask(Fault::SlowRead).await?;
-            let letters = self.inner.letters(of).await?;
-            self.world.journal().received(&letters);
-            Ok(letters)
+            let messages = self.inner.messages(of).await?;
+            self.world.journal().received(&messages);
+            Ok(messages)
         })
     }
 
@@ -321,8 +322,8 @@ impl Ledger for FaultyStore {
         self.reading(self.inner.seals(from, limit))
     }
 
-    fn memos(&self, agents: Vec<String>) -> Answer<'_, Vec<Memo>> {
-        self.reading(self.inner.memos(agents))
+    fn remembered_outputs(&self, agents: Vec<String>) -> Answer<'_, Vec<RememberedOutput>> {
+        self.reading(self.inner.remembered_outputs(agents))
     }
 
     fn erase(&self, erasure: Erasure) -> Answer<'_, Erased> {
@@ -383,8 +384,13 @@ impl Deliveries for FaultyStore {
 }
 
 impl Lineage for FaultyStore {
-    fn takers(&self, run: RunId, after: Option<RunId>, limit: usize) -> Answer<'_, Vec<Taker>> {
-        self.reading(self.inner.takers(run, after, limit))
+    fn consumers(
+        &self,
+        run: RunId,
+        after: Option<RunId>,
+        limit: usize,
+    ) -> Answer<'_, Vec<Consumer>> {
+        self.reading(self.inner.consumers(run, after, limit))
     }
 
     fn taken(&self, run: RunId) -> Answer<'_, u64> {

@@ -5,7 +5,7 @@ use crate::random::SeededRandom;
 use crate::scene::{Played, play};
 use crate::tally::Tally;
 use crate::world::{Rule, Safeguards};
-use sluice_core::port::store::Hash;
+use sluice_core::hash::Hash;
 use sluice_engine::config::Sabotage;
 use sluice_store::memory::Checks;
 use std::cell::RefCell;

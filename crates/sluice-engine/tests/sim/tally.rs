@@ -1,7 +1,7 @@
 //! Coverage: how often everything was reached.
 
 use crate::fault::Fault;
-use sluice_core::run::status::{RunStatus, StepStatus};
+use sluice_core::status::{RunStatus, StepStatus};
 use std::collections::BTreeMap;
 use std::fmt;
 

@@ -63,7 +63,7 @@ impl Index {
             let bins_of_action = self.actions.entry(*verb).or_default();
             let put = |principal: &mut PrincipalBins| principal.bin(one).put(number, rule, policy);
             match &rule.scope.who {
-                Who::Anyone => {
+                Who::AnyPrincipal => {
                     put(&mut bins_of_action.agents);
                     put(&mut bins_of_action.users);
                 }

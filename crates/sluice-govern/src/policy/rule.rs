@@ -52,7 +52,7 @@ pub(super) struct Scope {
 /// Principals that a scope admits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Who {
-    Anyone,
+    AnyPrincipal,
     Agents,
     Users,
     Agent(String),
@@ -258,7 +258,7 @@ fn who(constraint: &PrincipalConstraint) -> Who {
         }
     };
     match constraint {
-        PrincipalConstraint::Any => Who::Anyone,
+        PrincipalConstraint::Any => Who::AnyPrincipal,
         PrincipalConstraint::Eq(one) => match uid(one) {
             // A principal is in a role, never equal to one.
             Who::Role(_) => Who::Nothing,

@@ -18,9 +18,9 @@ use sluice_bridge::limits::{CALLBACK_BYTES_MAX, PARTS_BODY_BYTES_MAX};
 use sluice_bridge::protocol::DISPATCH_TOKEN;
 use sluice_bridge::protocol::callback::CallbackBody;
 use sluice_bridge::protocol::parts::PartsBody;
+use sluice_core::id::RunId;
 use sluice_core::journal::event::Ruling;
 use sluice_core::port::adapter::ToolUse;
-use sluice_core::run::id::RunId;
 
 /// Path for results.
 pub const STEP_COMPLETE: &str = "/api/workflow/step-complete";

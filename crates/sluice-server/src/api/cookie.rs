@@ -11,7 +11,7 @@ use crate::auth::secret;
 use crate::refused::Refused;
 use axum::http::{HeaderMap, Method, header, request};
 use sha2::{Digest as _, Sha256};
-use sluice_core::evidence::hex;
+use sluice_core::hex;
 
 /// The common part of the cookie name.
 pub const BASE: &str = "sluice_session";

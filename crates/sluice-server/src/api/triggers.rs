@@ -80,7 +80,7 @@ async fn slots(request: ApiRequest<PageQuery>) -> ServiceResult<Reply<Vec<Anythi
         Anything(json!({
             "slot_at": timestamp(slot.slot_ms),
             "count": slot.count,
-            "fate": slot.fate,
+            "fate": slot.outcome,
             "why": slot.why,
             "run_id": slot.run.map(|run| run.to_string()),
             "at": timestamp(slot.at_ms),

@@ -3,7 +3,7 @@
 use super::Caller;
 use super::permission::{Permission, Permissions, Role};
 use super::secret::{self, Digest};
-use sluice_core::evidence::hex;
+use sluice_core::hex;
 use sluice_govern::registry::{Kind, Row, Token};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -3,8 +3,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
-use sluice_core::evidence::hex;
-use sluice_core::port::Entropy;
+use sluice_core::hex;
+use sluice_core::id::Entropy;
 
 /// Prefix of every token, so that scanners for leaked secrets recognise it.
 pub const PREFIX: &str = "slk_";

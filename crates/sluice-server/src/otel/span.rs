@@ -4,9 +4,9 @@
 //! memory; if another process started it, the start is read from the state of the run.
 
 use crate::limits::SPANS_OPEN_MAX;
+use sluice_core::id::RunId;
 use sluice_core::journal::event::{Event, Path, StepAt, StepEvent};
 use sluice_core::port::adapter::Usage;
-use sluice_core::run::id::RunId;
 use sluice_core::run::state::Run;
 use sluice_core::trace;
 use sluice_engine::observe::Turned;

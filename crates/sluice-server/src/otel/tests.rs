@@ -115,7 +115,7 @@ async fn a_run_is_one_trace_with_its_steps_calls_and_children() {
     assert_eq!(below["attributes"]["sluice.run.id"], sub["attributes"]["sluice.child.run.id"]);
     // Each attempt is a step, with its own chat.
     let inner = below["attributes"]["sluice.run.id"].as_str().unwrap();
-    let inner = sluice_core::run::id::RunId::parse(inner).unwrap();
+    let inner = sluice_core::id::RunId::parse(inner).unwrap();
     let (failed, asked) = (at(&step_span(inner, "ask", 1)), at(&step_span(inner, "ask", 2)));
     assert_eq!(failed["status"], json!({"code": 2, "message": "rate_limit"}));
     assert_eq!(

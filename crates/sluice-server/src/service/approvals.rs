@@ -4,12 +4,12 @@ use super::{Service, find};
 use crate::auth::Caller;
 use crate::refused::ServiceResult;
 use serde_json::{Map, Value, json};
+use sluice_core::id::ApprovalId;
 use sluice_core::journal::envelope::timestamp;
 use sluice_core::journal::event::Resolution;
 use sluice_core::outputs::schema::{FieldSchema, FieldType};
 use sluice_core::plan::step::Work;
 use sluice_core::run::command::{Command, Decision, Resolve};
-use sluice_core::run::id::ApprovalId;
 use sluice_core::run::state::{Approval, Run};
 use sluice_govern::decision::Constraints;
 

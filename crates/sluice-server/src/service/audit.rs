@@ -12,7 +12,7 @@ pub mod verify;
 use super::Service;
 use crate::refused::ServiceResult;
 use fact::Fact;
-use sluice_core::run::id::RunId;
+use sluice_core::id::RunId;
 
 /// Entries per query.
 const PAGE: usize = 500;

@@ -132,7 +132,7 @@ impl Differs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sluice_core::run::id::RunId;
+    use sluice_core::id::RunId;
 
     const PERMIT: &str = "permit (principal, action, resource);";
     const ASK: &str = "@id(\"ask\") @action(\"require_approval\")

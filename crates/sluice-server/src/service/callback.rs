@@ -13,11 +13,11 @@ use sluice_bridge::protocol::parts::PartsBody;
 use sluice_bridge::redacting_adapter::{scrub_answer, scrub_parts, scrub_tool_use};
 use sluice_bridge::secret::known;
 use sluice_bridge::token::Dispatched;
+use sluice_core::id::RunId;
 use sluice_core::journal::event::Ruling;
 use sluice_core::port::adapter::ToolUse;
 use sluice_core::port::ledger::Entry;
 use sluice_core::port::store::Posted;
-use sluice_core::run::id::RunId;
 use sluice_govern::registry::Gateway;
 
 /// The dispatch was sent to a different gateway.

@@ -3,12 +3,12 @@
 use super::{Service, checkpoint, find};
 use crate::refused::{self, Failure, NOTHING_FAILED, RUN_NOT_ENDED, Refused, ServiceResult};
 use serde_json::{Map, Value};
+use sluice_core::id::RunId;
 use sluice_core::journal::event::Origin;
 use sluice_core::run::command::{Command, Dispatching, Refusal};
-use sluice_core::run::id::RunId;
 use sluice_core::run::start::Carried;
 use sluice_core::run::state::Run;
-use sluice_core::run::status::{RunStatus, StepStatus};
+use sluice_core::status::{RunStatus, StepStatus};
 use sluice_core::suggest::suggest;
 use sluice_core::visible;
 use sluice_engine::error::Delivered;

@@ -4,11 +4,12 @@ use super::erase::{changed, not_ended, unreadable};
 use super::{Service, find, unused};
 use crate::refused::ServiceResult;
 use sluice_core::evidence::elision::{self, Left};
+use sluice_core::hash::Hash;
+use sluice_core::id::RunId;
 use sluice_core::journal::wire;
 use sluice_core::port::Clock as _;
 use sluice_core::port::ledger::{Erased, Erasure};
-use sluice_core::port::store::{Filter, Hash, RunRow};
-use sluice_core::run::id::RunId;
+use sluice_core::port::store::{Filter, RunRow};
 use sluice_engine::world::SystemClock;
 use std::collections::BTreeSet;
 

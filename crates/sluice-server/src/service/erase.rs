@@ -5,11 +5,12 @@ use crate::refused::{
     DATA_UNUSABLE, EVENT_UNKNOWN, Failure, RUN_NOT_ENDED, RUN_UNREADABLE, Refused, ServiceResult,
 };
 use sluice_core::evidence::erasure;
+use sluice_core::hash::Hash;
+use sluice_core::id::RunId;
 use sluice_core::journal::wire::{self, WireError};
 use sluice_core::port::Clock as _;
 use sluice_core::port::ledger::{Erased, Erasure};
-use sluice_core::port::store::{Frame, Hash, RunRow, Store};
-use sluice_core::run::id::RunId;
+use sluice_core::port::store::{Frame, RunRow, Store};
 use sluice_engine::world::SystemClock;
 use std::collections::{BTreeMap, BTreeSet};
 

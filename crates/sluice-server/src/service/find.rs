@@ -2,10 +2,10 @@
 
 use super::Service;
 use crate::refused::{self, APPROVAL_UNKNOWN, ID_AMBIGUOUS, RUN_UNKNOWN, Refused, ServiceResult};
+use sluice_core::id::{ApprovalId, RunId};
 use sluice_core::port::store::{Filter, RunRow, Store};
-use sluice_core::run::id::{ApprovalId, RunId};
 use sluice_core::run::state::Run;
-use sluice_core::run::status::RunStatus;
+use sluice_core::status::RunStatus;
 use sluice_core::suggest::suggest;
 use sluice_core::visible;
 use sluice_engine::error::LoadError;

@@ -4,9 +4,9 @@ use super::registry::now_ms;
 use super::{Service, find, policies};
 use crate::refused::{self, ServiceResult};
 use serde_json::Value;
+use sluice_core::id::RunId;
 use sluice_core::journal::envelope::{Seen, Shown};
 use sluice_core::port::store::{Filter, RunRow};
-use sluice_core::run::id::RunId;
 use sluice_govern::policy::{Policies, PolicyFacts};
 use std::collections::{BTreeMap, VecDeque};
 

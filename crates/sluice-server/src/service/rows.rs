@@ -37,7 +37,7 @@ pub fn at(row: &Row, now_ms: u64) -> Row {
     if row.kind == Kind::Lens
         && let Some(versions) = row.body.get("versions").and_then(Value::as_object)
     {
-        let head = sluice_core::rows::head(versions.keys().map(String::as_str));
+        let head = sluice_core::doc::newest_version(versions.keys().map(String::as_str));
         row.body["head"] = head.into();
     }
     row

@@ -2,9 +2,10 @@
 
 use super::erase::unreadable;
 use crate::refused::ServiceResult;
+use sluice_core::hash::Hash;
+use sluice_core::id::RunId;
 use sluice_core::journal::wire;
-use sluice_core::port::store::{Filter, Hash, Store};
-use sluice_core::run::id::RunId;
+use sluice_core::port::store::{Filter, Store};
 use std::collections::BTreeSet;
 
 /// Bytes of frames per query.

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use sluice_core::hash::Hash;
+use sluice_core::id::RunId;
 use sluice_core::journal::envelope::{Shown, timestamp};
-use sluice_core::port::store::Hash;
-use sluice_core::run::id::RunId;
 use std::borrow::Cow;
 
 /// The media type of a CloudEvent.

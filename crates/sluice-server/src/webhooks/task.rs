@@ -7,9 +7,9 @@ use crate::limits::{
 };
 use crate::organisation::Organisation;
 use futures_util::future::join_all;
+use sluice_core::id::RunId;
 use sluice_core::journal::envelope::Seen;
 use sluice_core::port::deliveries::{Ahead, Delivering, Delivery};
-use sluice_core::run::id::RunId;
 use sluice_engine::error::LoadError;
 use sluice_engine::feed::{Fed, FeedReader};
 use sluice_govern::registry::Webhook;

@@ -5,7 +5,7 @@ use crate::world::{Side, World, dispatch_key, settings};
 use serde_json::{Value, json};
 use sluice_bridge::secret::{Secret, known};
 use sluice_bridge::token::Dispatched;
-use sluice_core::run::id::RunId;
+use sluice_core::id::RunId;
 use sluice_server::app::Settings;
 use std::time::{Duration, Instant};
 

@@ -1,12 +1,13 @@
 //! Only the owner appends, only at the end, and all of it or nothing.
 
 use super::{
-    Bench, cases, entry, first, guard, hashed, letter, node, plain, refused, released, run,
+    Bench, cases, entry, first, guard, hashed, message, node, plain, refused, released, run,
 };
+use sluice_core::hash::Hash;
 use sluice_core::port::store::{
-    Append, Appended, Blob, Frame, Hash, Head, Hold, Inbox, Posted, Taken,
+    Append, Appended, Blob, Frame, Head, Mailboxes, Ownership, Posted, Taken,
 };
-use sluice_core::run::status::RunStatus;
+use sluice_core::status::RunStatus;
 
 cases![
     frames_follow_each_other,
@@ -115,7 +116,7 @@ fn a_head_changes_what_lists_show(bench: &Bench) {
         ended_at_ms: None,
         due_at_ms: Some(4000),
         asks: false,
-        hold: Hold::Keep,
+        ownership: Ownership::Keep,
     };
     bench.done(Append { head: Some(running), ..plain(run(1), 1) });
     let row = bench.row(run(1));
@@ -126,7 +127,7 @@ fn a_head_changes_what_lists_show(bench: &Bench) {
         ended_at_ms: Some(1234),
         due_at_ms: None,
         asks: false,
-        hold: Hold::Release,
+        ownership: Ownership::Release,
     };
     bench.done(Append { head: Some(over), ..plain(run(1), 2) });
     let row = bench.row(run(1));
@@ -144,15 +145,15 @@ fn an_append_without_head_leaves_the_lists(bench: &Bench) {
 fn a_refused_append_leaves_nothing(bench: &Bench) {
     bench.create(run(1));
     bench.create(run(2));
-    assert_eq!(bench.post(letter(run(1), "mine")), Posted::Done);
-    let id = bench.letters(Inbox::Run(run(1)))[0].id;
+    assert_eq!(bench.post(message(run(1), "mine")), Posted::Done);
+    let id = bench.messages(Mailboxes::Run(run(1)))[0].id;
     let body = b"a blob".to_vec();
     let full = Append {
         head: Some(released(Some(5))),
         snapshot: Some(b"state".to_vec()),
         blobs: vec![Blob { hash: Hash::of(&body), body: body.clone() }],
         read: vec![id],
-        letters: vec![letter(run(2), "theirs")],
+        messages: vec![message(run(2), "theirs")],
         guards: vec![guard("c", 1, Some(1))],
         entries: vec![entry("said")],
         ..plain(run(1), 0)
@@ -167,12 +168,12 @@ fn a_refused_append_leaves_nothing(bench: &Bench) {
     assert_eq!(bench.row(run(1)).status, RunStatus::Queued);
     assert_eq!(bench.load(run(1)).expect("it exists").snapshot, None);
     assert_eq!(bench.wait_ok(bench.store.blob(Hash::of(&body))), None);
-    assert_eq!(bench.keys(Inbox::Run(run(1))), ["mine"]);
-    assert_eq!(bench.keys(Inbox::Run(run(2))), Vec::<String>::new());
+    assert_eq!(bench.keys(Mailboxes::Run(run(1))), ["mine"]);
+    assert_eq!(bench.keys(Mailboxes::Run(run(2))), Vec::<String>::new());
     assert_eq!(bench.entries(), []);
     assert_eq!(bench.unsealed().upto.frames, 2);
     // The refused append left the counter at zero, so this one passes.
     bench.done(Append { after: 1, ..full });
-    assert_eq!(bench.keys(Inbox::Run(run(2))), ["theirs"]);
+    assert_eq!(bench.keys(Mailboxes::Run(run(2))), ["theirs"]);
     assert_eq!(bench.entries().len(), 1);
 }

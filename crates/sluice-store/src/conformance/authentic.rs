@@ -3,15 +3,16 @@
 //! `check_authentic` runs on every persistent store: each case gets a store with one
 //! row of everything, changes it with plain SQL, and checks the result.
 
-use super::{Bench, SetClock, entry, first, hashed, letter, node, plain, run};
+use super::{Bench, SetClock, entry, first, hashed, message, node, plain, run};
 use crate::authentic::Keyed;
 use serde_json::json;
 use sluice_core::evidence::mac::{Doubts, MacKey};
+use sluice_core::hash::Hash;
+use sluice_core::id::RunId;
 use sluice_core::port::ledger::{Change, Erased, Erasure};
-use sluice_core::port::memo::Memo;
+use sluice_core::port::remembered_output::RememberedOutput;
 use sluice_core::port::slots::{Mark, Slot};
-use sluice_core::port::store::{Append, Hash, Inbox, Key, Store, StoreError};
-use sluice_core::run::id::RunId;
+use sluice_core::port::store::{Append, Key, Mailboxes, Store, StoreError};
 use sluice_govern::registry::{Kind, Row};
 use std::sync::Arc;
 
@@ -45,15 +46,15 @@ const ATTACKS: &[Attack] = &[
     ("UPDATE snapshot SET body = mac", without_snapshot),
     ("UPDATE snapshot SET version = 1", without_snapshot),
     ("UPDATE snapshot SET mac = body", without_snapshot),
-    ("UPDATE letter SET body = mac", without_letter),
-    ("UPDATE letter SET key = 'other'", without_letter),
-    ("UPDATE letter SET mac = body", without_letter),
+    ("UPDATE letter SET body = mac", without_message),
+    ("UPDATE letter SET key = 'other'", without_message),
+    ("UPDATE letter SET mac = body", without_message),
     ("UPDATE key SET expires_at = expires_at + 1", without_key),
     ("UPDATE key SET mac = fingerprint", without_key),
     ("UPDATE slot SET fate = 'skipped'", without_slot),
     ("UPDATE slot SET noted_at = noted_at + 1", without_slot),
-    ("UPDATE memo SET at = at + 1", without_memo),
-    ("UPDATE memo SET body = mac", without_memo),
+    ("UPDATE memo SET at = at + 1", without_remembered_output),
+    ("UPDATE memo SET body = mac", without_remembered_output),
     ("UPDATE entry SET text = replace(text, 'ada', 'eve')", without_entry),
     ("UPDATE entry SET seq = seq + 1", without_entry),
     ("UPDATE entry SET mac = hash", without_entry),
@@ -92,11 +93,11 @@ fn fill(bench: &Bench) {
     };
     create.create.as_mut().expect("it is created").key = Some(name);
     bench.done(hashed(create));
-    let memos = vec![memo()];
+    let remembered_outputs = vec![remembered_output()];
     let snapshot = Some(b"state".to_vec());
-    bench.done(hashed(Append { count: 2, snapshot, memos, ..plain(run(1), 1) }));
+    bench.done(hashed(Append { count: 2, snapshot, remembered_outputs, ..plain(run(1), 1) }));
     bench.done(hashed(plain(run(1), 3)));
-    bench.done(hashed(Append { letters: vec![letter(run(1), "a")], ..first(run(2)) }));
+    bench.done(hashed(Append { messages: vec![message(run(1), "a")], ..first(run(2)) }));
     assert_eq!(bench.wait_ok(bench.store.mark(vec![mark("started", &[])])), [true]);
     bench.wait_ok(bench.store.record(node(4), vec![entry("said")]));
     let row = Row { kind: Kind::Agent, name: "a".to_owned(), body: json!({"trust_level": 1}) };
@@ -105,16 +106,16 @@ fn fill(bench: &Bench) {
     bench.wait_ok(bench.store.change(change));
 }
 
-fn memo() -> Memo {
-    Memo { agent: "m".to_owned(), run: run(1), at_ms: 5, body: b"answer".to_vec() }
+fn remembered_output() -> RememberedOutput {
+    RememberedOutput { agent: "m".to_owned(), run: run(1), at_ms: 5, body: b"answer".to_vec() }
 }
 
-fn mark(fate: &str, from: &[&str]) -> Mark {
+fn mark(outcome: &str, from: &[&str]) -> Mark {
     let slot = Slot {
         schedule: "s".to_owned(),
         slot_ms: 7,
         count: 1,
-        fate: fate.to_owned(),
+        outcome: outcome.to_owned(),
         why: None,
         run: Some(run(1)),
         at_ms: 8,
@@ -128,9 +129,12 @@ fn intact(bench: &Bench) {
     assert_eq!(loaded.snapshot, Some((3, b"state".to_vec())));
     assert!(!loaded.has_foreign_snapshot);
     assert_eq!(loaded.frames.iter().map(|frame| frame.first).collect::<Vec<_>>(), [4]);
-    assert!(bench.letters(Inbox::Run(run(1))).iter().all(|one| one.is_authentic));
+    assert!(bench.messages(Mailboxes::Run(run(1))).iter().all(|one| one.is_authentic));
     assert_eq!(bench.wait_ok(bench.store.slots("s".to_owned(), None, 9)).len(), 1);
-    assert_eq!(bench.wait_ok(bench.store.memos(vec!["m".to_owned()])), [memo()]);
+    assert_eq!(
+        bench.wait_ok(bench.store.remembered_outputs(vec!["m".to_owned()])),
+        [remembered_output()]
+    );
     assert!(bench.entries().iter().all(|one| one.is_authentic));
     let rows = bench.wait_ok(bench.store.registry(None));
     assert_eq!((rows.rows.len(), rows.foreign), (1, Vec::new()));
@@ -165,12 +169,12 @@ fn without_snapshot(bench: &Bench) {
     assert_eq!(loaded.frames.iter().map(|frame| frame.first).collect::<Vec<_>>(), [1, 2, 4]);
 }
 
-fn without_letter(bench: &Bench) {
-    let letters = bench.letters(Inbox::Run(run(1)));
-    assert!(letters.len() == 1 && !letters[0].is_authentic, "{letters:?}");
+fn without_message(bench: &Bench) {
+    let messages = bench.messages(Mailboxes::Run(run(1)));
+    assert!(messages.len() == 1 && !messages[0].is_authentic, "{messages:?}");
     // The message can be marked as read.
-    bench.done(hashed(Append { read: vec![letters[0].id], ..plain(run(1), 4) }));
-    assert_eq!(bench.letters(Inbox::Run(run(1))), []);
+    bench.done(hashed(Append { read: vec![messages[0].id], ..plain(run(1), 4) }));
+    assert_eq!(bench.messages(Mailboxes::Run(run(1))), []);
 }
 
 fn without_key(bench: &Bench) {
@@ -192,8 +196,8 @@ fn without_slot(bench: &Bench) {
     assert!(is_corrupt(&super::wait(bench.store.mark(vec![mark("refused", &from)]))));
 }
 
-fn without_memo(bench: &Bench) {
-    assert_eq!(bench.wait_ok(bench.store.memos(vec!["m".to_owned()])), []);
+fn without_remembered_output(bench: &Bench) {
+    assert_eq!(bench.wait_ok(bench.store.remembered_outputs(vec!["m".to_owned()])), []);
 }
 
 fn without_entry(bench: &Bench) {

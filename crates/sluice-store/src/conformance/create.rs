@@ -1,8 +1,9 @@
 //! A run is created once.
 
 use super::{Bench, cases, first, node, plain, run};
-use sluice_core::port::store::{Append, Appended, Create, Hash, Key};
-use sluice_core::run::status::RunStatus;
+use sluice_core::hash::Hash;
+use sluice_core::port::store::{Append, Appended, Create, Key};
+use sluice_core::status::RunStatus;
 
 cases![
     a_run_is_created_by_its_first_append,

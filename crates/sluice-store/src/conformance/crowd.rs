@@ -126,7 +126,7 @@ fn a_run_is_claimed_by_one_of_many(bench: &Bench) {
 
 fn a_letter_is_posted_by_one_of_many(bench: &Bench) {
     bench.create(run(1));
-    let outcomes = together(|_| bench.post(super::letter(run(1), "a")));
+    let outcomes = together(|_| bench.post(super::message(run(1), "a")));
     assert_eq!(outcomes.iter().filter(|outcome| **outcome == Posted::Done).count(), 1);
 }
 

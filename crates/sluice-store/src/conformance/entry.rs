@@ -3,8 +3,9 @@
 use super::{Bench, cases, entry, event_hash, first, guard, node, plain, refused, run};
 use serde_json::Value;
 use sluice_core::evidence::entry::{START, hash, link};
+use sluice_core::hash::Hash;
 use sluice_core::port::ledger::{Entry, EventRef, Recorded};
-use sluice_core::port::store::{Append, Appended, Hash};
+use sluice_core::port::store::{Append, Appended};
 
 cases![
     entries_are_chained_after_the_writers_last,

@@ -1,8 +1,9 @@
 //! Erased payloads, and what remains.
 
 use super::{Bench, cases, entry, first, hashed, loaded, node, plain, run};
+use sluice_core::hash::Hash;
 use sluice_core::port::ledger::{Erased, Erasure};
-use sluice_core::port::store::{Append, Blob, Frame, Hash};
+use sluice_core::port::store::{Append, Blob, Frame};
 
 cases![
     bodies_are_replaced_and_hashes_stay,

@@ -1,10 +1,10 @@
 //! The feed over all journals, in append order.
 
 use super::{Bench, DONE, cases, first, guard, hashed, node, plain, refused, run};
+use sluice_core::id::RunId;
 use sluice_core::port::feed::Placed;
 use sluice_core::port::ledger::{Erased, Erasure};
 use sluice_core::port::store::{Append, Appended};
-use sluice_core::run::id::RunId;
 
 cases![
     an_empty_feed_ends_at_its_beginning,

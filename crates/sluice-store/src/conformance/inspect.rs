@@ -9,15 +9,16 @@ mod attacks;
 
 pub use attacks::{Attack, Detection, check_inspect, is_foreign};
 
-use super::{Bench, cases, entry, first, guard, hashed, letter, node, plain, released, run, wait};
+use super::{Bench, cases, entry, first, guard, hashed, message, node, plain, released, run, wait};
 use serde_json::json;
+use sluice_core::hash::Hash;
+use sluice_core::id::RunId;
 use sluice_core::port::inspect::{Each, FrameAt, RowVersion, Stored, StoredRun};
 use sluice_core::port::ledger::{Change, SealMark, SealRow, Sealed, Sealing};
-use sluice_core::port::lineage::Taking;
-use sluice_core::port::memo::Memo;
+use sluice_core::port::lineage::ProvenanceEdge;
+use sluice_core::port::remembered_output::RememberedOutput;
 use sluice_core::port::slots::{Mark, Slot};
-use sluice_core::port::store::{Append, Blob, Hash, Inbox, Key, Store};
-use sluice_core::run::id::RunId;
+use sluice_core::port::store::{Append, Blob, Key, Mailboxes, Store};
 use sluice_govern::registry::{Kind, Row};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -75,15 +76,15 @@ fn furnish(bench: &Bench, frames: u64) {
     let head = Some(released(Some(1500)));
     bench.done(hashed(Append { head, ..first(run(2)) }));
     for name in ["read", "unread"] {
-        bench.post(letter(run(1), name));
+        bench.post(message(run(1), name));
     }
-    let read = bench.letters(Inbox::Run(run(1))).first().map(|one| one.id);
+    let read = bench.messages(Mailboxes::Run(run(1))).first().map(|one| one.id);
     bench.done(hashed(Append {
         count: 2,
         snapshot: Some(b"state".to_vec()),
         read: read.into_iter().collect(),
-        takings: vec![Taking { from: run(2), values: 4 }],
-        memos: vec![memo("one"), memo("two")],
+        provenance_edges: vec![ProvenanceEdge { from: run(2), values: 4 }],
+        remembered_outputs: vec![remembered_output("one"), remembered_output("two")],
         ..plain(run(1), 1)
     }));
     bench.done(hashed(first(run(3))));
@@ -102,8 +103,13 @@ fn furnish(bench: &Bench, frames: u64) {
     assert_eq!(bench.wait_ok(bench.store.seal(sealing())), Sealed::Done);
 }
 
-fn memo(body: &str) -> Memo {
-    Memo { agent: "m".to_owned(), run: run(1), at_ms: 5, body: body.as_bytes().to_vec() }
+fn remembered_output(body: &str) -> RememberedOutput {
+    RememberedOutput {
+        agent: "m".to_owned(),
+        run: run(1),
+        at_ms: 5,
+        body: body.as_bytes().to_vec(),
+    }
 }
 
 fn slot() -> Slot {
@@ -111,7 +117,7 @@ fn slot() -> Slot {
         schedule: "s".to_owned(),
         slot_ms: 7,
         count: 1,
-        fate: "started".to_owned(),
+        outcome: "started".to_owned(),
         why: None,
         run: Some(run(1)),
         at_ms: 8,
@@ -136,7 +142,7 @@ fn furnished(bench: &Bench, frames: u64) -> Vec<Stored> {
     rows.push(Stored::Slot { slot: slot(), is_authentic });
     for place in [1, 2] {
         let (agent, at_ms) = ("m".to_owned(), 5);
-        rows.push(Stored::Memo { agent, place, run: run(1), at_ms, is_authentic });
+        rows.push(Stored::RememberedOutput { agent, place, run: run(1), at_ms, is_authentic });
     }
     for (id, name, is_read) in [(1, "read", true), (2, "unread", false)] {
         let key = name.to_owned();
@@ -145,7 +151,7 @@ fn furnished(bench: &Bench, frames: u64) -> Vec<Stored> {
     for (name, count) in [("c", 7), ("registry", 2)] {
         rows.push(Stored::Count { name: name.to_owned(), count });
     }
-    rows.push(Stored::Taking { source: run(2), taker: run(1), count: 4 });
+    rows.push(Stored::ProvenanceEdge { source: run(2), consumer: run(1), count: 4 });
     let known = [(1, 1, 1), (2, 1, 1), (1, 2, 2)].map(|(of, first, count)| (run(of), first, count));
     let places = known.into_iter().chain((1..=frames).map(|first| (run(3), first, 1)));
     for (place, (run, first, count)) in (1..).zip(places) {
@@ -196,8 +202,8 @@ fn an_empty_store_shows_nothing(bench: &Bench) {
 /// Without the positions of an empty store.
 fn notes_aside(rows: Vec<Stored>) -> Vec<Stored> {
     let is_zero = |row: &Stored| match row {
-        Stored::Positions { frames, entries, messages, memos } => {
-            [frames, entries, messages, memos].into_iter().all(|last| *last == 0)
+        Stored::Positions { frames, entries, messages, remembered_outputs } => {
+            [frames, entries, messages, remembered_outputs].into_iter().all(|last| *last == 0)
         }
         _ => false,
     };
@@ -211,8 +217,8 @@ fn everything_is_shown_in_its_order(bench: &Bench) {
     for row in &rows {
         match row {
             Stored::ChainEnd { writer, seq, hash } => ends.push((*writer, *seq, *hash)),
-            Stored::Positions { frames, entries, messages, memos } => {
-                assert_eq!([*frames, *entries, *messages, *memos], [6, 4, 2, 2]);
+            Stored::Positions { frames, entries, messages, remembered_outputs } => {
+                assert_eq!([*frames, *entries, *messages, *remembered_outputs], [6, 4, 2, 2]);
             }
             _ => {}
         }
@@ -251,9 +257,9 @@ fn a_write_during_an_inspection_is_not_seen_in_part(bench: &Bench) {
             std::thread::spawn(move || {
                 let written = Append {
                     entries: vec![entry("late")],
-                    letters: vec![letter(run(1), "late")],
+                    messages: vec![message(run(1), "late")],
                     guards: vec![guard("c", 1, None)],
-                    memos: vec![memo("late")],
+                    remembered_outputs: vec![remembered_output("late")],
                     ..hashed(plain(run(3), 3))
                 };
                 wait(store.append(Arc::new(written))).expect("the store works");

@@ -2,8 +2,8 @@
 
 use super::{Bench, cases, first, node, run};
 use crate::limits::{LIST_DEFAULT, LIST_MAX};
-use sluice_core::port::store::{Append, Create, Filter, Head, Hold};
-use sluice_core::run::status::RunStatus;
+use sluice_core::port::store::{Append, Create, Filter, Head, Ownership};
+use sluice_core::status::RunStatus;
 
 cases![
     lists_show_the_newest_first,
@@ -31,7 +31,7 @@ fn fill(bench: &Bench) {
             ended_at_ms: None,
             due_at_ms: None,
             asks: status == RunStatus::Paused,
-            hold: Hold::Keep,
+            ownership: Ownership::Keep,
         };
         let append = first(run(number));
         let create = append.create.clone().map(|create| Create {

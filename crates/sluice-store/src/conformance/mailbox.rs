@@ -1,7 +1,7 @@
 //! Mailboxes: each message is stored once and read once.
 
-use super::{Bench, cases, letter, node, plain, released, run};
-use sluice_core::port::store::{Append, Inbox, Letter, Posted, Received};
+use super::{Bench, cases, message, node, plain, released, run};
+use sluice_core::port::store::{Append, MailboxMessage, Mailboxes, Posted, Received};
 
 cases![
     letters_lie_in_order,
@@ -18,91 +18,92 @@ cases![
     an_append_posts_no_letter_twice,
 ];
 
-fn mine(number: u128) -> Inbox {
-    Inbox::Run(run(number))
+fn mine(number: u128) -> Mailboxes {
+    Mailboxes::Run(run(number))
 }
 
 fn letters_lie_in_order(bench: &Bench) {
     bench.create(run(1));
-    let empty = Letter { body: Vec::new(), ..letter(run(1), "b") };
-    for sent in [letter(run(1), "c"), empty.clone(), letter(run(1), "a")] {
+    let empty = MailboxMessage { body: Vec::new(), ..message(run(1), "b") };
+    for sent in [message(run(1), "c"), empty.clone(), message(run(1), "a")] {
         assert_eq!(bench.post(sent), Posted::Done);
     }
-    let received = bench.letters(mine(1));
+    let received = bench.messages(mine(1));
     assert!(received.is_sorted_by_key(|Received { id, .. }| *id));
-    let letters: Vec<Letter> = received.into_iter().map(|received| received.letter).collect();
-    assert_eq!(letters, [letter(run(1), "c"), empty, letter(run(1), "a")]);
+    let messages: Vec<MailboxMessage> =
+        received.into_iter().map(|received| received.message).collect();
+    assert_eq!(messages, [message(run(1), "c"), empty, message(run(1), "a")]);
 }
 
 fn a_letter_to_no_run_is_refused(bench: &Bench) {
-    assert_eq!(bench.post(letter(run(1), "a")), Posted::NoRun);
-    assert_eq!(bench.letters(mine(1)), []);
+    assert_eq!(bench.post(message(run(1), "a")), Posted::NoRun);
+    assert_eq!(bench.messages(mine(1)), []);
 }
 
 fn a_letter_is_kept_once(bench: &Bench) {
     bench.create(run(1));
     bench.create(run(2));
-    assert_eq!(bench.post(letter(run(1), "a")), Posted::Done);
-    let other = Letter { body: b"another".to_vec(), ..letter(run(1), "a") };
+    assert_eq!(bench.post(message(run(1), "a")), Posted::Done);
+    let other = MailboxMessage { body: b"another".to_vec(), ..message(run(1), "a") };
     assert_eq!(bench.post(other), Posted::Duplicate);
-    assert_eq!(bench.post(letter(run(2), "a")), Posted::Done);
-    assert_eq!(bench.letters(mine(1))[0].letter, letter(run(1), "a"));
+    assert_eq!(bench.post(message(run(2), "a")), Posted::Done);
+    assert_eq!(bench.messages(mine(1))[0].message, message(run(1), "a"));
     assert_eq!(bench.keys(mine(1)), ["a"]);
 }
 
 fn a_letter_is_kept_once_also_after_it_was_read(bench: &Bench) {
     bench.create(run(1));
-    bench.post(letter(run(1), "a"));
-    let id = bench.letters(mine(1))[0].id;
+    bench.post(message(run(1), "a"));
+    let id = bench.messages(mine(1))[0].id;
     bench.done(Append { read: vec![id], ..plain(run(1), 1) });
-    assert_eq!(bench.letters(mine(1)), []);
-    assert_eq!(bench.post(letter(run(1), "a")), Posted::Duplicate);
-    assert_eq!(bench.letters(mine(1)), []);
+    assert_eq!(bench.messages(mine(1)), []);
+    assert_eq!(bench.post(message(run(1), "a")), Posted::Duplicate);
+    assert_eq!(bench.messages(mine(1)), []);
 }
 
 fn a_letter_makes_a_parked_run_due(bench: &Bench) {
     bench.park(run(1), None);
     bench.park(run(2), Some(9000));
     bench.clock.set(1500);
-    bench.post(letter(run(1), "a"));
-    bench.post(letter(run(2), "a"));
+    bench.post(message(run(1), "a"));
+    bench.post(message(run(2), "a"));
     assert_eq!(bench.row(run(1)).due_at_ms, Some(1500));
     assert_eq!(bench.claimed(node(2), 1500, 10), [1, 2].map(run));
-    assert_eq!(bench.keys(Inbox::Owner(node(2))), ["a", "a"]);
+    assert_eq!(bench.keys(Mailboxes::Owner(node(2))), ["a", "a"]);
 }
 
 fn a_letter_to_an_owned_run_changes_no_due(bench: &Bench) {
     bench.create(run(1));
-    bench.post(letter(run(1), "a"));
+    bench.post(message(run(1), "a"));
     assert_eq!(bench.row(run(1)).due_at_ms, None);
 }
 
 fn an_earlier_due_stays(bench: &Bench) {
     bench.park(run(1), Some(500));
-    bench.post(letter(run(1), "a"));
+    bench.post(message(run(1), "a"));
     assert_eq!(bench.row(run(1)).due_at_ms, Some(500));
     // A dropped duplicate wakes no run.
     bench.park(run(2), None);
-    bench.post(letter(run(2), "a"));
+    bench.post(message(run(2), "a"));
     assert_eq!(bench.claimed(node(2), 1000, 10), [1, 2].map(run));
-    let id = bench.letters(mine(2))[0].id;
+    let id = bench.messages(mine(2))[0].id;
     let parked = Append { node: node(2), epoch: 2, read: vec![id], ..plain(run(2), 1) };
     bench.done(Append { head: Some(released(None)), ..parked });
-    assert_eq!(bench.post(letter(run(2), "a")), Posted::Duplicate);
+    assert_eq!(bench.post(message(run(2), "a")), Posted::Duplicate);
     assert_eq!(bench.row(run(2)).due_at_ms, None);
 }
 
 fn a_run_let_go_with_unread_letters_is_due(bench: &Bench) {
     bench.create(run(1));
-    bench.post(letter(run(1), "a"));
-    bench.post(letter(run(1), "b"));
-    let id = bench.letters(mine(1))[0].id;
+    bench.post(message(run(1), "a"));
+    bench.post(message(run(1), "b"));
+    let id = bench.messages(mine(1))[0].id;
     bench.clock.set(1500);
     let head = Some(released(None));
     bench.done(Append { head: head.clone(), read: vec![id], ..plain(run(1), 1) });
     assert_eq!(bench.row(run(1)).due_at_ms, Some(1500));
     assert_eq!(bench.claimed(node(1), 1500, 10), [run(1)]);
-    let id = bench.letters(mine(1))[0].id;
+    let id = bench.messages(mine(1))[0].id;
     bench.done(Append { head, read: vec![id], epoch: 2, ..plain(run(1), 2) });
     assert_eq!(bench.row(run(1)).due_at_ms, None);
 }
@@ -110,8 +111,8 @@ fn a_run_let_go_with_unread_letters_is_due(bench: &Bench) {
 fn a_run_reads_only_its_own_letters(bench: &Bench) {
     bench.create(run(1));
     bench.create(run(2));
-    bench.post(letter(run(2), "a"));
-    let id = bench.letters(mine(2))[0].id;
+    bench.post(message(run(2), "a"));
+    let id = bench.messages(mine(2))[0].id;
     bench.done(Append { read: vec![id, id + 1], ..plain(run(1), 1) });
     assert_eq!(bench.keys(mine(2)), ["a"]);
 }
@@ -122,32 +123,32 @@ fn an_owner_gets_the_letters_of_all_its_runs(bench: &Bench) {
     }
     bench.park(run(4), None);
     for (number, key) in [(3, "a"), (4, "b"), (1, "c"), (3, "d")] {
-        bench.post(letter(run(number), key));
+        bench.post(message(run(number), key));
     }
-    assert_eq!(bench.keys(Inbox::Owner(node(1))), ["a", "c", "d"]);
-    assert_eq!(bench.keys(Inbox::Owner(node(2))), Vec::<String>::new());
+    assert_eq!(bench.keys(Mailboxes::Owner(node(1))), ["a", "c", "d"]);
+    assert_eq!(bench.keys(Mailboxes::Owner(node(2))), Vec::<String>::new());
 }
 
 fn an_append_posts_letters(bench: &Bench) {
     bench.create(run(1));
     bench.park(run(2), None);
-    let letters = vec![letter(run(2), "a"), letter(run(7), "unknown"), letter(run(2), "b")];
-    bench.done(Append { letters, ..plain(run(1), 1) });
+    let messages = vec![message(run(2), "a"), message(run(7), "unknown"), message(run(2), "b")];
+    bench.done(Append { messages, ..plain(run(1), 1) });
     assert_eq!(bench.keys(mine(2)), ["a", "b"]);
     assert_eq!(bench.row(run(2)).due_at_ms, Some(1000));
-    assert_eq!(bench.letters(mine(7)), []);
+    assert_eq!(bench.messages(mine(7)), []);
     // A run sends itself a message in the append that releases it.
-    let letters = vec![letter(run(1), "self")];
-    bench.done(Append { letters, head: Some(released(None)), ..plain(run(1), 2) });
+    let messages = vec![message(run(1), "self")];
+    bench.done(Append { messages, head: Some(released(None)), ..plain(run(1), 2) });
     assert_eq!(bench.row(run(1)).due_at_ms, Some(1000));
 }
 
 fn an_append_posts_no_letter_twice(bench: &Bench) {
     bench.create(run(1));
     bench.create(run(2));
-    let letters = vec![letter(run(2), "a"), letter(run(2), "a")];
-    bench.done(Append { letters: letters.clone(), ..plain(run(1), 1) });
-    bench.done(Append { letters, ..plain(run(1), 2) });
+    let messages = vec![message(run(2), "a"), message(run(2), "a")];
+    bench.done(Append { messages: messages.clone(), ..plain(run(1), 1) });
+    bench.done(Append { messages, ..plain(run(1), 2) });
     assert_eq!(bench.keys(mine(2)), ["a"]);
     assert_eq!(bench.journal(run(1)), [(1, 1), (2, 1), (3, 1)]);
 }

@@ -1,7 +1,8 @@
 //! Reads return what was stored.
 
 use super::{Bench, cases, first, plain, run};
-use sluice_core::port::store::{Append, Blob, Frame, Hash, Loaded};
+use sluice_core::hash::Hash;
+use sluice_core::port::store::{Append, Blob, Frame, Loaded};
 
 cases![
     without_a_snapshot_everything_is_loaded,

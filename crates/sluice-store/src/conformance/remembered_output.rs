@@ -3,7 +3,7 @@
 use super::{Bench, DONE, cases, first, guard, node, plain, run};
 use crate::limits::REMEMBERED_OUTPUTS_MAX;
 use sluice_core::port::ledger::{Erased, Erasure};
-use sluice_core::port::memo::Memo;
+use sluice_core::port::remembered_output::RememberedOutput;
 use sluice_core::port::store::{Append, Appended};
 
 cases![
@@ -13,36 +13,44 @@ cases![
     those_of_an_erased_run_go,
 ];
 
-fn memo(agent: &str, number: u128, text: &str) -> Memo {
-    Memo { agent: agent.to_owned(), run: run(number), at_ms: 5, body: text.into() }
+fn remembered_output(agent: &str, number: u128, text: &str) -> RememberedOutput {
+    RememberedOutput { agent: agent.to_owned(), run: run(number), at_ms: 5, body: text.into() }
 }
 
 fn remembered(bench: &Bench, agents: &[&str]) -> Vec<String> {
     let agents = agents.iter().map(|&agent| agent.to_owned()).collect();
-    let memos = bench.wait_ok(bench.store.memos(agents));
-    let shown =
-        |one: Memo| format!("{} {} {}", one.agent, one.run.0, String::from_utf8_lossy(&one.body));
-    memos.into_iter().map(shown).collect()
+    let remembered_outputs = bench.wait_ok(bench.store.remembered_outputs(agents));
+    let shown = |one: RememberedOutput| {
+        format!("{} {} {}", one.agent, one.run.0, String::from_utf8_lossy(&one.body))
+    };
+    remembered_outputs.into_iter().map(shown).collect()
 }
 
 fn the_newest_come_first_whatever_the_run(bench: &Bench) {
-    bench.done(Append { memos: vec![memo("a", 1, "one")], ..first(run(1)) });
+    bench.done(Append {
+        remembered_outputs: vec![remembered_output("a", 1, "one")],
+        ..first(run(1))
+    });
     bench.done(first(run(2)));
-    let memos = vec![memo("b", 2, "two"), memo("a", 2, "three")];
-    bench.done(Append { memos, ..plain(run(2), 1) });
+    let remembered_outputs =
+        vec![remembered_output("b", 2, "two"), remembered_output("a", 2, "three")];
+    bench.done(Append { remembered_outputs, ..plain(run(2), 1) });
     // An append without a frame can store one too.
     let beside = Append { count: 0, body: Vec::new(), ..plain(run(1), 1) };
-    bench.done(Append { memos: vec![memo("a", 1, "four")], ..beside });
+    bench.done(Append { remembered_outputs: vec![remembered_output("a", 1, "four")], ..beside });
     assert_eq!(remembered(bench, &["b", "a"]), ["b 2 two", "a 1 four", "a 2 three", "a 1 one"]);
     assert_eq!(remembered(bench, &["unknown"]), Vec::<String>::new());
 }
 
 fn only_so_many_are_kept_of_each_agent(bench: &Bench) {
-    bench.done(Append { memos: vec![memo("b", 1, "other")], ..first(run(1)) });
+    bench.done(Append {
+        remembered_outputs: vec![remembered_output("b", 1, "other")],
+        ..first(run(1))
+    });
     let count = REMEMBERED_OUTPUTS_MAX + 3;
     for number in 0..count {
-        let memos = vec![memo("a", 1, &number.to_string())];
-        bench.done(Append { memos, ..plain(run(1), 1 + number as u64) });
+        let remembered_outputs = vec![remembered_output("a", 1, &number.to_string())];
+        bench.done(Append { remembered_outputs, ..plain(run(1), 1 + number as u64) });
     }
     let kept = remembered(bench, &["a"]);
     assert_eq!(kept.len(), REMEMBERED_OUTPUTS_MAX);
@@ -53,13 +61,18 @@ fn only_so_many_are_kept_of_each_agent(bench: &Bench) {
 
 fn a_refused_append_leaves_none(bench: &Bench) {
     bench.done(first(run(1)));
-    let memos = vec![memo("a", 1, "no")];
+    let remembered_outputs = vec![remembered_output("a", 1, "no")];
     let guards = vec![guard("never", 1, Some(0))];
-    let refused = bench.append(Append { memos: memos.clone(), guards, ..plain(run(1), 1) });
+    let refused = bench.append(Append {
+        remembered_outputs: remembered_outputs.clone(),
+        guards,
+        ..plain(run(1), 1)
+    });
     assert!(matches!(refused, Appended::Refused { .. }));
-    let stale = bench.append(Append { memos: memos.clone(), ..plain(run(1), 7) });
+    let stale =
+        bench.append(Append { remembered_outputs: remembered_outputs.clone(), ..plain(run(1), 7) });
     assert_eq!(stale, Appended::Conflict);
-    let foreign = Append { memos, node: node(2), ..plain(run(1), 1) };
+    let foreign = Append { remembered_outputs, node: node(2), ..plain(run(1), 1) };
     assert_eq!(bench.append(foreign), Appended::NotOwner);
     assert_eq!(remembered(bench, &["a"]), Vec::<String>::new());
     assert_eq!(bench.append(plain(run(1), 1)), DONE);
@@ -67,8 +80,9 @@ fn a_refused_append_leaves_none(bench: &Bench) {
 
 fn those_of_an_erased_run_go(bench: &Bench) {
     for number in [1, 2] {
-        let memos = vec![memo("a", number, "x"), memo("b", number, "y")];
-        bench.done(Append { memos, ..first(run(number)) });
+        let remembered_outputs =
+            vec![remembered_output("a", number, "x"), remembered_output("b", number, "y")];
+        bench.done(Append { remembered_outputs, ..first(run(number)) });
     }
     let bodies = vec![(1, Vec::new())];
     let (blobs, entries) = (Vec::new(), Vec::new());

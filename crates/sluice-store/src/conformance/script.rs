@@ -7,15 +7,16 @@
 mod ledger;
 
 use super::inspect::{common, everything};
-use super::{Bench, first, guard, hashed, letter, node, plain, run, wait};
+use super::{Bench, first, guard, hashed, message, node, plain, run, wait};
+use sluice_core::hash::Hash;
+use sluice_core::id::RunId;
 use sluice_core::port::Clock as _;
 use sluice_core::port::inspect::Stored;
 use sluice_core::port::store::{
-    Append, Appended, Blob, Claim, Create, Filter, Guard, Hash, Head, Hold, Inbox, Key, Letter,
-    NodeId, Received, Taken,
+    Append, Appended, Blob, Claim, Create, Filter, Guard, Head, Key, MailboxMessage, Mailboxes,
+    NodeId, Ownership, Received, Taken,
 };
-use sluice_core::run::id::RunId;
-use sluice_core::run::status::RunStatus;
+use sluice_core::status::RunStatus;
 use std::collections::BTreeMap;
 
 const RUNS: u64 = 4;
@@ -67,7 +68,7 @@ impl Player<'_> {
         let bench = self.bench;
         match dice.roll(16) {
             0..=6 => self.append(&mut dice),
-            7 => format!("{:?}", bench.post(letter(dice.run(), &format!("p{}", dice.roll(3))))),
+            7 => format!("{:?}", bench.post(message(dice.run(), &format!("p{}", dice.roll(3))))),
             8 => {
                 let (node, due_by_ms) = (dice.node(), bench.clock.now_ms() + dice.roll(100));
                 let limit = place(dice.roll(3));
@@ -113,7 +114,7 @@ impl Player<'_> {
             head: dice.once_in(3).then(|| head(self.bench.clock.now_ms(), dice)),
             snapshot: dice.once_in(6).then(|| vec![7, 7]),
             read: self.read(run, dice),
-            letters: if dice.once_in(4) { vec![letter(dice.run(), "o")] } else { Vec::new() },
+            messages: if dice.once_in(4) { vec![message(dice.run(), "o")] } else { Vec::new() },
             guards: guards(dice),
             beside: if dice.once_in(4) { b"beside".to_vec() } else { Vec::new() },
             blobs: if dice.once_in(6) { vec![blob()] } else { Vec::new() },
@@ -130,10 +131,10 @@ impl Player<'_> {
     }
 
     fn read(&self, run: RunId, dice: &mut Dice) -> Vec<u64> {
-        let of = if dice.once_in(8) { Inbox::Owner(node(1)) } else { Inbox::Run(run) };
-        let letters = self.bench.letters(of);
+        let of = if dice.once_in(8) { Mailboxes::Owner(node(1)) } else { Mailboxes::Run(run) };
+        let messages = self.bench.messages(of);
         let wanted = place(dice.roll(3));
-        letters.iter().take(wanted).map(|Received { id, .. }| *id).collect()
+        messages.iter().take(wanted).map(|Received { id, .. }| *id).collect()
     }
 }
 
@@ -155,7 +156,7 @@ fn head(now_ms: u64, dice: &mut Dice) -> Head {
         ended_at_ms: dice.once_in(3).then_some(now_ms),
         due_at_ms: dice.once_in(2).then(|| now_ms + dice.roll(50)),
         asks: false,
-        hold: if dice.once_in(2) { Hold::Release } else { Hold::Keep },
+        ownership: if dice.once_in(2) { Ownership::Release } else { Ownership::Keep },
     }
 }
 
@@ -187,10 +188,10 @@ fn stored(bench: &Bench) -> Vec<String> {
     for number in 1..=u128::from(RUNS) {
         lines.push(format!("{:?}", bench.load(run(number))));
         lines.push(format!("{:?}", wait(bench.store.frames(run(number), 0, usize::MAX))));
-        lines.push(unread(bench, Inbox::Run(run(number))));
+        lines.push(unread(bench, Mailboxes::Run(run(number))));
     }
     for number in 1..=u128::from(NODES) {
-        lines.push(unread(bench, Inbox::Owner(node(number))));
+        lines.push(unread(bench, Mailboxes::Owner(node(number))));
     }
     lines.push(format!("{:?}", bench.list(Filter::default())));
     lines.push(format!("{:?}", wait(bench.store.blob(blob().hash))));
@@ -206,7 +207,9 @@ fn inspected(bench: &Bench) -> Vec<String> {
     rows.retain(|row| !matches!(row, Stored::Key { .. }));
     for row in &mut rows {
         match row {
-            Stored::Message { id: number, .. } | Stored::Memo { place: number, .. } => *number = 0,
+            Stored::Message { id: number, .. } | Stored::RememberedOutput { place: number, .. } => {
+                *number = 0;
+            }
             _ => {}
         }
     }
@@ -214,7 +217,8 @@ fn inspected(bench: &Bench) -> Vec<String> {
 }
 
 /// Messages without their ids, which a store may choose.
-fn unread(bench: &Bench, of: Inbox) -> String {
-    let letters: Vec<Letter> = bench.letters(of).into_iter().map(|one| one.letter).collect();
-    format!("{letters:?}")
+fn unread(bench: &Bench, of: Mailboxes) -> String {
+    let messages: Vec<MailboxMessage> =
+        bench.messages(of).into_iter().map(|one| one.message).collect();
+    format!("{messages:?}")
 }

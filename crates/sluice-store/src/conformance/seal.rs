@@ -1,9 +1,10 @@
 //! Seals, and what no seal covers yet.
 
 use super::{Bench, cases, entry, event_hash, first, hashed, node, plain, run};
+use sluice_core::hash::Hash;
+use sluice_core::id::RunId;
 use sluice_core::port::ledger::{SealMark, SealRow, Sealed, Sealing, Unsealed};
-use sluice_core::port::store::{Append, Hash, NodeId};
-use sluice_core::run::id::RunId;
+use sluice_core::port::store::{Append, NodeId};
 
 cases![
     nothing_is_unsealed_at_first,

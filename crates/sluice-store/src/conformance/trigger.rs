@@ -1,7 +1,7 @@
 //! Schedule slots and provenance edges between runs.
 
 use super::{Bench, cases, first, plain, run};
-use sluice_core::port::lineage::{Taker, Taking};
+use sluice_core::port::lineage::{Consumer, ProvenanceEdge};
 use sluice_core::port::slots::{Mark, Slot};
 use sluice_core::port::store::{Append, Appended};
 
@@ -10,19 +10,19 @@ cases![
     a_fate_changes_only_from_what_it_is_said_to_be,
     slots_come_newest_first_and_only_those_of_their_schedule,
     of_very_many_slots_the_oldest_go,
-    a_taking_is_known_from_both_runs,
-    a_taking_replaces_the_one_before_and_none_removes_it,
+    a_provenance_edge_is_known_from_both_runs,
+    a_provenance_edge_replaces_the_one_before_and_zero_removes_it,
     a_refused_append_takes_nothing,
 ];
 
-fn slot(schedule: &str, slot_ms: u64, fate: &str) -> Slot {
-    let run = (fate == "started").then(|| run(u128::from(slot_ms)));
+fn slot(schedule: &str, slot_ms: u64, outcome: &str) -> Slot {
+    let run = (outcome == "started").then(|| run(u128::from(slot_ms)));
     Slot {
         schedule: schedule.to_owned(),
         slot_ms,
         count: 1,
-        fate: fate.to_owned(),
-        why: (fate == "skipped").then(|| "overlap".to_owned()),
+        outcome: outcome.to_owned(),
+        why: (outcome == "skipped").then(|| "overlap".to_owned()),
         run,
         at_ms: slot_ms + 1,
     }
@@ -77,38 +77,47 @@ fn of_very_many_slots_the_oldest_go(bench: &Bench) {
     assert_eq!(oldest.iter().map(|one| one.slot_ms).collect::<Vec<_>>(), [6]);
 }
 
-fn taking(from: u128, values: u64) -> Taking {
-    Taking { from: run(from), values }
+fn provenance_edge(from: u128, values: u64) -> ProvenanceEdge {
+    ProvenanceEdge { from: run(from), values }
 }
 
-fn takers(bench: &Bench, of: u128) -> Vec<(u128, u64)> {
-    let all: Vec<Taker> = bench.wait_ok(bench.store.takers(run(of), None, 0));
+fn consumers(bench: &Bench, of: u128) -> Vec<(u128, u64)> {
+    let all: Vec<Consumer> = bench.wait_ok(bench.store.consumers(run(of), None, 0));
     all.into_iter().map(|one| (one.run.0, one.values)).collect()
 }
 
-fn a_taking_is_known_from_both_runs(bench: &Bench) {
+fn a_provenance_edge_is_known_from_both_runs(bench: &Bench) {
     bench.create(run(1));
-    bench.done(Append { takings: vec![taking(1, 2)], ..first(run(2)) });
-    bench.done(Append { takings: vec![taking(1, 3), taking(2, 1)], ..first(run(3)) });
-    assert_eq!(takers(bench, 1), [(2, 2), (3, 3)]);
-    assert_eq!(takers(bench, 2), [(3, 1)]);
-    assert_eq!(takers(bench, 3), []);
+    bench.done(Append { provenance_edges: vec![provenance_edge(1, 2)], ..first(run(2)) });
+    bench.done(Append {
+        provenance_edges: vec![provenance_edge(1, 3), provenance_edge(2, 1)],
+        ..first(run(3))
+    });
+    assert_eq!(consumers(bench, 1), [(2, 2), (3, 3)]);
+    assert_eq!(consumers(bench, 2), [(3, 1)]);
+    assert_eq!(consumers(bench, 3), []);
     assert_eq!(bench.wait_ok(bench.store.taken(run(1))), 5);
     assert_eq!(bench.wait_ok(bench.store.taken(run(3))), 0);
-    let later = bench.wait_ok(bench.store.takers(run(1), Some(run(2)), 0));
-    assert_eq!(later, [Taker { run: run(3), values: 3 }]);
+    let later = bench.wait_ok(bench.store.consumers(run(1), Some(run(2)), 0));
+    assert_eq!(later, [Consumer { run: run(3), values: 3 }]);
 }
 
-fn a_taking_replaces_the_one_before_and_none_removes_it(bench: &Bench) {
-    bench.done(Append { takings: vec![taking(1, 2), taking(9, 1)], ..first(run(2)) });
-    bench.done(Append { takings: vec![taking(1, 7), taking(9, 0)], ..plain(run(2), 1) });
-    assert_eq!(takers(bench, 1), [(2, 7)]);
-    assert_eq!(takers(bench, 9), []);
+fn a_provenance_edge_replaces_the_one_before_and_zero_removes_it(bench: &Bench) {
+    bench.done(Append {
+        provenance_edges: vec![provenance_edge(1, 2), provenance_edge(9, 1)],
+        ..first(run(2))
+    });
+    bench.done(Append {
+        provenance_edges: vec![provenance_edge(1, 7), provenance_edge(9, 0)],
+        ..plain(run(2), 1)
+    });
+    assert_eq!(consumers(bench, 1), [(2, 7)]);
+    assert_eq!(consumers(bench, 9), []);
 }
 
 fn a_refused_append_takes_nothing(bench: &Bench) {
     bench.create(run(2));
-    let stale = Append { takings: vec![taking(1, 2)], ..plain(run(2), 5) };
+    let stale = Append { provenance_edges: vec![provenance_edge(1, 2)], ..plain(run(2), 5) };
     assert_eq!(bench.append(stale), Appended::Conflict);
-    assert_eq!(takers(bench, 1), []);
+    assert_eq!(consumers(bench, 1), []);
 }

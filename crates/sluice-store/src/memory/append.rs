@@ -1,11 +1,12 @@
 //! Appends and messages.
 
 use super::{Checks, KeyRow, MemoryState, Ordered, Record};
+use sluice_core::hash::Hash;
+use sluice_core::id::RunId;
 use sluice_core::port::store::{
-    Append, Appended, Create, Frame, Hash, Hold, Key, Letter, NodeId, Posted,
+    Append, Appended, Create, Frame, Key, MailboxMessage, NodeId, Ownership, Posted,
 };
-use sluice_core::run::id::RunId;
-use sluice_core::run::status::RunStatus;
+use sluice_core::status::RunStatus;
 
 impl MemoryState {
     /// Checks everything before it changes anything.
@@ -79,14 +80,14 @@ impl MemoryState {
             self.blobs.entry(blob.hash).or_insert(blob.body);
         }
         for id in append.read {
-            if self.letters.get(&id).is_some_and(|message| message.run == append.run) {
-                self.letters.remove(&id);
+            if self.messages.get(&id).is_some_and(|message| message.run == append.run) {
+                self.messages.remove(&id);
             }
         }
         if let Some(create) = append.create {
             self.create(append.run, append.node, create);
         }
-        let unread = self.letters.values().any(|message| message.run == append.run);
+        let unread = self.messages.values().any(|message| message.run == append.run);
         let record = self.runs.get_mut(&append.run).expect("a run to append to was found");
         if append.count > 0 {
             let first = append.after + 1;
@@ -105,19 +106,19 @@ impl MemoryState {
             record.ended_at_ms = head.ended_at_ms;
             record.due_at_ms = head.due_at_ms;
             record.asks = head.asks;
-            if head.hold == Hold::Release {
+            if head.ownership == Ownership::Release {
                 record.owner = None;
             }
             if unread {
                 record.wake(now_ms);
             }
         }
-        for message in append.letters {
+        for message in append.messages {
             self.post(checks, message, now_ms);
         }
-        self.store_edges(append.run, &append.takings);
-        for memo in append.memos {
-            self.remember_output(memo);
+        self.store_edges(append.run, &append.provenance_edges);
+        for remembered_output in append.remembered_outputs {
+            self.remember_output(remembered_output);
         }
         self.record(append.node, &append.entries);
     }
@@ -149,7 +150,7 @@ impl MemoryState {
         self.runs.insert(run, record);
     }
 
-    pub(super) fn post(&mut self, checks: Checks, message: Letter, now_ms: u64) -> Posted {
+    pub(super) fn post(&mut self, checks: Checks, message: MailboxMessage, now_ms: u64) -> Posted {
         let Some(record) = self.runs.get_mut(&message.run) else {
             return Posted::NoRun;
         };
@@ -160,7 +161,7 @@ impl MemoryState {
         record.wake(now_ms);
         self.letters_posted += 1;
         self.letter_keys.insert(name, self.letters_posted);
-        self.letters.insert(self.letters_posted, message);
+        self.messages.insert(self.letters_posted, message);
         Posted::Done
     }
 }

@@ -2,8 +2,8 @@
 
 use super::{MemoryState, Record};
 use crate::limits::CLAIM_MAX;
+use sluice_core::id::RunId;
 use sluice_core::port::store::{Claim, NodeId, Taken};
-use sluice_core::run::id::RunId;
 
 impl MemoryState {
     pub(super) fn claim(

@@ -2,9 +2,9 @@
 
 use super::{MemoryState, MemoryStore};
 use crate::limits::DELIVERIES_KEPT;
+use sluice_core::id::RunId;
 use sluice_core::port::deliveries::{Ahead, Deliveries, Delivering, Delivery};
 use sluice_core::port::store::Answer;
-use sluice_core::run::id::RunId;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// State of one webhook.

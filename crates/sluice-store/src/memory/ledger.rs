@@ -7,7 +7,7 @@ use sluice_core::port::ledger::{
     Change, Changed, Count, Counter, Entry, Erased, Erasure, Ledger, Recorded, Rows, SealRow,
     Sealed, Sealing, Unsealed,
 };
-use sluice_core::port::memo::Memo;
+use sluice_core::port::remembered_output::RememberedOutput;
 use sluice_core::port::store::{Answer, NodeId};
 use sluice_govern::registry::Row;
 
@@ -51,8 +51,8 @@ impl Ledger for MemoryStore {
         Box::pin(async move { Ok(self.read(|state, _| state.seals(from, limit))) })
     }
 
-    fn memos(&self, agents: Vec<String>) -> Answer<'_, Vec<Memo>> {
-        Box::pin(async move { Ok(self.read(|state, _| state.memos(&agents))) })
+    fn remembered_outputs(&self, agents: Vec<String>) -> Answer<'_, Vec<RememberedOutput>> {
+        Box::pin(async move { Ok(self.read(|state, _| state.remembered_outputs(&agents))) })
     }
 
     fn erase(&self, erasure: Erasure) -> Answer<'_, Erased> {
@@ -62,16 +62,16 @@ impl Ledger for MemoryStore {
 
 impl MemoryState {
     /// Stores a remembered output and deletes the agent's oldest ones beyond the limit.
-    pub(super) fn remember_output(&mut self, memo: Memo) {
-        self.memos_kept += 1;
-        let kept = self.memos.entry(memo.agent.clone()).or_default();
-        kept.push_front((self.memos_kept, memo));
+    pub(super) fn remember_output(&mut self, remembered_output: RememberedOutput) {
+        self.remembered_outputs_kept += 1;
+        let kept = self.remembered_outputs.entry(remembered_output.agent.clone()).or_default();
+        kept.push_front((self.remembered_outputs_kept, remembered_output));
         kept.truncate(REMEMBERED_OUTPUTS_MAX);
     }
 
-    fn memos(&self, agents: &[String]) -> Vec<Memo> {
-        let kept = agents.iter().filter_map(|agent| self.memos.get(agent));
-        kept.flatten().map(|(_, memo)| memo.clone()).collect()
+    fn remembered_outputs(&self, agents: &[String]) -> Vec<RememberedOutput> {
+        let kept = agents.iter().filter_map(|agent| self.remembered_outputs.get(agent));
+        kept.flatten().map(|(_, remembered_output)| remembered_output.clone()).collect()
     }
 
     fn epoch(&self) -> u64 {

@@ -3,8 +3,8 @@
 use super::{MemoryState, Record};
 use crate::limits::MESSAGES_MAX;
 use crate::text;
-use sluice_core::port::store::{Filter, Frame, Inbox, Loaded, Received, RunRow};
-use sluice_core::run::id::RunId;
+use sluice_core::id::RunId;
+use sluice_core::port::store::{Filter, Frame, Loaded, Mailboxes, Received, RunRow};
 
 impl MemoryState {
     pub(super) fn load(&self, run: RunId) -> Option<Loaded> {
@@ -31,15 +31,15 @@ impl MemoryState {
         page
     }
 
-    pub(super) fn letters(&self, of: Inbox) -> Vec<Received> {
+    pub(super) fn unread(&self, of: Mailboxes) -> Vec<Received> {
         let addressed = |run: RunId| match of {
-            Inbox::Run(one) => run == one,
-            Inbox::Owner(node) => self.runs.get(&run).is_some_and(|r| r.owner == Some(node)),
+            Mailboxes::Run(one) => run == one,
+            Mailboxes::Owner(node) => self.runs.get(&run).is_some_and(|r| r.owner == Some(node)),
         };
-        let unread = self.letters.iter().filter(|(_, message)| addressed(message.run));
+        let unread = self.messages.iter().filter(|(_, message)| addressed(message.run));
         let received = |(id, message): (&u64, &_)| {
             let (message, is_authentic) = (Clone::clone(message), true);
-            Received { id: *id, letter: message, is_authentic }
+            Received { id: *id, message, is_authentic }
         };
         unread.take(MESSAGES_MAX).map(received).collect()
     }

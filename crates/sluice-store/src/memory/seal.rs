@@ -3,11 +3,12 @@
 use super::MemoryState;
 use crate::limits::{ENTRIES_MAX, SEAL_ROWS_MAX, SEALS_MAX};
 use sluice_core::evidence::entry::{START, link};
+use sluice_core::hash::Hash;
+use sluice_core::id::RunId;
 use sluice_core::port::ledger::{
     Entry, Erased, Erasure, Recorded, SealMark, SealRow, Sealed, Sealing, Unsealed,
 };
-use sluice_core::port::store::{Frame, Hash, NodeId};
-use sluice_core::run::id::RunId;
+use sluice_core::port::store::{Frame, NodeId};
 use std::collections::BTreeMap;
 
 impl MemoryState {
@@ -100,8 +101,8 @@ impl MemoryState {
         }
         if crate::erases_payloads(&erasure) {
             record.snapshot = None;
-            for kept in self.memos.values_mut() {
-                kept.retain(|(_, memo)| memo.run != erasure.run);
+            for kept in self.remembered_outputs.values_mut() {
+                kept.retain(|(_, remembered_output)| remembered_output.run != erasure.run);
             }
         }
         for (place, (_, body)) in places.into_iter().zip(erasure.bodies) {

@@ -2,10 +2,11 @@
 //! since no other process can write to this memory.
 
 use super::{MemoryState, MemoryStore, Record};
+use sluice_core::hash::Hash;
+use sluice_core::id::RunId;
 use sluice_core::port::inspect::{Each, FrameAt, Inspect, RowVersion, Stored, StoredRun};
 use sluice_core::port::ledger::SealRow;
-use sluice_core::port::store::{Answer, Hash};
-use sluice_core::run::id::RunId;
+use sluice_core::port::store::Answer;
 
 impl Inspect for MemoryStore {
     fn inspect(&self, mut each: Each) -> Answer<'_, ()> {
@@ -61,16 +62,16 @@ impl MemoryState {
 
     /// Remembered outputs and messages.
     fn messages(&self, each: &mut Each) {
-        for (agent, kept) in &self.memos {
-            for (place, memo) in kept.iter().rev() {
+        for (agent, kept) in &self.remembered_outputs {
+            for (place, remembered_output) in kept.iter().rev() {
                 let (agent, place, is_authentic) = (agent.clone(), *place, true);
-                let (run, at_ms) = (memo.run, memo.at_ms);
-                each(Stored::Memo { agent, place, run, at_ms, is_authentic });
+                let (run, at_ms) = (remembered_output.run, remembered_output.at_ms);
+                each(Stored::RememberedOutput { agent, place, run, at_ms, is_authentic });
             }
         }
         for ((run, key), id) in &self.letter_keys {
             let (run, key, id, is_authentic) = (*run, key.clone(), *id, true);
-            let is_read = !self.letters.contains_key(&id);
+            let is_read = !self.messages.contains_key(&id);
             each(Stored::Message { run, key, id, is_read, is_authentic });
         }
     }
@@ -80,8 +81,8 @@ impl MemoryState {
         for (name, count) in &self.counters {
             each(Stored::Count { name: name.clone(), count: *count });
         }
-        for ((source, taker), count) in &self.edges {
-            each(Stored::Taking { source: *source, taker: *taker, count: *count });
+        for ((source, consumer), count) in &self.edges {
+            each(Stored::ProvenanceEdge { source: *source, consumer: *consumer, count: *count });
         }
     }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::conformance::{self, Bench, DONE, SetClock, first, letter, node, plain, run, wait};
+use crate::conformance::{self, Bench, DONE, SetClock, first, message, node, plain, run, wait};
 use sluice_core::port::store::{Append, Appended, Posted};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -47,9 +47,9 @@ fn without_deduplication_letters_come_twice() {
     let store = without(Checks { dedupe: false, ..Checks::default() });
     wait(store.append(Arc::new(first(run(1))))).unwrap();
     for _ in 0..2 {
-        assert_eq!(wait(store.post(letter(run(1), "a"))).unwrap(), Posted::Done);
+        assert_eq!(wait(store.post(message(run(1), "a"))).unwrap(), Posted::Done);
     }
-    assert_eq!(wait(store.letters(Inbox::Run(run(1)))).unwrap().len(), 2);
+    assert_eq!(wait(store.messages(Mailboxes::Run(run(1)))).unwrap().len(), 2);
 }
 
 #[test]

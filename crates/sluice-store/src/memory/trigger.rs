@@ -1,11 +1,11 @@
 //! Schedule slots and provenance edges between runs.
 
 use super::{MemoryState, MemoryStore};
+use sluice_core::id::RunId;
 use sluice_core::limits::SLOTS_KEPT;
-use sluice_core::port::lineage::{Lineage, Taker, Taking};
+use sluice_core::port::lineage::{Consumer, Lineage, ProvenanceEdge};
 use sluice_core::port::slots::{Mark, Slot, Slots};
 use sluice_core::port::store::Answer;
-use sluice_core::run::id::RunId;
 
 impl Slots for MemoryStore {
     fn slots(
@@ -31,11 +31,16 @@ impl Slots for MemoryStore {
 }
 
 impl Lineage for MemoryStore {
-    fn takers(&self, run: RunId, after: Option<RunId>, limit: usize) -> Answer<'_, Vec<Taker>> {
+    fn consumers(
+        &self,
+        run: RunId,
+        after: Option<RunId>,
+        limit: usize,
+    ) -> Answer<'_, Vec<Consumer>> {
         Box::pin(async move {
             Ok(self.read(|state, _| {
                 let all = state.edges.range((run, RunId(0))..=(run, RunId(u128::MAX)));
-                let all = all.map(|((_, run), values)| Taker { run: *run, values: *values });
+                let all = all.map(|((_, run), values)| Consumer { run: *run, values: *values });
                 all.filter(|one| after.is_none_or(|after| one.run > after))
                     .take(crate::page(limit))
                     .collect()
@@ -58,7 +63,7 @@ impl MemoryState {
         let stored = self.slots.get(&key);
         let fits = match stored {
             None => mark.from.is_empty(),
-            Some(slot) => mark.from.contains(&slot.fate),
+            Some(slot) => mark.from.contains(&slot.outcome),
         };
         if !fits {
             return false;
@@ -75,7 +80,7 @@ impl MemoryState {
     }
 
     /// Stores how many values a run has consumed so far from each source.
-    pub(super) fn store_edges(&mut self, consumer: RunId, edges: &[Taking]) {
+    pub(super) fn store_edges(&mut self, consumer: RunId, edges: &[ProvenanceEdge]) {
         for edge in edges {
             match edge.values {
                 0 => drop(self.edges.remove(&(edge.from, consumer))),

@@ -4,8 +4,8 @@ use super::column::{Id, get, int, number, sql_limit};
 use super::fault::Fault;
 use super::session::Session;
 use crate::limits::{CLAIM_MAX, PURGED_MAX};
+use sluice_core::id::RunId;
 use sluice_core::port::store::{Claim, NodeId, Taken};
-use sluice_core::run::id::RunId;
 
 /// Uses the database's clock if no time is given.
 const RENEW: &str = "INSERT INTO node (id, ends_at)

@@ -2,9 +2,10 @@
 
 use super::fault::Fault;
 use sluice_core::choice;
-use sluice_core::port::store::{Hash, NodeId};
-use sluice_core::run::id::RunId;
-use sluice_core::run::status::RunStatus;
+use sluice_core::hash::Hash;
+use sluice_core::id::RunId;
+use sluice_core::port::store::NodeId;
+use sluice_core::status::RunStatus;
 use sluice_govern::account::Name;
 use std::borrow::Cow;
 use std::error::Error;

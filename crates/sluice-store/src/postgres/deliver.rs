@@ -5,9 +5,9 @@ use super::column::{Id, Text, get, int, number, some_number, some_text, sql_limi
 use super::fault::Fault;
 use super::session::Session;
 use crate::limits::DELIVERIES_KEPT;
+use sluice_core::id::RunId;
 use sluice_core::port::deliveries::{Ahead, Deliveries, Delivering, Delivery};
 use sluice_core::port::store::Answer;
-use sluice_core::run::id::RunId;
 use std::collections::BTreeSet;
 use tokio_postgres::Row;
 

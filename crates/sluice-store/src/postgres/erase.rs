@@ -9,8 +9,8 @@ use super::fault::Fault;
 use super::session::Session;
 use crate::authentic::{self, Keys};
 use sluice_core::evidence::mac::FramePlace;
+use sluice_core::id::RunId;
 use sluice_core::port::ledger::{Erased, Erasure};
-use sluice_core::run::id::RunId;
 use std::collections::BTreeMap;
 
 /// Finds every frame before it changes one. Runs in a transaction.

@@ -6,7 +6,7 @@ use sluice_core::port::ledger::{
     Change, Changed, Count, Counter, Entry, Erased, Erasure, Ledger, Recorded, Rows, SealRow,
     Sealed, Sealing, Unsealed,
 };
-use sluice_core::port::memo::Memo;
+use sluice_core::port::remembered_output::RememberedOutput;
 use sluice_core::port::store::{Answer, NodeId};
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ impl Ledger for PostgresStore {
         self.read(async move |session| seal::seals(session, from, limit).await)
     }
 
-    fn memos(&self, agents: Vec<String>) -> Answer<'_, Vec<Memo>> {
+    fn remembered_outputs(&self, agents: Vec<String>) -> Answer<'_, Vec<RememberedOutput>> {
         let shared = Arc::clone(&self.shared);
         self.read(async move |session| {
             remembered_output::load(session, &shared.keys, &agents).await

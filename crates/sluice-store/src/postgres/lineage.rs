@@ -2,12 +2,17 @@
 
 use super::PostgresStore;
 use super::column::{Id, get, number, sql_limit};
-use sluice_core::port::lineage::{Lineage, Taker};
+use sluice_core::id::RunId;
+use sluice_core::port::lineage::{Consumer, Lineage};
 use sluice_core::port::store::Answer;
-use sluice_core::run::id::RunId;
 
 impl Lineage for PostgresStore {
-    fn takers(&self, run: RunId, after: Option<RunId>, limit: usize) -> Answer<'_, Vec<Taker>> {
+    fn consumers(
+        &self,
+        run: RunId,
+        after: Option<RunId>,
+        limit: usize,
+    ) -> Answer<'_, Vec<Consumer>> {
         self.read(async move |session| {
             let sql = "SELECT taker, count FROM taking
                        WHERE source = $1 AND ($2::uuid IS NULL OR taker > $2)
@@ -15,10 +20,10 @@ impl Lineage for PostgresStore {
             let (source, after) = (Id::from(run), after.map(Id::from));
             let rows =
                 session.query(sql, &[&source, &after, &sql_limit(crate::page(limit))]).await?;
-            let taker = |row: &tokio_postgres::Row| {
-                Ok(Taker { run: get::<Id>(row, 0)?.run(), values: number(row, 1)? })
+            let consumer = |row: &tokio_postgres::Row| {
+                Ok(Consumer { run: get::<Id>(row, 0)?.run(), values: number(row, 1)? })
             };
-            rows.iter().map(taker).collect()
+            rows.iter().map(consumer).collect()
         })
     }
 

@@ -3,9 +3,9 @@
 use super::column::{Id, Text, get, int, number, some_number, sql_limit, status, text};
 use super::fault::Fault;
 use super::session::Session;
+use sluice_core::id::RunId;
 use sluice_core::port::store::{Filter, RunRow};
-use sluice_core::run::id::RunId;
-use sluice_core::run::status::RunStatus;
+use sluice_core::status::RunStatus;
 use std::fmt::Write as _;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;

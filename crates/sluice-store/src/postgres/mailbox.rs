@@ -5,22 +5,22 @@ use super::fault::Fault;
 use super::session::Session;
 use crate::authentic::Keys;
 use crate::limits::MESSAGES_MAX;
-use sluice_core::port::store::{Inbox, Letter, Received};
+use sluice_core::port::store::{MailboxMessage, Mailboxes, Received};
 
 /// Unread messages, oldest first.
 pub(super) async fn unread(
     session: &Session,
     keys: &Keys,
-    of: Inbox,
+    of: Mailboxes,
 ) -> Result<Vec<Received>, Fault> {
     // Few messages are unread at any time, so both queries start with them.
     let (sql, mailbox_id) = match of {
-        Inbox::Run(run) => (
+        Mailboxes::Run(run) => (
             "SELECT id, run, key, body, mac FROM letter WHERE run = $1 AND body IS NOT NULL
              ORDER BY id LIMIT $2",
             Id::from(run),
         ),
-        Inbox::Owner(node) => (
+        Mailboxes::Owner(node) => (
             "SELECT letter.id, letter.run, letter.key, letter.body, letter.mac
              FROM letter JOIN run ON run.id = letter.run
              WHERE letter.body IS NOT NULL AND run.owner = $1 ORDER BY letter.id LIMIT $2",
@@ -30,9 +30,9 @@ pub(super) async fn unread(
     let rows = session.query(sql, &[&mailbox_id, &sql_limit(MESSAGES_MAX)]).await?;
     let read = |row: &tokio_postgres::Row| {
         let run = get::<Id>(row, 1)?.run();
-        let message = Letter { run, key: text(row, 2)?.into_owned(), body: get(row, 3)? };
+        let message = MailboxMessage { run, key: text(row, 2)?.into_owned(), body: get(row, 3)? };
         let is_authentic = keys.is_message(&message, get(row, 4)?);
-        Ok(Received { id: number(row, 0)?, letter: message, is_authentic })
+        Ok(Received { id: number(row, 0)?, message, is_authentic })
     };
     rows.iter().map(read).collect()
 }

@@ -8,7 +8,7 @@ use super::column::get;
 use super::fault::Fault;
 use super::session::Session;
 use crate::limits::RETRIES_MAX;
-use sluice_core::port::store::Hash;
+use sluice_core::hash::Hash;
 
 pub(super) const MIGRATIONS: &[&str] =
     &[include_str!("migrations/0001_store.sql"), include_str!("migrations/0002_authentic.sql")];

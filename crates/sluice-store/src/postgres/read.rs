@@ -6,8 +6,9 @@ use super::session::Session;
 use crate::authentic::{Keys, authentic};
 use crate::limits::FRAMES_AT_ONCE;
 use sluice_core::evidence::mac::{FramePlace, MacKey, last_hash};
-use sluice_core::port::store::{Examined, Frame, Hash, Loaded};
-use sluice_core::run::id::RunId;
+use sluice_core::hash::Hash;
+use sluice_core::id::RunId;
+use sluice_core::port::store::{Examined, Frame, Loaded};
 use tokio_postgres::Row;
 
 /// Frames starting with the one that holds the event after `$2`: up to `$3` bytes, but

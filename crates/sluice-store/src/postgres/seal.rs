@@ -6,9 +6,10 @@ use super::session::Session;
 use crate::authentic::Keys;
 use crate::limits::{SEAL_ROWS_AT_ONCE, SEAL_ROWS_MAX, SEALS_MAX};
 use sluice_core::evidence::mac::FramePlace;
+use sluice_core::hash::Hash;
+use sluice_core::id::RunId;
 use sluice_core::port::ledger::{SealMark, SealRow, Sealed, Sealing, Unsealed};
-use sluice_core::port::store::{Hash, NodeId};
-use sluice_core::run::id::RunId;
+use sluice_core::port::store::NodeId;
 use std::collections::BTreeMap;
 
 /// Adds a seal if it has the next number.

@@ -60,7 +60,7 @@ fn read(keys: &Keys, schedule: &str, row: &tokio_postgres::Row) -> Result<Slot, 
         schedule: schedule.to_owned(),
         slot_ms: number(row, 0)?,
         count: number(row, 1)?,
-        fate: text(row, 2)?.into_owned(),
+        outcome: text(row, 2)?.into_owned(),
         why: some_text(row, 3)?,
         run: get::<Option<Id>>(row, 4)?.map(Id::run),
         at_ms: number(row, 5)?,
@@ -74,7 +74,7 @@ fn read(keys: &Keys, schedule: &str, row: &tokio_postgres::Row) -> Result<Slot, 
 /// Inserts a new slot, or updates one whose stored outcome is in `mark.from`.
 async fn store_slot(session: &Session, keys: &Keys, mark: &Mark) -> Result<bool, Fault> {
     let slot = &mark.slot;
-    let (schedule, outcome) = (Text(&slot.schedule), Text(&slot.fate));
+    let (schedule, outcome) = (Text(&slot.schedule), Text(&slot.outcome));
     let why = slot.why.as_deref().map(Text);
     let run = slot.run.map(Id::from);
     let (at, count, noted_at) = (int(slot.slot_ms), int(slot.count), int(slot.at_ms));
@@ -84,7 +84,7 @@ async fn store_slot(session: &Session, keys: &Keys, mark: &Mark) -> Result<bool,
         let sql = format!("{COLUMNS} WHERE schedule = $1 AND at = $2 FOR UPDATE");
         let rows = session.query(&sql, &[&schedule, &at]).await?;
         let stored = rows.first().map(|row| read(keys, &slot.schedule, row)).transpose()?;
-        if !stored.is_some_and(|stored| mark.from.contains(&stored.fate)) {
+        if !stored.is_some_and(|stored| mark.from.contains(&stored.outcome)) {
             return Ok(false);
         }
         let sql = "UPDATE slot SET count = $3, fate = $4, why = $5, run = $6, noted_at = $7,

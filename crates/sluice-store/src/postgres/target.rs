@@ -15,7 +15,7 @@ use crate::limits::TRANSFER_PAGE_ROWS;
 use crate::transfer::TransferError;
 use crate::transfer::table::{Cell, Cells, ColumnType, Table};
 use futures_util::StreamExt as _;
-use sluice_core::port::store::Hash;
+use sluice_core::hash::Hash;
 use std::future::Future;
 use std::pin::Pin;
 use tokio::runtime::Runtime;

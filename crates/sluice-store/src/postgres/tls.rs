@@ -33,7 +33,7 @@ pub(super) struct TlsSettings {
 
 /// How a server is verified.
 enum Trust {
-    Anyone,
+    Unverified,
     Chain(RootCertStore),
     ChainAndName(RootCertStore),
 }
@@ -42,13 +42,13 @@ impl TlsSettings {
     /// The SSL mode and the connector for these settings.
     pub(super) fn connector(&self) -> Result<(SslMode, MakeRustlsConnect), String> {
         let (mode, trust) = match (self.mode.as_deref().unwrap_or("prefer"), &self.root) {
-            ("disable", None) => (SslMode::Disable, Trust::Anyone),
-            ("prefer", None) => (SslMode::Prefer, Trust::Anyone),
+            ("disable", None) => (SslMode::Disable, Trust::Unverified),
+            ("prefer", None) => (SslMode::Prefer, Trust::Unverified),
             ("disable" | "prefer", Some(_)) => {
                 let why = "sslrootcert needs sslmode=require, verify-ca or verify-full";
                 return Err(why.to_owned());
             }
-            ("require", None) => (SslMode::Require, Trust::Anyone),
+            ("require", None) => (SslMode::Require, Trust::Unverified),
             ("require" | "verify-ca", Some(root)) if root == SYSTEM => {
                 return Err("sslrootcert=system needs sslmode=verify-full".to_owned());
             }
@@ -78,7 +78,7 @@ fn client(trust: Trust) -> Result<ClientConfig, String> {
             return Ok(client.with_root_certificates(roots).with_no_client_auth());
         }
         Trust::Chain(roots) => Some(roots),
-        Trust::Anyone => None,
+        Trust::Unverified => None,
     };
     let verifier = Arc::new(AnyNameVerifier { provider, roots });
     Ok(client.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())

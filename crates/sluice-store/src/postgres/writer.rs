@@ -28,7 +28,9 @@ use crate::limits::{
 use batch::LockedRows;
 use sluice_core::evidence::mac::Mac;
 use sluice_core::port::ledger::Entry;
-use sluice_core::port::store::{Append, Appended, Hold, Letter, NodeId, Posted, StoreError};
+use sluice_core::port::store::{
+    Append, Appended, MailboxMessage, NodeId, Ownership, Posted, StoreError,
+};
 use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -42,7 +44,7 @@ pub(super) struct WriterQueue {
 
 pub(super) enum Write {
     Append(Arc<Append>, AppendMacs),
-    Post(Letter, Option<Mac>),
+    Post(MailboxMessage, Option<Mac>),
     Record(NodeId, Vec<Entry>),
 }
 
@@ -101,7 +103,7 @@ impl WriterQueue {
 
 /// Whether an append releases ownership of its run.
 fn is_released(append: &Append) -> bool {
-    append.head.as_ref().is_some_and(|head| head.hold == Hold::Release)
+    append.head.as_ref().is_some_and(|head| head.ownership == Ownership::Release)
 }
 
 /// Size of a write in bytes, for the limits of a transaction.

@@ -10,9 +10,10 @@ use crate::authentic::AppendMacs;
 use crate::limits::FRAMES_PER_MARK;
 use rusqlite::params;
 use sluice_core::evidence::mac::MacKey;
-use sluice_core::port::store::{Append, Appended, Create, Hash, Head, Hold, Key};
-use sluice_core::run::id::RunId;
-use sluice_core::run::status::RunStatus;
+use sluice_core::hash::Hash;
+use sluice_core::id::RunId;
+use sluice_core::port::store::{Append, Appended, Create, Head, Key, Ownership};
+use sluice_core::status::RunStatus;
 
 /// Checks everything before it writes anything, so that a refusal leaves nothing in the
 /// transaction it shares with other writes.
@@ -175,11 +176,11 @@ fn write(
         write_head(work, &mut after, head)?;
     }
     work.cache.remember(append.run, after);
-    for (at, message) in append.letters.iter().enumerate() {
+    for (at, message) in append.messages.iter().enumerate() {
         mailbox::post(work, message, macs.message(at))?;
     }
     lineage::store_edges(work, append)?;
-    remembered_output::store(work, after.num, &append.memos, macs)?;
+    remembered_output::store(work, after.num, &append.remembered_outputs, macs)?;
     entry::record(work, append.node, &append.entries)
 }
 
@@ -221,7 +222,7 @@ fn write_frame(
 }
 
 fn write_head(work: &Work<'_>, after: &mut CachedRun, head: &Head) -> Result<(), Fault> {
-    if head.hold == Hold::Release {
+    if head.ownership == Ownership::Release {
         after.owner = None;
     }
     let sql = "UPDATE run SET status = ?1, ended_at = ?2, due_at = ?3, owner = ?4, asks = ?5

@@ -9,8 +9,8 @@ use super::entry::Tip;
 use super::fault::Fault;
 use crate::limits::CACHED_MAX;
 use rusqlite::{Connection, OptionalExtension as _, Row};
+use sluice_core::id::RunId;
 use sluice_core::port::store::NodeId;
-use sluice_core::run::id::RunId;
 use std::collections::HashMap;
 
 /// The cached runs, counters and chains.

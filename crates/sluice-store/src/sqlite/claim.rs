@@ -6,8 +6,8 @@ use super::node_locks::NodeLocks;
 use super::writer::Work;
 use crate::limits::CLAIM_MAX;
 use rusqlite::{Connection, OptionalExtension as _, params};
+use sluice_core::id::RunId;
 use sluice_core::port::store::{Claim, NodeId, Taken};
-use sluice_core::run::id::RunId;
 
 pub(super) fn renew(work: &mut Work<'_>, node: NodeId, ttl_ms: u64) -> Result<(), Fault> {
     // Locked before the lease is visible to other nodes.

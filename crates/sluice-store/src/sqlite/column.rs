@@ -2,9 +2,9 @@
 
 use super::fault::Fault;
 use sluice_core::choice;
+use sluice_core::id::RunId;
 use sluice_core::port::store::NodeId;
-use sluice_core::run::id::RunId;
-use sluice_core::run::status::RunStatus;
+use sluice_core::status::RunStatus;
 
 /// A count or a time. SQLite integers are signed; no real value is too large.
 pub(super) fn int(value: u64) -> i64 {

@@ -8,8 +8,9 @@ use crate::authentic::{Keys, bytes};
 use crate::limits::ENTRIES_MAX;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use sluice_core::evidence::entry::{START, link};
+use sluice_core::hash::Hash;
 use sluice_core::port::ledger::{Entry, Recorded};
-use sluice_core::port::store::{Hash, NodeId};
+use sluice_core::port::store::NodeId;
 
 /// End of a writer's chain: number and hash of its last entry.
 pub(super) type Tip = (u64, Hash);

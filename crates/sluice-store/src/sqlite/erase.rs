@@ -7,8 +7,8 @@ use super::{entry, read};
 use crate::authentic;
 use rusqlite::params;
 use sluice_core::evidence::mac::FramePlace;
+use sluice_core::id::RunId;
 use sluice_core::port::ledger::{Erased, Erasure};
-use sluice_core::run::id::RunId;
 
 /// Size of an erasure in bytes, for the limits of a transaction.
 pub(super) fn bytes(erasure: &Erasure) -> usize {

@@ -6,7 +6,7 @@ use sluice_core::port::ledger::{
     Change, Changed, Count, Counter, Entry, Erased, Erasure, Ledger, Recorded, Rows, SealRow,
     Sealed, Sealing, Unsealed,
 };
-use sluice_core::port::memo::Memo;
+use sluice_core::port::remembered_output::RememberedOutput;
 use sluice_core::port::store::{Answer, NodeId};
 
 impl Ledger for SqliteStore {
@@ -63,7 +63,7 @@ impl Ledger for SqliteStore {
         Box::pin(self.readers.read(move |reader| seal::seals(&reader.connection, from, limit)))
     }
 
-    fn memos(&self, agents: Vec<String>) -> Answer<'_, Vec<Memo>> {
+    fn remembered_outputs(&self, agents: Vec<String>) -> Answer<'_, Vec<RememberedOutput>> {
         Box::pin(self.readers.read(move |reader| remembered_output::load(reader, &agents)))
     }
 

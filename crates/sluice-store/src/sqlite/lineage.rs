@@ -5,12 +5,17 @@ use super::column::{int, run_bytes, run_id, uint};
 use super::fault::Fault;
 use super::writer::Work;
 use rusqlite::{Connection, params};
-use sluice_core::port::lineage::{Lineage, Taker};
+use sluice_core::id::RunId;
+use sluice_core::port::lineage::{Consumer, Lineage};
 use sluice_core::port::store::{Answer, Append};
-use sluice_core::run::id::RunId;
 
 impl Lineage for SqliteStore {
-    fn takers(&self, run: RunId, after: Option<RunId>, limit: usize) -> Answer<'_, Vec<Taker>> {
+    fn consumers(
+        &self,
+        run: RunId,
+        after: Option<RunId>,
+        limit: usize,
+    ) -> Answer<'_, Vec<Consumer>> {
         let limit = crate::page(limit);
         Box::pin(self.readers.read(move |reader| consumers(&reader.connection, run, after, limit)))
     }
@@ -29,7 +34,7 @@ fn consumers(
     run: RunId,
     after: Option<RunId>,
     limit: usize,
-) -> Result<Vec<Taker>, Fault> {
+) -> Result<Vec<Consumer>, Fault> {
     let sql = "SELECT taker, count FROM taking WHERE source = ?1 AND taker > ?2
                ORDER BY taker LIMIT ?3";
     let mut statement = connection.prepare_cached(sql)?;
@@ -38,14 +43,14 @@ fn consumers(
     let mut rows = statement.query(params![run_bytes(run), after, int(limit as u64)])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        found.push(Taker { run: run_id(row.get(0)?), values: uint(row.get(1)?) });
+        found.push(Consumer { run: run_id(row.get(0)?), values: uint(row.get(1)?) });
     }
     Ok(found)
 }
 
 /// Stores how many values the run of an append has consumed so far from each source.
 pub(super) fn store_edges(work: &Work<'_>, append: &Append) -> Result<(), Fault> {
-    for edge in &append.takings {
+    for edge in &append.provenance_edges {
         let (source, consumer) = (run_bytes(edge.from), run_bytes(append.run));
         if edge.values == 0 {
             let sql = "DELETE FROM taking WHERE source = ?1 AND taker = ?2";

@@ -7,9 +7,9 @@ use super::reader::ReadConnection;
 use crate::text;
 use rusqlite::types::Value;
 use rusqlite::{Row, params_from_iter};
+use sluice_core::id::RunId;
 use sluice_core::port::store::{Filter, NodeId, RunRow};
-use sluice_core::run::id::RunId;
-use sluice_core::run::status::RunStatus;
+use sluice_core::status::RunStatus;
 use std::collections::BTreeSet;
 
 /// The newest runs that match the filter.

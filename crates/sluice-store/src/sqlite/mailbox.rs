@@ -7,10 +7,14 @@ use super::writer::Work;
 use crate::authentic::Keys;
 use crate::limits::MESSAGES_MAX;
 use rusqlite::{Row, params};
-use sluice_core::port::store::{Inbox, Letter, Posted, Received};
+use sluice_core::port::store::{MailboxMessage, Mailboxes, Posted, Received};
 
 /// Puts a message into the mailbox of a run, once per key.
-pub(super) fn post(work: &mut Work<'_>, message: &Letter, mac: &[u8]) -> Result<Posted, Fault> {
+pub(super) fn post(
+    work: &mut Work<'_>,
+    message: &MailboxMessage,
+    mac: &[u8],
+) -> Result<Posted, Fault> {
     let Some(known) = work.cache.find(work.connection, message.run)? else {
         return Ok(Posted::NoRun);
     };
@@ -39,15 +43,15 @@ pub(super) fn is_waiting(work: &Work<'_>, num: i64) -> Result<bool, Fault> {
 }
 
 /// Unread messages, oldest first.
-pub(super) fn unread(reader: &ReadConnection, of: Inbox) -> Result<Vec<Received>, Fault> {
+pub(super) fn unread(reader: &ReadConnection, of: Mailboxes) -> Result<Vec<Received>, Fault> {
     // Few messages are unread at any time, so both queries start with them.
     let (sql, mailbox_id) = match of {
-        Inbox::Run(run) => (
+        Mailboxes::Run(run) => (
             "SELECT letter.id, run.id, key, body, mac FROM run JOIN letter ON letter.run = run.num
              WHERE run.id = ?1 AND body IS NOT NULL ORDER BY letter.id LIMIT ?2",
             run_bytes(run),
         ),
-        Inbox::Owner(node) => (
+        Mailboxes::Owner(node) => (
             "SELECT letter.id, run.id, key, body, mac FROM letter INDEXED BY letter_unread
              CROSS JOIN run ON run.num = letter.run
              WHERE body IS NOT NULL AND owner = ?1 ORDER BY letter.id LIMIT ?2",
@@ -62,7 +66,7 @@ pub(super) fn unread(reader: &ReadConnection, of: Inbox) -> Result<Vec<Received>
 }
 
 fn read(keys: &Keys, row: &Row<'_>) -> rusqlite::Result<Received> {
-    let message = Letter { run: run_id(row.get(1)?), key: row.get(2)?, body: row.get(3)? };
+    let message = MailboxMessage { run: run_id(row.get(1)?), key: row.get(2)?, body: row.get(3)? };
     let is_authentic = keys.is_message(&message, row.get_ref(4)?.as_blob()?);
-    Ok(Received { id: uint(row.get(0)?), letter: message, is_authentic })
+    Ok(Received { id: uint(row.get(0)?), message, is_authentic })
 }

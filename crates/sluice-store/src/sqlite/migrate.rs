@@ -6,7 +6,7 @@
 
 use super::connect::OpenError;
 use rusqlite::{Connection, OptionalExtension as _, params};
-use sluice_core::port::store::Hash;
+use sluice_core::hash::Hash;
 use std::cmp::Ordering;
 
 pub(super) const MIGRATIONS: &[&str] = &[

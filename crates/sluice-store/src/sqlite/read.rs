@@ -6,8 +6,9 @@ use super::reader::ReadConnection;
 use crate::authentic::{Keys, authentic, frame_place};
 use rusqlite::{Connection, OptionalExtension as _};
 use sluice_core::evidence::mac::{MacKey, last_hash};
-use sluice_core::port::store::{Examined, Frame, Hash, Loaded};
-use sluice_core::run::id::RunId;
+use sluice_core::hash::Hash;
+use sluice_core::id::RunId;
+use sluice_core::port::store::{Examined, Frame, Loaded};
 
 /// The newest snapshot and the frames after it, from one moment. A snapshot that is not
 /// authentic, or does not belong to this journal, is ignored: the journal is complete.

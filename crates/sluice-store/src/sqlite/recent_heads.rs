@@ -4,8 +4,8 @@
 //! process makes a gap, and the cache starts again after it.
 
 use crate::limits::RECENT_HEADS_MAX;
-use sluice_core::port::store::Hash;
-use sluice_core::run::id::RunId;
+use sluice_core::hash::Hash;
+use sluice_core::id::RunId;
 use std::collections::{HashMap, VecDeque};
 
 /// A written frame, with the head of its run after it.

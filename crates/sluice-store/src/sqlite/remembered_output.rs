@@ -7,14 +7,14 @@ use super::writer::Work;
 use crate::authentic::AppendMacs;
 use crate::limits::REMEMBERED_OUTPUTS_MAX;
 use rusqlite::params;
-use sluice_core::port::memo::Memo;
+use sluice_core::port::remembered_output::RememberedOutput;
 
 /// Stores the remembered outputs of a run and deletes each agent's oldest ones beyond
 /// the limit.
 pub(super) fn store(
     work: &Work<'_>,
     num: i64,
-    outputs: &[Memo],
+    outputs: &[RememberedOutput],
     macs: &AppendMacs,
 ) -> Result<(), Fault> {
     for (at, output) in outputs.iter().enumerate() {
@@ -31,7 +31,10 @@ pub(super) fn store(
 
 /// The remembered outputs of some agents: in the given order of agents, newest first.
 /// Skips rows that are not authentic.
-pub(super) fn load(reader: &ReadConnection, agents: &[String]) -> Result<Vec<Memo>, Fault> {
+pub(super) fn load(
+    reader: &ReadConnection,
+    agents: &[String],
+) -> Result<Vec<RememberedOutput>, Fault> {
     let sql = "SELECT run.id, memo.at, memo.body, memo.mac FROM memo JOIN run ON run.num = memo.run
                WHERE memo.agent = ?1 ORDER BY memo.place DESC";
     let mut statement = reader.connection.prepare_cached(sql)?;
@@ -39,15 +42,15 @@ pub(super) fn load(reader: &ReadConnection, agents: &[String]) -> Result<Vec<Mem
     for agent in agents {
         let mut rows = statement.query([agent])?;
         while let Some(row) = rows.next()? {
-            let memo = Memo {
+            let remembered_output = RememberedOutput {
                 agent: agent.clone(),
                 run: run_id(row.get(0)?),
                 at_ms: uint(row.get(1)?),
                 body: row.get(2)?,
             };
             let mac = row.get_ref(3)?.as_blob().map_err(rusqlite::Error::from)?;
-            if reader.shared.keys.is_remembered_output(&memo, mac) {
-                found.push(memo);
+            if reader.shared.keys.is_remembered_output(&remembered_output, mac) {
+                found.push(remembered_output);
             }
         }
     }

@@ -60,7 +60,7 @@ fn read(keys: &Keys, schedule: &str, row: &Row<'_>) -> Result<Slot, Fault> {
         schedule: schedule.to_owned(),
         slot_ms: uint(row.get(0)?),
         count: uint(row.get(1)?),
-        fate: row.get(2)?,
+        outcome: row.get(2)?,
         why: row.get(3)?,
         run: row.get::<_, Option<[u8; 16]>>(4)?.map(run_id),
         at_ms: uint(row.get(5)?),
@@ -88,7 +88,7 @@ fn store_slot(work: &mut Work<'_>, mark: &Mark) -> Result<bool, Fault> {
         slot.schedule,
         int(slot.slot_ms),
         int(slot.count),
-        slot.fate,
+        slot.outcome,
         slot.why,
         slot.run.map(run_bytes),
         int(slot.at_ms),
@@ -109,5 +109,5 @@ fn outcome(work: &Work<'_>, slot: &Slot) -> Result<Option<String>, Fault> {
     let mut statement = work.connection.prepare_cached(&sql)?;
     let mut rows = statement.query(params![slot.schedule, int(slot.slot_ms)])?;
     let Some(row) = rows.next()? else { return Ok(None) };
-    Ok(Some(read(work.keys, &slot.schedule, row)?.fate))
+    Ok(Some(read(work.keys, &slot.schedule, row)?.outcome))
 }

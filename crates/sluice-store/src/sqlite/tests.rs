@@ -8,13 +8,14 @@ mod old;
 use super::*;
 use crate::authentic::Keyed as _;
 use crate::conformance::{
-    self, Bench, DONE, SetClock, first, guard, letter, node, plain, refused, released, run, wait,
+    self, Bench, DONE, SetClock, first, guard, message, node, plain, refused, released, run, wait,
     wait_all,
 };
 use crate::memory::MemoryStore;
 use proptest::prelude::*;
 use sluice_core::evidence::mac::Doubts;
-use sluice_core::port::store::{Blob, Hash, StoreError};
+use sluice_core::hash::Hash;
+use sluice_core::port::store::{Blob, StoreError};
 use std::path::PathBuf;
 use tempfile::TempDir;
 
@@ -86,7 +87,7 @@ fn everything_survives_reopening() {
         let store = opened(&dir);
         append(&store, first(run(1)));
         append(&store, Append { head: Some(released(Some(7))), ..first(run(2)) });
-        wait(store.post(letter(run(1), "a"))).unwrap();
+        wait(store.post(message(run(1), "a"))).unwrap();
         let blobs = vec![Blob { hash: Hash::of(&body), body: body.clone() }];
         let snapshot = Some(b"state".to_vec());
         append(&store, Append { blobs, snapshot, guards: guard(1), ..plain(run(1), 1) });
@@ -98,7 +99,7 @@ fn everything_survives_reopening() {
     let store = opened(&dir);
     assert_eq!(wait(store.load(run(1))).unwrap(), loaded);
     assert_eq!(wait(store.list(Filter::default())).unwrap(), rows);
-    assert_eq!(wait(store.letters(Inbox::Run(run(1)))).unwrap().len(), 1);
+    assert_eq!(wait(store.messages(Mailboxes::Run(run(1)))).unwrap().len(), 1);
     assert_eq!(wait(store.blob(Hash::of(&body))).unwrap(), Some(body));
     assert_eq!(append(&store, plain(run(1), 2)), Appended::Conflict);
     let guarded = Append { guards: guard(1), ..plain(run(1), 3) };
@@ -152,12 +153,12 @@ fn a_change_by_another_process_is_noticed() {
     append(&one, first(run(1)));
     std::thread::scope(|threads| {
         let waiting = threads.spawn(|| wait(one.changed(100)));
-        wait(other.post(letter(run(1), "a"))).unwrap();
+        wait(other.post(message(run(1), "a"))).unwrap();
         waiting.join().unwrap();
     });
-    assert_eq!(wait(one.letters(Inbox::Run(run(1)))).unwrap().len(), 1);
+    assert_eq!(wait(one.messages(Mailboxes::Run(run(1)))).unwrap().len(), 1);
     // Also a change that happened while no caller waited.
-    wait(other.post(letter(run(1), "b"))).unwrap();
+    wait(other.post(message(run(1), "b"))).unwrap();
     wait(one.changed(100));
 }
 
@@ -364,10 +365,10 @@ fn more_writes_than_places_wait_for_a_place() {
     let store = opened(&dir);
     append(&store, first(run(1)));
     let count = crate::limits::WRITES_WAITING_MAX + 100;
-    let posts = (0..count).map(|number| store.post(letter(run(1), &number.to_string())));
+    let posts = (0..count).map(|number| store.post(message(run(1), &number.to_string())));
     let outcomes = wait_all(posts.collect());
     assert!(outcomes.into_iter().all(|outcome| outcome.unwrap() == Posted::Done));
-    let received = wait(store.letters(Inbox::Run(run(1)))).unwrap();
+    let received = wait(store.messages(Mailboxes::Run(run(1)))).unwrap();
     assert_eq!(received.len(), crate::limits::MESSAGES_MAX);
 }
 

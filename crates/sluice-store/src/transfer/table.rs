@@ -217,7 +217,7 @@ impl Table {
             Table::ProvenanceEdge => {
                 &[("source", ColumnType::Id), ("taker", ColumnType::Id), ("count", ColumnType::Int)]
             }
-            Table::RememberedOutput => MEMO,
+            Table::RememberedOutput => REMEMBERED_OUTPUT,
             Table::Webhook => {
                 &[("name", ColumnType::Text), ("place", ColumnType::Int), ("last", ColumnType::Int)]
             }
@@ -328,7 +328,7 @@ const SLOT: &[Column] = &[
     ("mac", ColumnType::Bytes),
 ];
 
-const MEMO: &[Column] = &[
+const REMEMBERED_OUTPUT: &[Column] = &[
     ("agent", ColumnType::Text),
     ("place", ColumnType::Int),
     ("run", ColumnType::Id),

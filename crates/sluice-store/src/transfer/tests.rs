@@ -7,7 +7,7 @@ use crate::authentic::{self, Keyed as _};
 use crate::conformance::authentic::key;
 use crate::conformance::inspect::{common, everything, is_foreign};
 use crate::conformance::{
-    self, Bench, SetClock, entry, first, guard, hashed, letter, node, plain, released, run, wait,
+    self, Bench, SetClock, entry, first, guard, hashed, message, node, plain, released, run, wait,
 };
 use crate::postgres::OpenError;
 use crate::postgres::tests::server;
@@ -17,11 +17,11 @@ use sluice_core::evidence::mac::Doubts;
 use sluice_core::port::Clock as _;
 use sluice_core::port::deliveries::{Ahead, Delivery};
 use sluice_core::port::ledger::{Change, Counter, SealMark, Sealing};
-use sluice_core::port::lineage::Taking;
-use sluice_core::port::memo::Memo;
+use sluice_core::port::lineage::ProvenanceEdge;
+use sluice_core::port::remembered_output::RememberedOutput;
 use sluice_core::port::slots::{Mark, Slot};
 use sluice_core::port::store::{
-    Append, Appended, Blob, Create, Filter, Guard, Inbox, Key, Letter, Store,
+    Append, Appended, Blob, Create, Filter, Guard, Key, MailboxMessage, Mailboxes, Store,
 };
 use sluice_govern::registry::{Kind, Row as RegistryRow};
 use std::sync::Arc;
@@ -80,7 +80,12 @@ fn furnish(store: &dyn Store) {
         key,
     };
     let body = b"blob".to_vec();
-    let memo = |agent: &str| Memo { agent: agent.to_owned(), run: run(1), at_ms: 5, body: vec![0] };
+    let remembered_output = |agent: &str| RememberedOutput {
+        agent: agent.to_owned(),
+        run: run(1),
+        at_ms: 5,
+        body: vec![0],
+    };
     let windowed = Guard { window_ms: Some(60_000), ..guard(STRANGE, 2, None) };
     append(
         store,
@@ -91,8 +96,12 @@ fn furnish(store: &dyn Store) {
             blobs: vec![Blob { hash: Hash::of(&body), body }],
             guards: vec![guard(STRANGE, 7, None), windowed, guard("", 1, None)],
             entries: vec![entry(STRANGE), entry("b")],
-            takings: vec![Taking { from: run(2), values: 4 }],
-            memos: vec![memo(STRANGE), memo("b"), memo(STRANGE)],
+            provenance_edges: vec![ProvenanceEdge { from: run(2), values: 4 }],
+            remembered_outputs: vec![
+                remembered_output(STRANGE),
+                remembered_output("b"),
+                remembered_output(STRANGE),
+            ],
             ..first(run(1))
         }),
     );
@@ -100,11 +109,11 @@ fn furnish(store: &dyn Store) {
         let head = Some(released((number % 2 == 0).then_some(1500)));
         append(store, hashed(Append { head, ..first(run(number)) }));
     }
-    let letters = ["read", STRANGE, "", "last"].map(|key| letter(run(1), key));
-    for letter in letters {
-        wait(store.post(letter)).unwrap();
+    let messages = ["read", STRANGE, "", "last"].map(|key| message(run(1), key));
+    for message in messages {
+        wait(store.post(message)).unwrap();
     }
-    let read = wait(store.letters(Inbox::Run(run(1)))).unwrap().first().map(|one| one.id);
+    let read = wait(store.messages(Mailboxes::Run(run(1)))).unwrap().first().map(|one| one.id);
     append(store, Append { read: read.into_iter().collect(), ..plain(run(1), 1) });
     ledger(store);
     triggers(store);
@@ -136,7 +145,7 @@ fn triggers(store: &dyn Store) {
         schedule: schedule.to_owned(),
         slot_ms,
         count: 2,
-        fate: strange(),
+        outcome: strange(),
         why: Some(strange()),
         run: (slot_ms == 1).then(|| run(1)),
         at_ms: 4,
@@ -169,9 +178,12 @@ fn answers(store: &dyn Store) -> Vec<String> {
         say(format!("{:?}", wait(store.load(run(number)))));
         say(format!("{:?}", wait(store.frames(run(number), 0, usize::MAX))));
         // Without their ids: a store may choose the ids of future messages.
-        let letters = wait(store.letters(Inbox::Run(run(number)))).unwrap();
-        say(format!("{:?}", letters.into_iter().map(|one| one.letter).collect::<Vec<Letter>>()));
-        say(format!("{:?}", wait(store.takers(run(number), None, 0))));
+        let messages = wait(store.messages(Mailboxes::Run(run(number)))).unwrap();
+        say(format!(
+            "{:?}",
+            messages.into_iter().map(|one| one.message).collect::<Vec<MailboxMessage>>()
+        ));
+        say(format!("{:?}", wait(store.consumers(run(number), None, 0))));
     }
     say(format!("{:?}", wait(store.list(Filter::default()))));
     say(format!("{:?}", wait(store.blob(Hash::of(b"blob")))));
@@ -187,7 +199,7 @@ fn answers(store: &dyn Store) -> Vec<String> {
     say(format!("{:?}", wait(store.entries(0, usize::MAX))));
     say(format!("{:?}", wait(store.seals(0, usize::MAX))));
     say(format!("{:?}", wait(store.unsealed(usize::MAX))));
-    say(format!("{:?}", wait(store.memos(vec![STRANGE.to_owned(), "b".to_owned()]))));
+    say(format!("{:?}", wait(store.remembered_outputs(vec![STRANGE.to_owned(), "b".to_owned()]))));
     for name in [STRANGE, "b"] {
         say(format!("{:?}", wait(store.slots(name.to_owned(), None, 0))));
         say(format!("{:?}", wait(store.delivering(name.to_owned()))));
@@ -195,7 +207,10 @@ fn answers(store: &dyn Store) -> Vec<String> {
     }
     // The target knows read messages and used keys too.
     for key in ["read", STRANGE] {
-        say(format!("{:?}", wait(store.post(Letter { body: Vec::new(), ..letter(run(1), key) }))));
+        say(format!(
+            "{:?}",
+            wait(store.post(MailboxMessage { body: Vec::new(), ..message(run(1), key) }))
+        ));
     }
     let fingerprint = Hash::of(b"others");
     let key = STRANGE.to_owned();
@@ -208,7 +223,7 @@ fn answers(store: &dyn Store) -> Vec<String> {
 
 /// What both stores do next: the same, with the same numbers.
 fn goes_on(store: &dyn Store) -> Vec<String> {
-    wait(store.post(letter(run(2), "new"))).unwrap();
+    wait(store.post(message(run(2), "new"))).unwrap();
     let claims = wait(store.claim(node(7), 2000, 10)).unwrap();
     let next = claims.iter().find(|claim| claim.run == run(1)).expect("its owner is dead");
     let (node, epoch) = (node(7), next.epoch);

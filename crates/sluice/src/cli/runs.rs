@@ -3,7 +3,7 @@
 use super::run::{Data, Name, RunInputs, Target, View, WorkOptions, WriteData, pair};
 use clap::{Args, Subcommand, ValueEnum};
 use sluice_core::choice::{Choice, find};
-use sluice_core::run::status::RunStatus;
+use sluice_core::status::RunStatus;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Runs {

@@ -75,7 +75,7 @@ async fn work(args: &Run, tape: &Tape, out: &mut Out) -> anyhow::Result<Exit> {
 
 /// The key names an existing run: it is continued, or its result is printed again.
 async fn existing(
-    run: sluice_core::run::id::RunId,
+    run: sluice_core::id::RunId,
     worker: LocalWorker<'_>,
     out: &mut Out,
 ) -> anyhow::Result<Exit> {

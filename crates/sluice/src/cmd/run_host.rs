@@ -14,7 +14,7 @@ use crate::out::{Layout, Out};
 use anyhow::Context as _;
 use serde::Deserialize;
 use serde_json::Value;
-use sluice_core::run::status::StepStatus;
+use sluice_core::status::StepStatus;
 use sluice_core::visible;
 
 pub(super) struct RunHost<'a> {

@@ -13,7 +13,7 @@ use sluice_core::journal::event::ApprovalSource;
 use sluice_core::port::Clock as _;
 use sluice_core::run::projection::project;
 use sluice_core::run::state::Run;
-use sluice_core::run::status::RunStatus;
+use sluice_core::status::RunStatus;
 use sluice_core::visible;
 use sluice_engine::world::SystemClock;
 use sluice_server::service::runs::last_steps;

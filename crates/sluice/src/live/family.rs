@@ -1,13 +1,13 @@
 //! A run and its unfinished child runs.
 
 use crate::local::Local;
+use sluice_core::id::{ApprovalId, RunId};
 use sluice_core::plan::step::Work;
 use sluice_core::port::Clock as _;
 use sluice_core::port::store::{Filter, RunRow};
-use sluice_core::run::id::{ApprovalId, RunId};
 use sluice_core::run::phase::StepPhase;
 use sluice_core::run::state::Run;
-use sluice_core::run::status::{RunStatus, StepStatus};
+use sluice_core::status::{RunStatus, StepStatus};
 use sluice_engine::engine::TakeError;
 use sluice_engine::world::SystemClock;
 use sluice_server::service::find::{self, UNFINISHED};

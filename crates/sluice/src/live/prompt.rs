@@ -3,11 +3,11 @@
 use crate::local;
 use crate::out::Out;
 use serde_json::{Map, Value};
+use sluice_core::id::ApprovalId;
 use sluice_core::journal::event::ApprovalSource;
 use sluice_core::outputs::schema::FieldSchema;
 use sluice_core::plan::step::Work;
 use sluice_core::run::command::{Decision, Refusal, Resolve};
-use sluice_core::run::id::ApprovalId;
 use sluice_core::run::state::Run;
 use sluice_core::visible;
 use std::io::BufRead as _;

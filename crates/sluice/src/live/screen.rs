@@ -4,7 +4,7 @@ use crate::amount;
 use crate::picture::{Picture, StepPicture};
 use anstream::{AutoStream, ColorChoice};
 use clap::builder::styling::{AnsiColor, Style};
-use sluice_core::run::status::StepStatus;
+use sluice_core::status::StepStatus;
 use sluice_core::visible;
 use std::fmt::Write as _;
 use std::io::Write as _;

@@ -146,7 +146,7 @@ impl RunWatcher<'_> {
             };
             out.print(&format!("{}\n{}", summary(&shown), outputs(&shown, &last)))?;
         }
-        if shown.status == sluice_core::run::status::RunStatus::Failed {
+        if shown.status == sluice_core::status::RunStatus::Failed {
             let id = visible::brief(&shown.run_id);
             out.note(&format!(
                 "look: sluice runs show {id}{again}\nretry: sluice runs retry {id}{again}"

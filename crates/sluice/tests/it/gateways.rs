@@ -2,7 +2,7 @@
 
 use crate::world::World;
 use expect_test::{Expect, expect};
-use sluice_core::port::store::Hash;
+use sluice_core::hash::Hash;
 
 #[expect(clippy::needless_pass_by_value, reason = "a snapshot is written where it is passed")]
 fn check(world: &World, args: &[&str], expected: Expect) {

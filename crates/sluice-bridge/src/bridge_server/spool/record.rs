@@ -6,7 +6,7 @@ use crate::protocol::dispatch::DispatchBody;
 use crate::protocol::parts::PartsBody;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use sluice_core::run::id::RunId;
+use sluice_core::id::RunId;
 
 /// Start of a file, followed by the hash of the rest.
 const HEAD: &str = "sluice-spool 1 ";

@@ -10,7 +10,7 @@ use crate::secret::Secret;
 use expect_test::expect;
 use faulty::{FAULTS, Faulty};
 use reqwest::Url;
-use sluice_core::run::id::RunId;
+use sluice_core::id::RunId;
 use std::net::SocketAddr;
 
 fn target(at: SocketAddr) -> Target {

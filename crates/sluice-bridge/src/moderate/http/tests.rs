@@ -1,6 +1,6 @@
 use super::*;
-use sluice_core::port::moderator::Phase;
-use sluice_core::run::id::RunId;
+use sluice_core::id::RunId;
+use sluice_core::plan::policy::ModerationPhase;
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -70,7 +70,7 @@ async fn asks(address: &str) -> Verdict {
     let moderator = HttpModerator::with_timeout(address, Duration::from_millis(500));
     let moderator = moderator.expect("the address is one");
     let (run, step, text) = (RunId(1), "a[2]".to_owned(), "say \"hello\"\n".to_owned());
-    moderator.check(&Subject { phase: Phase::Output, run, step, text }).await
+    moderator.check(&Subject { phase: ModerationPhase::Output, run, step, text }).await
 }
 
 fn unavailable(reason: &str) -> Verdict {
@@ -186,7 +186,8 @@ async fn a_token_is_sent_and_never_shown() {
     let moderator = moderator.with_token(&Secret::new("hunter2")).expect("it can be sent");
     assert!(!format!("{moderator:?}").contains("hunter2"));
     let (run, step, text) = (RunId(1), "a".to_owned(), "hello".to_owned());
-    let verdict = moderator.check(&Subject { phase: Phase::Input, run, step, text }).await;
+    let verdict =
+        moderator.check(&Subject { phase: ModerationPhase::Input, run, step, text }).await;
     assert_eq!(verdict, Verdict::Clear);
     let heard = server.heard.lock().expect("the lock is not poisoned").clone();
     assert!(heard[0].contains("authorization: Bearer hunter2\r\n"), "{}", heard[0]);

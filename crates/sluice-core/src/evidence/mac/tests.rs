@@ -11,8 +11,8 @@ fn place() -> FramePlace<'static> {
     FramePlace { run: RunId(1), first: 3, count: 2, chain: &CHAIN }
 }
 
-fn letter() -> Letter {
-    Letter { run: RunId(1), key: "a".to_owned(), body: b"go".to_vec() }
+fn message() -> MailboxMessage {
+    MailboxMessage { run: RunId(1), key: "a".to_owned(), body: b"go".to_vec() }
 }
 
 fn slot() -> Slot {
@@ -20,15 +20,15 @@ fn slot() -> Slot {
         schedule: "s".to_owned(),
         slot_ms: 1,
         count: 2,
-        fate: "started".to_owned(),
+        outcome: "started".to_owned(),
         why: None,
         run: Some(RunId(5)),
         at_ms: 3,
     }
 }
 
-fn memo() -> Memo {
-    Memo { agent: "a".to_owned(), run: RunId(1), at_ms: 2, body: b"yes".to_vec() }
+fn remembered_output() -> RememberedOutput {
+    RememberedOutput { agent: "a".to_owned(), run: RunId(1), at_ms: 2, body: b"yes".to_vec() }
 }
 
 /// HMAC-SHA256 by its definition, over the input of the key derivation and of a mark.
@@ -99,25 +99,25 @@ fn nothing_has_the_mac_of_something_else() {
         Slot { schedule: "t".to_owned(), ..slot() },
         Slot { slot_ms: 9, ..slot() },
         Slot { count: 9, ..slot() },
-        Slot { fate: "skipped".to_owned(), ..slot() },
+        Slot { outcome: "skipped".to_owned(), ..slot() },
         Slot { why: Some(String::new()), ..slot() },
         Slot { run: None, ..slot() },
         Slot { at_ms: 9, ..slot() },
     ];
-    let memos = [
-        memo(),
-        Memo { agent: "b".to_owned(), ..memo() },
-        Memo { run: RunId(2), ..memo() },
-        Memo { at_ms: 9, ..memo() },
-        Memo { body: b"no".to_vec(), ..memo() },
+    let remembered_outputs = [
+        remembered_output(),
+        RememberedOutput { agent: "b".to_owned(), ..remembered_output() },
+        RememberedOutput { run: RunId(2), ..remembered_output() },
+        RememberedOutput { at_ms: 9, ..remembered_output() },
+        RememberedOutput { body: b"no".to_vec(), ..remembered_output() },
     ];
-    let letters = [
-        letter(),
-        Letter { run: RunId(2), ..letter() },
-        Letter { key: "b".to_owned(), ..letter() },
-        Letter { body: b"stop".to_vec(), ..letter() },
+    let messages = [
+        message(),
+        MailboxMessage { run: RunId(2), ..message() },
+        MailboxMessage { key: "b".to_owned(), ..message() },
+        MailboxMessage { body: b"stop".to_vec(), ..message() },
         // The boundary between two fields is authenticated too.
-        Letter { key: "ag".to_owned(), body: b"o".to_vec(), ..letter() },
+        MailboxMessage { key: "ag".to_owned(), body: b"o".to_vec(), ..message() },
     ];
     let mut macs = vec![
         key.mark(),
@@ -145,9 +145,11 @@ fn nothing_has_the_mac_of_something_else() {
         key.key("k", RunId(1), hash, 6),
     ];
     macs.extend(slots.iter().map(|slot| key.slot(slot)));
-    macs.extend(memos.iter().map(|memo| key.memo(memo)));
-    macs.extend(letters.iter().map(|letter| key.letter(letter)));
-    macs.extend([(1, 1), (1, 2), (2, 1)].map(|(run, id)| key.read_letter(RunId(run), id)));
+    macs.extend(
+        remembered_outputs.iter().map(|remembered_output| key.remembered_output(remembered_output)),
+    );
+    macs.extend(messages.iter().map(|message| key.message(message)));
+    macs.extend([(1, 1), (1, 2), (2, 1)].map(|(run, id)| key.read_message(RunId(run), id)));
     let all: BTreeSet<[u8; 16]> = macs.iter().map(|mac| mac.0).collect();
     assert_eq!(all.len(), macs.len());
 }

@@ -6,7 +6,7 @@ use crate::evidence::merkle;
 use crate::evidence::verify::pinned;
 use crate::hash::Hash;
 use crate::journal::chain::{Chain, Link, START, commitment};
-use crate::journal::wire::{Bond, RawEvent};
+use crate::journal::wire::{CommitmentKind, RawEvent};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -76,8 +76,8 @@ impl Packet {
             let Content::Kept { salt, payload, blobs } = &event.content else { continue };
             let moved: BTreeMap<String, String> =
                 blobs.as_ref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-            let (kind, bond) = (event.kind.as_str(), Bond::Salt(*salt));
-            let raw = RawEvent { kind, bond, payload, blobs: blobs.as_deref() };
+            let (kind, commitment_kind) = (event.kind.as_str(), CommitmentKind::Salt(*salt));
+            let raw = RawEvent { kind, commitment_kind, payload, blobs: blobs.as_deref() };
             let must = moved.values().filter_map(|text| Hash::parse(text)).chain(pinned(&raw));
             all.extend(must.map(|hash| (hash, Need::Must)));
             for hash in policies(event, payload) {

@@ -3,9 +3,10 @@
 use super::rows::FORGED;
 use super::{Head, Place, START, Trouble, Verifier};
 use crate::evidence::{elision, entry, erasure};
+use crate::hash::Hash;
 use crate::id::RunId;
 use crate::port::ledger::Recorded;
-use crate::port::store::{Hash, NodeId};
+use crate::port::store::NodeId;
 use serde_json::Value;
 use std::collections::VecDeque;
 

@@ -35,7 +35,7 @@ impl Verifier {
         self.check_start(row, run);
         self.check_frames(row);
         if self.scope == Scope::Everything {
-            self.check_takings(run);
+            self.check_provenance_edges(run);
         }
     }
 
@@ -53,8 +53,8 @@ impl Verifier {
         }
     }
 
-    fn check_takings(&mut self, run: &Run) {
-        let mut stored = self.rows.takings.remove(&run.id).unwrap_or_default();
+    fn check_provenance_edges(&mut self, run: &Run) {
+        let mut stored = self.rows.provenance_edges.remove(&run.id).unwrap_or_default();
         for (source, values) in run.taken.iter().filter(|(_, values)| **values > 0) {
             let count = stored.remove(source).unwrap_or(0);
             if count != *values {
@@ -95,7 +95,7 @@ impl Verifier {
     /// Called after the last run: rows that are left name runs that do not exist.
     pub(super) fn end_folded(&mut self) {
         self.end_starts();
-        for run in std::mem::take(&mut self.rows.takings).into_keys() {
+        for run in std::mem::take(&mut self.rows.provenance_edges).into_keys() {
             self.wrong_row("taking", &run, Trouble::Missing, "there is no such run");
         }
         for run in std::mem::take(&mut self.rows.frames).into_keys() {
@@ -105,8 +105,8 @@ impl Verifier {
     }
 }
 
-fn pair(source: RunId, taker: RunId) -> String {
-    format!("{source} {taker}")
+fn pair(source: RunId, consumer: RunId) -> String {
+    format!("{source} {consumer}")
 }
 
 /// The columns of a run's row that differ from the journal.

@@ -3,10 +3,11 @@
 use super::rows::FORGED;
 use super::{Head, Place, Trouble, Verifier};
 use crate::evidence::elision::{Elision, Left};
+use crate::hash::Hash;
 use crate::id::RunId;
 use crate::journal::chain::{Chain, HASH_BYTES, Link, START, residue};
-use crate::journal::wire::{self, Bond, RawEvent, RawFrame, WireError};
-use crate::port::store::{Examined, Frame, Hash};
+use crate::journal::wire::{self, CommitmentKind, RawEvent, RawFrame, WireError};
+use crate::port::store::{Examined, Frame};
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
@@ -155,7 +156,7 @@ impl Verifier {
         }
         let raw = match wire::whole(frame) {
             Ok(raw) => raw,
-            Err(error @ WireError::MissingBeside(event)) => {
+            Err(error @ WireError::MissingDelta(event)) => {
                 return Err((event, Trouble::Missing, error.to_string()));
             }
             Err(error) => return changed(error.to_string()),
@@ -227,10 +228,10 @@ impl Verifier {
         event: &RawEvent<'_>,
         blobs: &BTreeMap<Hash, Vec<u8>>,
     ) -> Result<(), Wrong> {
-        if matches!(event.bond, Bond::Elided(_)) {
+        if matches!(event.commitment_kind, CommitmentKind::Elided(_)) {
             journal.check_elided(id, event.payload)?;
             self.report.elided += 1;
-        } else if event.bond.is_erased() {
+        } else if event.commitment_kind.is_erased() {
             match self.erased.get(&(journal.link.run, id)) {
                 None => return Err((id, Trouble::Erased, "no audit entry says so".to_owned())),
                 Some(left) if *left != residue(event.payload.as_bytes()) => {

@@ -6,10 +6,11 @@
 
 use super::{Place, Scope, Trouble, Verifier};
 use crate::evidence::entry::START;
+use crate::hash::Hash;
 use crate::id::RunId;
 use crate::port::inspect::{FrameAt, RowVersion, Stored, StoredRun};
 use crate::port::ledger::{Recorded, SealMark};
-use crate::port::store::{Hash, NodeId};
+use crate::port::store::NodeId;
 use crate::rows::{self, AFTER_DIGEST};
 use serde_json::Value;
 use sluice_govern::account::REGISTRY;
@@ -50,7 +51,7 @@ pub(super) struct RowVerifier {
     /// Counters without a window.
     pub(super) counts: BTreeMap<String, i64>,
     /// Value flows: by consumer, then source.
-    pub(super) takings: BTreeMap<RunId, BTreeMap<RunId, u64>>,
+    pub(super) provenance_edges: BTreeMap<RunId, BTreeMap<RunId, u64>>,
     /// The number of events in the frames of each run.
     pub(super) frames: BTreeMap<RunId, u64>,
     /// The number of runs whose journals could not be folded.
@@ -79,14 +80,14 @@ struct Places {
     frames: u64,
     entries: u64,
     messages: u64,
-    memos: u64,
+    remembered_outputs: u64,
 }
 
 impl RowVerifier {
     /// Forgets a run that cannot be read: rows that name it are not compared.
     pub(super) fn forget(&mut self, run: RunId) {
         self.starts.forget(run);
-        self.takings.remove(&run);
+        self.provenance_edges.remove(&run);
         self.frames.remove(&run);
     }
 }
@@ -121,8 +122,9 @@ impl Verifier {
                 self.check_mac("slot", &key, is_authentic);
                 self.rows.starts.slot(slot, key);
             }
-            Stored::Memo { agent, place, is_authentic, .. } => {
-                self.rows.places.memos = self.rows.places.memos.max(place);
+            Stored::RememberedOutput { agent, place, is_authentic, .. } => {
+                self.rows.places.remembered_outputs =
+                    self.rows.places.remembered_outputs.max(place);
                 self.check_mac("memo", &format!("{agent} {place}"), is_authentic);
             }
             Stored::Message { run, key, id, is_authentic, .. } => {
@@ -131,8 +133,8 @@ impl Verifier {
                 self.check_mac("letter", &format!("{run} {key}"), is_authentic);
             }
             Stored::Count { name, count } => _ = self.rows.counts.insert(name, count),
-            Stored::Taking { source, taker, count } => {
-                self.rows.takings.entry(taker).or_default().insert(source, count);
+            Stored::ProvenanceEdge { source, consumer, count } => {
+                self.rows.provenance_edges.entry(consumer).or_default().insert(source, count);
             }
             Stored::ForeignBlob(hash) => {
                 self.wrong_row("blob", &hash, Trouble::Changed, "its body does not match its hash");
@@ -141,8 +143,8 @@ impl Verifier {
                 self.wrong_row("snapshot", &run, Trouble::Forged, FORGED);
             }
             Stored::Frame(frame) => self.check_place(frame),
-            Stored::Positions { frames, entries, messages, memos } => {
-                self.check_positions(&Places { frames, entries, messages, memos });
+            Stored::Positions { frames, entries, messages, remembered_outputs } => {
+                self.check_positions(&Places { frames, entries, messages, remembered_outputs });
             }
             Stored::Run(run) => self.rows.runs.push(run),
             Stored::Damaged { table, key, detail } => {
@@ -362,14 +364,14 @@ impl Verifier {
     fn check_positions(&mut self, noted: &Places) {
         // Only a store that records positions records ends of chains, perhaps none.
         self.rows.ends.get_or_insert_default();
-        let Places { frames, entries, messages, memos } = &self.rows.places;
+        let Places { frames, entries, messages, remembered_outputs } = &self.rows.places;
         let places = [
             ("frames", *frames, noted.frames),
             ("entries", *entries, noted.entries),
             // A duplicate message is numbered and dropped; remembered outputs of an
             // erased run are deleted, even the newest.
             ("letters", *messages, noted.messages.min(*messages)),
-            ("memos", *memos, noted.memos.min(*memos)),
+            ("memos", *remembered_outputs, noted.remembered_outputs.min(*remembered_outputs)),
         ];
         for (name, last, noted) in places {
             if last != noted {

@@ -42,7 +42,7 @@ impl Starts {
         *count += 1;
         *oldest_ms = slot.slot_ms.min(*oldest_ms);
         self.slotted.extend(slot.run);
-        let started = slot.run.filter(|_| slot.fate == "started");
+        let started = slot.run.filter(|_| slot.outcome == "started");
         self.started.extend(started.map(|run| (run, key)));
     }
 

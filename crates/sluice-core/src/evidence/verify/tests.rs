@@ -6,7 +6,8 @@ mod starts;
 
 use super::*;
 use crate::evidence::fake_store::{FakeStore, RUN, WRITER, lines, signer, stranger};
-use crate::evidence::{entry, event, seal};
+use crate::evidence::{entry, seal};
+use crate::journal::chain;
 use crate::port::ledger::Unsealed;
 use crate::port::store::Examined;
 use expect_test::{Expect, expect};
@@ -164,13 +165,13 @@ fn a_run_that_was_written_anew_is_not_the_sealed_one() {
     after(
         |store| {
             let frames = store.runs.get_mut(&RUN).unwrap();
-            let mut link = event::Link { run: RUN, next: 1, tip: event::START };
+            let mut link = chain::Link { run: RUN, next: 1, tip: chain::START };
             for frame in frames {
                 let text = String::from_utf8(frame.beside.clone()).unwrap();
                 frame.beside = text.replace("\"one\"", "\"two\"").into_bytes();
                 let copy = frame.clone();
                 let raw = crate::journal::wire::whole(&copy).unwrap();
-                let mut hashes = event::Chain::new(&mut link);
+                let mut hashes = chain::Chain::new(&mut link);
                 let hash = |event: &crate::journal::wire::RawEvent<'_>| {
                     hashes.add(event.kind, raw.at_ms, event.commitment().unwrap()).0
                 };

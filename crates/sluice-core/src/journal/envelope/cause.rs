@@ -1,13 +1,11 @@
-//! What caused an event, as far as its append says.
+//! The parent of an event: the earlier event of the same append that caused it.
 //!
-//! Everything that one turn of a run brings about is one append: an answer, the
-//! steps that become ready by it, their decisions, their dispatches. So the cause
-//! of an event is the earlier event of its append that it follows from. An event
-//! whose cause came with an earlier append has no parent: an answer names its
-//! dispatch by `nodeId` and `dispatchNo`.
+//! All events of one turn are in one append: an answer, the steps that become ready by it,
+//! their decisions and their dispatches. An event whose cause is in an earlier append has no
+//! parent; an answer names its dispatch by `nodeId` and `dispatchNo`.
 //!
-//! INVARIANT: a parent is read from the frame and the plan alone, so that every
-//! reader is told the same, wherever it begins to read.
+//! INVARIANT: a parent depends on the frame and the plan alone, so that every reader sees the
+//! same one, wherever it starts to read.
 
 use crate::plan::graph::Graph;
 use std::collections::BTreeMap;
@@ -33,8 +31,8 @@ impl<'g> Causes<'g> {
         Causes { graph, own, settled, settled_any: None, step_any: None, run: None }
     }
 
-    /// The cause of an event, which then is one itself. `node` is the step or
-    /// instance that it is about.
+    /// Returns the parent of the next event, and records the event as a possible parent of
+    /// later ones. `node` is its step or instance.
     pub(super) fn next(&mut self, id: u64, kind: &str, node: Option<&str>) -> Option<u64> {
         let parent = match node {
             Some(node) => self.of_step(kind, node),
@@ -42,7 +40,7 @@ impl<'g> Causes<'g> {
             None => self.step_any.max(self.run),
         };
         if is_cause(kind) {
-            self.keep(id, kind, node);
+            self.record(id, kind, node);
         }
         parent
     }
@@ -57,19 +55,19 @@ impl<'g> Causes<'g> {
         }
         let position = self.graph.and_then(|graph| graph.position(node));
         let near = position.and_then(|position| {
-            // The step's own instances, and the steps that it depends on.
+            // The instances of the step, and the steps that it depends on.
             let instances = self.settled.get(&position).copied();
             let graph = self.graph?;
             let on = graph.dependencies(position).iter();
             let on = on.filter_map(|on| self.settled.get(&(*on as usize)).copied());
             on.chain(instances).max()
         });
-        // What is cancelled is so by the run, or by the step that failed.
+        // A step is cancelled because of the run or of a step that failed.
         let any = if kind == "node.cancelled" { self.settled_any } else { None };
         near.or(self.run).or(any)
     }
 
-    fn keep(&mut self, id: u64, kind: &str, node: Option<&str>) {
+    fn record(&mut self, id: u64, kind: &str, node: Option<&str>) {
         let Some(node) = node else {
             self.run = Some(id);
             return;
@@ -106,7 +104,7 @@ fn is_end(kind: &str) -> bool {
     matches!(kind, "run.completed" | "run.failed" | "run.cancelled" | "run.timed_out")
 }
 
-/// What is only noted down causes nothing.
+/// Records and reports do not cause other events.
 fn is_cause(kind: &str) -> bool {
     !matches!(kind, "node.provenance" | "node.log" | "node.stream.delta" | "budget.alert")
 }

@@ -1,12 +1,12 @@
 use super::*;
 use crate::doc;
+use crate::id::Entropy;
 use crate::journal::chain::{Link, START};
 use crate::journal::event::{
     Delta, DeltaPart, Dispatch, Event, Path, Provenance, Record, StepAt, StepEvent,
 };
 use crate::journal::wire;
 use crate::limits::BLOB_BYTES_MIN;
-use crate::port::Entropy;
 use expect_test::expect;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -132,7 +132,7 @@ fn a_frame_that_is_not_what_the_store_says_is_refused() {
     let frame =
         |count, body| Frame { first: 1, count, body, beside: Vec::new(), chain: Vec::new() };
     let refused = |frame| envelopes(subject("w", "t"), &frame, &BTreeMap::new()).unwrap_err();
-    expect!["the frame is unreadable: it holds 1 events instead of 2"]
+    expect!["the frame cannot be read: it has 1 events instead of 2"]
         .assert_eq(&refused(frame(2, body)).to_string());
     assert_eq!(refused(frame(1, br#"{"v":4}"#.to_vec())), WireError::Newer(4));
 }
@@ -182,7 +182,7 @@ fn elided_parts_are_passed_over_and_their_ids_are_told() {
     let mut frame = frame(41, 5, encode(&events, 5));
     let none = BTreeMap::new();
     let missing = Frame { beside: Vec::new(), ..frame.clone() };
-    assert_eq!(envelopes(subject("w", "t"), &missing, &none), Err(WireError::MissingBeside(41)));
+    assert_eq!(envelopes(subject("w", "t"), &missing, &none), Err(WireError::MissingDelta(41)));
     frame.beside = wire::elide(&frame).unwrap().unwrap().beside;
     let seen = envelopes(subject("w", "t"), &frame, &none).unwrap();
     assert_eq!(seen.iter().map(Seen::id).collect::<Vec<_>>(), [42, 43, 44, 45]);
@@ -272,7 +272,7 @@ fn graph() -> crate::plan::Plan {
     doc::check(text.as_bytes(), None, &doc::Registry::default()).plan.unwrap()
 }
 
-/// What the events of one append, given by type and step, say of wave and cause.
+/// The waves and the parents of the events of one append, given by type and step.
 fn correlated(first: u64, events: &[(&str, &str)]) -> Vec<String> {
     let written = events.iter().map(|(kind, node)| {
         let payload = if node.is_empty() { json!({}) } else { json!({"nodeId": node}) };
@@ -319,7 +319,7 @@ fn every_event_of_a_step_says_its_wave_and_its_cause_in_the_same_append() {
         8 approval.requested b in wave 0 because of 7
     "#]]
     .assert_eq(&correlated(1, &begins).concat());
-    // The answer's cause is an earlier append's; what follows from it is this one's.
+    // The answer was caused by an earlier append, so it has no parent; later events do.
     let goes_on = [
         ("node.completed", "b"),
         ("node.queued", "c"),

@@ -132,7 +132,7 @@ impl ApprovalResolved {
 choices! {
     /// The decisions on an approval.
     pub enum Resolution, "a decision on an approval" {
-        /// One more vote; the approval needs others as well.
+        /// One more vote; the approval needs further votes.
         Pending = "pending",
         /// Approved.
         Approved = "approved",

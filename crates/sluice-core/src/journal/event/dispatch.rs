@@ -254,7 +254,7 @@ payload! {
         message: String = "errorMessage" as Sparse, Gone;
         /// How long until the next attempt.
         delay_ms: u64 = "delayMs" as Always, Whole;
-        /// Whether the next attempt is asked with the errors of this one.
+        /// Whether the next attempt is sent with the errors of this one.
         reask: bool = "reask" as Sparse, Whole;
         /// Cost of the attempt.
         usage: Usage;

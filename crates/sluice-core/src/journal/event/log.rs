@@ -8,8 +8,8 @@ use crate::journal::declare::{Keep, ObjectSchema, PayloadPart, Read, VisitKept};
 use crate::journal::wire::fields::Fields;
 use crate::journal::wire::malformed;
 use crate::journal::wire::object::{self, PayloadWriter};
+use crate::plan::policy::ModerationPhase;
 use crate::port::adapter::{Process, ToolEnded};
-use crate::port::moderator::Phase;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub enum LogLine {
     /// The moderator did not flag the text.
     ModerationCleared {
         /// Side of the step.
-        phase: Phase,
+        phase: ModerationPhase,
         /// SHA-256 of the text that was moderated.
         digest: String,
     },

@@ -154,8 +154,8 @@ impl Form<Vec<(RunId, Money)>> for Caps {
 }
 
 impl RunStarted {
-    /// Whether a person counts as the run's initiator: the caller of the start, or a
-    /// person whose hook or schedule made it.
+    /// Whether a person is an initiator of the run: the caller of the start, or the author of
+    /// the inbound webhook or schedule that started it.
     pub fn is_initiator(&self, person: &str) -> bool {
         self.initiator == person || self.on_behalf_of.iter().any(|one| one == person)
     }

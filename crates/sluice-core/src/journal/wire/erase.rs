@@ -1,12 +1,13 @@
-//! Takes payloads out of a frame.
+//! Erases payloads of a frame.
 
-use super::beside::{Beside, read as read_beside};
-use super::fields::{Written, frame, hash};
-use super::raw::{Bond, RawEvent, raw};
+use super::deltas::{StoredDeltas, read as read_deltas};
+use super::fields::{ParsedEvent, frame, hash};
+use super::raw::{CommitmentKind, RawEvent, raw};
 use super::residue::residue;
 use super::{WireError, malformed};
+use crate::hash::Hash;
 use crate::journal::chain;
-use crate::port::store::{Frame, Hash};
+use crate::port::store::Frame;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A frame without some of its payloads.
@@ -14,47 +15,48 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Erased {
     /// The frame.
     pub body: Vec<u8>,
-    /// What stands beside it.
+    /// Its stored stream deltas.
     pub beside: Vec<u8>,
-    /// The events whose payloads went now: their places in the frame from 0, and
-    /// the hash of what is left of each. The audit keeps it, since the event's
-    /// own hash covers only what was there before.
+    /// The events whose payloads were erased now: their positions in the frame from 0, and
+    /// the hash of the rest of each payload. The audit records this hash, because the hash of
+    /// the event covers the original payload only.
     pub gone: Vec<(usize, Hash)>,
-    /// What those payloads referred to and the frame no longer does.
+    /// Blobs that only the erased payloads referred to.
     pub blobs: Vec<Hash>,
 }
 
-/// Erases the payloads of the events at the places that `which` names, and
-/// leaves those that are erased or elided already. The hashes of all events stay
-/// as they are. `blobs` holds at least what [`blobs_of`](super::blobs_of) lists.
+/// Erases the payloads of the events at the positions that `which` selects. Payloads that are
+/// already erased or elided stay unchanged, and so do the hashes of all events. `blobs` must
+/// contain the blobs that [`blobs_of`](super::blobs_of) lists.
 pub fn erase(
     stored: &Frame,
     which: impl Fn(usize) -> bool,
     blobs: &BTreeMap<Hash, Vec<u8>>,
 ) -> Result<Erased, WireError> {
-    let mut named = Named::default();
-    let (body, mut gone) = erase_body(&stored.body, &which, blobs, &mut named)?;
+    let mut references = BlobReferences::default();
+    let (body, mut gone) = erase_body(&stored.body, &which, blobs, &mut references)?;
     let mut beside = stored.beside.clone();
-    if let Some(Beside::Events(bytes)) = read_beside(&stored.beside)? {
-        // A part of an answer is erased where it is: its place is its stand-in's.
-        let places: Vec<usize> = raw(&stored.body)?.stand_ins().collect();
-        let of = |index: usize| places.get(index).copied().unwrap_or(usize::MAX);
-        let (left, parts) = erase_body(bytes, &|index| which(of(index)), blobs, &mut named)?;
+    if let Some(StoredDeltas::Events(bytes)) = read_deltas(&stored.beside)? {
+        // The position of a delta in the frame is that of its stand-in.
+        let stand_ins: Vec<usize> = raw(&stored.body)?.stand_ins().collect();
+        let position = |index: usize| stand_ins.get(index).copied().unwrap_or(usize::MAX);
+        let erases = |index| which(position(index));
+        let (left, deltas) = erase_body(bytes, &erases, blobs, &mut references)?;
         beside = left;
-        gone.extend(parts.into_iter().map(|(index, hash)| (of(index), hash)));
-        gone.sort_unstable_by_key(|(place, _)| *place);
+        gone.extend(deltas.into_iter().map(|(index, hash)| (position(index), hash)));
+        gone.sort_unstable_by_key(|(position, _)| *position);
     }
-    let blobs = named.dropped.difference(&named.used).copied().collect();
+    let blobs = references.erased.difference(&references.kept).copied().collect();
     Ok(Erased { body, beside, gone, blobs })
 }
 
-/// What payloads refer to.
+/// The blobs that payloads refer to.
 #[derive(Default)]
-struct Named {
-    /// Those that go.
-    dropped: BTreeSet<Hash>,
-    /// Those that stay.
-    used: BTreeSet<Hash>,
+struct BlobReferences {
+    /// Blobs of payloads that are erased.
+    erased: BTreeSet<Hash>,
+    /// Blobs of payloads that stay.
+    kept: BTreeSet<Hash>,
 }
 
 type Gone = Vec<(usize, Hash)>;
@@ -63,33 +65,36 @@ fn erase_body(
     body: &[u8],
     which: &dyn Fn(usize) -> bool,
     blobs: &BTreeMap<Hash, Vec<u8>>,
-    named: &mut Named,
+    references: &mut BlobReferences,
 ) -> Result<(Vec<u8>, Gone), WireError> {
     let mut raw = raw(body)?;
-    let mut read = frame(body)?.events;
-    if read.len() != raw.events.len() {
-        return Err(malformed("it is not the same when read twice"));
+    let mut parsed = frame(body)?.events;
+    if parsed.len() != raw.events.len() {
+        return Err(malformed("its raw and its parsed events differ"));
     }
     let mut residues = BTreeMap::new();
-    for (place, (event, raw)) in read.iter_mut().zip(&raw.events).enumerate() {
-        let goes = which(place) && !raw.bond.is_erased() && raw.bond != Bond::Beside;
-        let named = if goes { &mut named.dropped } else { &mut named.used };
-        named.extend(hashes(event)?);
-        if goes {
+    for (position, (event, raw)) in parsed.iter_mut().zip(&raw.events).enumerate() {
+        let erases = which(position)
+            && !raw.commitment_kind.is_erased()
+            && raw.commitment_kind != CommitmentKind::StandIn;
+        let referred = if erases { &mut references.erased } else { &mut references.kept };
+        referred.extend(hashes(event)?);
+        if erases {
             event.restore(blobs)?;
-            residues.insert(place, residue(&event.kind, &event.payload));
+            residues.insert(position, residue(&event.kind, &event.payload));
         }
     }
     let mut gone = Vec::with_capacity(residues.len());
-    for (place, left) in &residues {
-        let event = &mut raw.events[*place];
-        gone.push((*place, chain::residue(left.as_bytes())));
-        let bond = event.commitment().map_or(Bond::ErasedNone, Bond::Erased);
-        *event = RawEvent { bond, payload: left, blobs: None, ..*event };
+    for (position, left) in &residues {
+        let event = &mut raw.events[*position];
+        gone.push((*position, chain::residue(left.as_bytes())));
+        let commitment_kind =
+            event.commitment().map_or(CommitmentKind::ErasedNone, CommitmentKind::Erased);
+        *event = RawEvent { commitment_kind, payload: left, blobs: None, ..*event };
     }
     Ok((raw.write(), gone))
 }
 
-fn hashes(event: &Written<'_>) -> Result<Vec<Hash>, WireError> {
+fn hashes(event: &ParsedEvent<'_>) -> Result<Vec<Hash>, WireError> {
     event.blobs.values().map(|text| hash(text)).collect()
 }

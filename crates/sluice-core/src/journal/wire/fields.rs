@@ -1,5 +1,5 @@
-//! Reads a frame down to the fields of its payloads, which stay as they are
-//! written until someone asks for them.
+//! Parses a frame up to the fields of its payloads. A field is decoded only when a caller reads
+//! it.
 
 use super::{VERSION, WireError, malformed};
 use crate::hash::Hash;
@@ -11,28 +11,28 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// A frame whose events are not yet read.
+/// A parsed frame whose events are not decoded yet.
 #[derive(Deserialize)]
 pub(in crate::journal) struct Frame<'a> {
     v: u64,
     #[serde(rename = "at")]
     pub(in crate::journal) at_ms: u64,
     #[serde(borrow)]
-    pub(in crate::journal) events: Vec<Written<'a>>,
+    pub(in crate::journal) events: Vec<ParsedEvent<'a>>,
 }
 
-/// An event as it is written.
+/// A parsed event whose payload is not decoded yet.
 #[derive(Deserialize)]
-pub(in crate::journal) struct Written<'a> {
+pub(in crate::journal) struct ParsedEvent<'a> {
     #[serde(borrow, rename = "type")]
     pub(in crate::journal) kind: Cow<'a, str>,
     #[serde(borrow)]
     pub(in crate::journal) payload: Fields<'a>,
     #[serde(default)]
     pub(in crate::journal) erased: bool,
-    /// Whether it only stands for one that is kept beside the frame.
-    #[serde(default)]
-    pub(in crate::journal) beside: bool,
+    /// Whether it is the stand-in of a stream delta.
+    #[serde(default, rename = "beside")]
+    pub(in crate::journal) is_stand_in: bool,
     #[serde(borrow, default)]
     pub(in crate::journal) blobs: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
 }
@@ -40,25 +40,25 @@ pub(in crate::journal) struct Written<'a> {
 /// The fields of an object, in order.
 pub(in crate::journal) struct Fields<'a>(pub(in crate::journal) Vec<(Cow<'a, str>, &'a RawValue)>);
 
-/// Reads the outside of a frame.
+/// Parses a frame.
 pub(in crate::journal) fn frame(body: &[u8]) -> Result<Frame<'_>, WireError> {
     read_version(body, serde_json::from_slice(body), |frame: &Frame<'_>| frame.v)
 }
 
-/// What was read, if it is of a version that is known.
+/// Checks the version of a parsed frame.
 pub(in crate::journal) fn read_version<T>(
     body: &[u8],
     read: serde_json::Result<T>,
     version: impl FnOnce(&T) -> u64,
 ) -> Result<T, WireError> {
-    /// What every version has in common.
+    /// The field that every version has.
     #[derive(Deserialize)]
     struct Version {
         v: u64,
     }
     let version = match &read {
         Ok(frame) => version(frame),
-        // Of another shape: perhaps of a later version.
+        // The frame has another shape, perhaps that of a later version.
         Err(_) => serde_json::from_slice::<Version>(body).map_or(VERSION, |version| version.v),
     };
     match version {
@@ -69,17 +69,17 @@ pub(in crate::journal) fn read_version<T>(
 }
 
 pub(in crate::journal) fn hash(text: &str) -> Result<Hash, WireError> {
-    Hash::parse(text).ok_or_else(|| malformed("a hash is none"))
+    Hash::parse(text).ok_or_else(|| malformed("a hash is not valid"))
 }
 
-impl<'a> Written<'a> {
-    /// The step or instance that it is about, if it is about one.
+impl<'a> ParsedEvent<'a> {
+    /// The step or instance of the event, if it has one.
     pub(in crate::journal) fn node(&self) -> Option<Cow<'a, str>> {
         let raw = self.payload.raw("nodeId").or_else(|| self.payload.raw("node"))?;
         serde_json::from_str::<Text<'a>>(raw.get()).ok().map(|text| text.0)
     }
 
-    /// Puts the fields back that are stored by their hash.
+    /// Adds the fields that are stored as blobs.
     pub(in crate::journal) fn restore(
         &mut self,
         blobs: &'a BTreeMap<Hash, Vec<u8>>,
@@ -96,7 +96,7 @@ impl<'a> Written<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// The field as it is written.
+    /// The JSON text of a field.
     pub(in crate::journal) fn raw(&self, name: &str) -> Option<&'a RawValue> {
         self.0.iter().find(|(found, _)| found == name).map(|(_, value)| *value)
     }
@@ -113,12 +113,12 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A field that must be there.
+    /// A field that must be present.
     pub(in crate::journal) fn need<T: Deserialize<'a>>(&self, name: &str) -> Result<T, WireError> {
         self.option(name)?.ok_or_else(|| malformed(format_args!("{name} is missing")))
     }
 
-    /// A field that is left out where it is empty or zero.
+    /// A field that is left out if it is empty or zero.
     pub(in crate::journal) fn or_default<T: Deserialize<'a> + Default>(
         &self,
         name: &str,
@@ -126,7 +126,7 @@ impl<'a> Fields<'a> {
         self.option(name).map(Option::unwrap_or_default)
     }
 
-    /// A field that must be there, a text that `parse` reads.
+    /// A text field that must be present, parsed by `parse`.
     pub(in crate::journal) fn text<T>(
         &self,
         name: &str,
@@ -135,7 +135,7 @@ impl<'a> Fields<'a> {
         parse(&self.need::<Text<'_>>(name)?.0)
     }
 
-    /// Whether a field is there and is this word.
+    /// Whether a field is present and has this value.
     pub(in crate::journal) fn has_word(&self, name: &str, word: &str) -> Result<bool, WireError> {
         Ok(self.option::<Text<'_>>(name)?.is_some_and(|text| text.0 == word))
     }
@@ -148,7 +148,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
     }
 }
 
-/// A text, borrowed where it can be.
+/// A text, borrowed if it has no escapes.
 #[derive(Deserialize)]
 pub(in crate::journal) struct Text<'a>(#[serde(borrow)] pub(in crate::journal) Cow<'a, str>);
 

@@ -1,23 +1,24 @@
-//! Writes JSON objects into one buffer, and moves what is long out of it.
+//! Writes the events of a frame as JSON, and moves long fields into blobs.
 
+use crate::hash::Hash;
 use crate::hex;
 use crate::journal::chain::Salt;
 use crate::limits::BLOB_BYTES_MIN;
-use crate::port::store::{Blob, Hash};
+use crate::port::store::Blob;
 use serde::{Serialize, Serializer};
 use std::fmt::Display;
 use std::ops::Range;
 
-/// What an event usually takes as JSON.
+/// The usual size of an encoded event.
 const EVENT_BYTES: usize = 440;
 
-/// A frame so far.
+/// A frame that is being written.
 pub(in crate::journal) struct FrameWriter {
     pub(in crate::journal) out: Vec<u8>,
     pub(in crate::journal) blobs: Vec<Blob>,
-    /// Where the payload written last is in `out`.
+    /// The position in `out` of the last payload.
     pub(in crate::journal) payload: Range<usize>,
-    /// Where its `blobs` are; empty where there are none.
+    /// The position of its `blobs`; empty if it has none.
     pub(in crate::journal) moved_at: Range<usize>,
     /// Fields of the payload being written that became blobs.
     moved: Vec<(String, Hash)>,
@@ -30,7 +31,7 @@ impl FrameWriter {
         FrameWriter { out, blobs, payload: 0..0, moved_at: 0..0, moved }
     }
 
-    /// Begins a frame of a version.
+    /// Writes the beginning of a frame.
     pub(in crate::journal) fn begin(&mut self, version: u64, at_ms: u64) {
         self.out.extend_from_slice(b"{\"v\":");
         json(&mut self.out, &version);
@@ -44,17 +45,17 @@ impl FrameWriter {
         self.payload.end > 0
     }
 
-    /// The frame, and what was too long for it.
+    /// Ends the frame and returns it with its blobs.
     pub(in crate::journal) fn end(mut self) -> (Vec<u8>, Vec<Blob>) {
         self.out.extend_from_slice(b"]}");
         if !self.blobs.is_empty() {
-            // The long fields passed through here and left their room behind.
+            // The buffer grew for the fields that became blobs.
             self.out.shrink_to_fit();
         }
         (self.out, self.blobs)
     }
 
-    /// Writes one event, its payload by `fill`.
+    /// Writes one event, whose payload `fill` writes.
     pub(in crate::journal) fn event(
         &mut self,
         name: &'static str,
@@ -72,8 +73,8 @@ impl FrameWriter {
         self.payload = start - 1..self.out.len();
         self.moved_at = 0..0;
         if !self.moved.is_empty() {
-            let shown = |(name, hash): (String, Hash)| (name, Text(hash));
-            let moved: Vec<_> = self.moved.drain(..).map(shown).collect();
+            let as_text = |(name, hash): (String, Hash)| (name, Text(hash));
+            let moved: Vec<_> = self.moved.drain(..).map(as_text).collect();
             self.out.extend_from_slice(b",\"blobs\":");
             let start = self.out.len();
             json(&mut self.out, &Pairs(&moved));
@@ -82,7 +83,7 @@ impl FrameWriter {
         self.out.push(b'}');
     }
 
-    /// Writes what stands for an event that is kept beside the frame.
+    /// Writes the stand-in of an event that is stored next to the frame.
     pub(in crate::journal) fn stand_in(
         &mut self,
         name: &str,
@@ -97,25 +98,25 @@ impl FrameWriter {
     }
 }
 
-/// The payload of an event, open.
+/// The payload of an event that is being written.
 pub(in crate::journal) struct PayloadWriter<'w> {
     frame: &'w mut FrameWriter,
     start: usize,
 }
 
 impl PayloadWriter<'_> {
-    /// A field whose value `write` writes as JSON.
+    /// Adds a field whose value `write` writes as JSON.
     pub(in crate::journal) fn raw(&mut self, name: &'static str, write: impl FnOnce(&mut Vec<u8>)) {
         let before = self.separate();
         let out = &mut self.frame.out;
-        // Our own names need no escapes.
+        // Names in our source need no escapes.
         out.push(b'"');
         out.extend_from_slice(name.as_bytes());
         out.extend_from_slice(b"\":");
         self.value(before, name, write);
     }
 
-    /// A field that someone else named.
+    /// Adds a field whose name may need escapes.
     pub(in crate::journal) fn entry(&mut self, name: &str, value: &impl Serialize) {
         let before = self.separate();
         json(&mut self.frame.out, name);
@@ -123,7 +124,7 @@ impl PayloadWriter<'_> {
         self.value(before, name, |out| json(out, value));
     }
 
-    /// The fields of an object whose text is at hand.
+    /// Adds the fields of an object that is already JSON.
     pub(in crate::journal) fn fields_of(&mut self, object: &str) {
         let fields = object.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
         let fields = fields.unwrap_or_default();
@@ -133,7 +134,7 @@ impl PayloadWriter<'_> {
         }
     }
 
-    /// Where the next field begins, its comma included.
+    /// Writes a comma if one is needed; returns the position before it.
     fn separate(&mut self) -> usize {
         let before = self.frame.out.len();
         if before > self.start {
@@ -142,7 +143,7 @@ impl PayloadWriter<'_> {
         before
     }
 
-    /// The value of the field that begins at `before`, moved out if it is long.
+    /// Writes the value of the field that begins at `before`, or makes it a blob if it is long.
     fn value(&mut self, before: usize, name: &str, write: impl FnOnce(&mut Vec<u8>)) {
         let out = &mut self.frame.out;
         let value = out.len();
@@ -156,7 +157,7 @@ impl PayloadWriter<'_> {
         }
     }
 
-    /// A field that is always there.
+    /// Adds a field.
     pub(in crate::journal) fn field(
         &mut self,
         name: &'static str,
@@ -165,7 +166,7 @@ impl PayloadWriter<'_> {
         self.raw(name, |out| json(out, value));
     }
 
-    /// A field that is there when it has a value.
+    /// Adds a field if it has a value.
     pub(in crate::journal) fn option(
         &mut self,
         name: &'static str,
@@ -176,7 +177,7 @@ impl PayloadWriter<'_> {
         }
     }
 
-    /// A field that is a list.
+    /// Adds a field with a list.
     pub(in crate::journal) fn list<T: Serialize>(
         &mut self,
         name: &'static str,
@@ -185,7 +186,7 @@ impl PayloadWriter<'_> {
         self.field(name, &Listed(items));
     }
 
-    /// A field that is an object.
+    /// Adds a field with an object.
     pub(in crate::journal) fn map<K: Serialize, V: Serialize>(
         &mut self,
         name: &'static str,
@@ -194,7 +195,7 @@ impl PayloadWriter<'_> {
         self.field(name, &Mapped(entries));
     }
 
-    /// A field that is left out where reading gives the same without it.
+    /// Adds a field unless its value is the default.
     pub(in crate::journal) fn unless_default<T>(&mut self, name: &'static str, value: &T)
     where
         T: Serialize + Default + PartialEq,
@@ -210,7 +211,7 @@ pub(in crate::journal) fn json(out: &mut Vec<u8>, value: &(impl Serialize + ?Siz
     serde_json::to_writer(out, value).expect("plain data with text keys always serialises");
 }
 
-/// Something that is written as the text it shows.
+/// A value that is written as the text of its `Display`.
 pub(in crate::journal) struct Text<T>(pub(in crate::journal) T);
 
 impl<T: Display> Serialize for Text<T> {

@@ -1,10 +1,9 @@
-//! A frame as its bytes stand: what hashes are made from.
+//! The raw bytes of a frame, which its hashes are computed from.
 //!
-//! INVARIANT: a frame of version 2 or 3 reads here only if it is byte for byte what
-//! this format writes. A blank, another order of keys or one key more would be
-//! a change that no hash covers.
+//! INVARIANT: a frame of version 2 or 3 is accepted only if it is in canonical form, byte for
+//! byte. No hash covers a blank, the order of keys or an extra key.
 
-use super::beside::DELTA;
+use super::deltas::DELTA;
 use super::fields::read_version;
 use super::{WireError, malformed};
 use crate::hash::Hash;
@@ -13,7 +12,7 @@ use crate::journal::chain::{Salt, commitment};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// A frame.
+/// The raw content of a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawFrame<'a> {
     /// The version of the format.
@@ -24,53 +23,58 @@ pub struct RawFrame<'a> {
     pub events: Vec<RawEvent<'a>>,
 }
 
-/// An event.
+/// The raw content of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RawEvent<'a> {
-    /// Its name.
+    /// Its type.
     pub kind: &'a str,
-    /// How its payload is committed to.
-    pub bond: Bond,
-    /// The payload, or what is left of it.
+    /// The commitment to its payload.
+    pub commitment_kind: CommitmentKind,
+    /// The payload, or the rest of an erased one.
     pub payload: &'a str,
-    /// The hashes of what was too long for the payload.
+    /// The hashes of the fields that are stored as blobs.
     pub blobs: Option<&'a str>,
 }
 
-/// How the payload of an event is committed to.
+/// How an event commits to its payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bond {
-    /// By this salt.
+pub enum CommitmentKind {
+    /// The commitment is computed with this salt.
     Salt(Salt),
-    /// The payload was erased; this is what committed to it.
+    /// The payload was erased; this is its commitment.
     Erased(Hash),
-    /// Not at all: it is older than hashes.
+    /// There is no commitment: events of version 1 have no hashes.
     None,
-    /// Not at all, and it was erased.
+    /// There is no commitment, and the payload was erased.
     ErasedNone,
-    /// It only stands for an event that is kept beside the frame.
-    Beside,
-    /// It stands for one that was kept there; this is what committed to it.
+    /// The event is the stand-in of a stream delta, which has the commitment.
+    StandIn,
+    /// The event is the stand-in of an elided stream delta; this is the commitment to it.
     Elided(Hash),
 }
 
-impl Bond {
-    /// Whether the payload is gone.
+impl CommitmentKind {
+    /// Whether the payload was erased or elided.
     pub fn is_erased(self) -> bool {
-        matches!(self, Bond::Erased(_) | Bond::ErasedNone | Bond::Elided(_))
+        matches!(
+            self,
+            CommitmentKind::Erased(_) | CommitmentKind::ErasedNone | CommitmentKind::Elided(_)
+        )
     }
 }
 
 impl RawEvent<'_> {
-    /// What commits to the payload; none for an event older than hashes.
+    /// The commitment to the payload; `None` for events of version 1 and for stand-ins.
     pub fn commitment(&self) -> Option<Hash> {
-        match self.bond {
-            Bond::Salt(salt) => {
+        match self.commitment_kind {
+            CommitmentKind::Salt(salt) => {
                 let blobs = self.blobs.unwrap_or_default();
                 Some(commitment(&salt, self.payload.as_bytes(), blobs.as_bytes()))
             }
-            Bond::Erased(committed) | Bond::Elided(committed) => Some(committed),
-            Bond::None | Bond::ErasedNone | Bond::Beside => None,
+            CommitmentKind::Erased(committed) | CommitmentKind::Elided(committed) => {
+                Some(committed)
+            }
+            CommitmentKind::None | CommitmentKind::ErasedNone | CommitmentKind::StandIn => None,
         }
     }
 
@@ -79,20 +83,22 @@ impl RawEvent<'_> {
         out.extend_from_slice(b"{\"type\":\"");
         out.extend_from_slice(self.kind.as_bytes());
         out.push(b'"');
-        match self.bond {
-            Bond::Salt(salt) => {
+        match self.commitment_kind {
+            CommitmentKind::Salt(salt) => {
                 out.extend_from_slice(b",\"salt\":\"");
                 hex::push(out, &salt);
                 out.push(b'"');
             }
-            Bond::Erased(committed) => {
+            CommitmentKind::Erased(committed) => {
                 out.extend_from_slice(b",\"erased\":true,\"commitment\":\"");
                 hex::push(out, &committed.0);
                 out.push(b'"');
             }
-            Bond::None => {}
-            Bond::ErasedNone => out.extend_from_slice(b",\"erased\":true"),
-            Bond::Beside | Bond::Elided(_) => out.extend_from_slice(b",\"beside\":true"),
+            CommitmentKind::None => {}
+            CommitmentKind::ErasedNone => out.extend_from_slice(b",\"erased\":true"),
+            CommitmentKind::StandIn | CommitmentKind::Elided(_) => {
+                out.extend_from_slice(b",\"beside\":true");
+            }
         }
         out.extend_from_slice(b",\"payload\":");
         out.extend_from_slice(self.payload.as_bytes());
@@ -105,10 +111,12 @@ impl RawEvent<'_> {
 }
 
 impl RawFrame<'_> {
-    /// The places, from 0, of events that are kept beside the frame.
+    /// The positions of stand-ins, from 0.
     pub(super) fn stand_ins(&self) -> impl Iterator<Item = usize> {
         let events = self.events.iter().enumerate();
-        events.filter(|(_, event)| event.bond == Bond::Beside).map(|(place, _)| place)
+        events
+            .filter(|(_, event)| event.commitment_kind == CommitmentKind::StandIn)
+            .map(|(position, _)| position)
     }
 
     /// Writes the frame.
@@ -126,17 +134,17 @@ impl RawFrame<'_> {
     }
 }
 
-/// Reads a frame down to its bytes.
+/// Reads the raw content of a frame.
 pub fn raw(body: &[u8]) -> Result<RawFrame<'_>, WireError> {
     #[derive(Deserialize)]
-    struct Outside<'a> {
+    struct WrittenFrame<'a> {
         v: u64,
         at: u64,
         #[serde(borrow)]
-        events: Vec<Inside<'a>>,
+        events: Vec<WrittenEvent<'a>>,
     }
     #[derive(Deserialize)]
-    struct Inside<'a> {
+    struct WrittenEvent<'a> {
         #[serde(rename = "type")]
         kind: &'a str,
         salt: Option<&'a str>,
@@ -150,36 +158,47 @@ pub fn raw(body: &[u8]) -> Result<RawFrame<'_>, WireError> {
         #[serde(borrow)]
         blobs: Option<&'a RawValue>,
     }
-    let outside: Outside<'_> =
-        read_version(body, serde_json::from_slice(body), |outside: &Outside<'_>| outside.v)?;
-    let bond = |inside: &Inside<'_>| -> Result<Bond, WireError> {
-        if inside.beside {
-            let plain = (inside.salt, inside.erased, inside.commitment) == (None, false, None);
-            let known = outside.v == 3 && inside.kind == DELTA && plain;
-            return if known { Ok(Bond::Beside) } else { Err(malformed("a stand-in is none")) };
+    let written: WrittenFrame<'_> =
+        read_version(body, serde_json::from_slice(body), |written: &WrittenFrame<'_>| written.v)?;
+    let commitment_kind = |event: &WrittenEvent<'_>| -> Result<CommitmentKind, WireError> {
+        if event.beside {
+            let plain = (event.salt, event.erased, event.commitment) == (None, false, None);
+            let known = written.v == 3 && event.kind == DELTA && plain;
+            return if known {
+                Ok(CommitmentKind::StandIn)
+            } else {
+                Err(malformed("a stand-in is not valid"))
+            };
         }
-        match (outside.v, inside.salt, inside.erased, inside.commitment) {
-            (1, None, false, None) => Some(Bond::None),
-            (1, None, true, None) => Some(Bond::ErasedNone),
-            (2 | 3, Some(salt), false, None) => hex::parse(salt).map(Bond::Salt),
-            (2 | 3, None, true, Some(committed)) => Hash::parse(committed).map(Bond::Erased),
+        match (written.v, event.salt, event.erased, event.commitment) {
+            (1, None, false, None) => Some(CommitmentKind::None),
+            (1, None, true, None) => Some(CommitmentKind::ErasedNone),
+            (2 | 3, Some(salt), false, None) => hex::parse(salt).map(CommitmentKind::Salt),
+            (2 | 3, None, true, Some(committed)) => {
+                Hash::parse(committed).map(CommitmentKind::Erased)
+            }
             _ => None,
         }
-        .ok_or_else(|| malformed(format_args!("{}: it is bound to nothing", inside.kind)))
+        .ok_or_else(|| malformed(format_args!("{}: the commitment is not valid", event.kind)))
     };
-    let mut events = Vec::with_capacity(outside.events.len());
-    for inside in &outside.events {
-        let (payload, blobs) = (inside.payload.get(), inside.blobs.map(RawValue::get));
-        events.push(RawEvent { kind: inside.kind, bond: bond(inside)?, payload, blobs });
+    let mut events = Vec::with_capacity(written.events.len());
+    for event in &written.events {
+        let (payload, blobs) = (event.payload.get(), event.blobs.map(RawValue::get));
+        events.push(RawEvent {
+            kind: event.kind,
+            commitment_kind: commitment_kind(event)?,
+            payload,
+            blobs,
+        });
     }
-    let frame = RawFrame { version: outside.v, at_ms: outside.at, events };
-    // It is of version 3 because something is beside it, and else is not.
+    let frame = RawFrame { version: written.v, at_ms: written.at, events };
+    // Version 3 is for frames with stream deltas, and only for those.
     if (frame.version > 2) != frame.stand_ins().next().is_some() {
-        return Err(malformed("its version is not that of what it holds"));
+        return Err(malformed("its version does not match its content"));
     }
-    // Old frames have no hashes that a change could slip past.
+    // Frames of version 1 have no hashes, so their form does not matter.
     if frame.version > 1 && frame.write() != body {
-        return Err(malformed("it is not written as frames are"));
+        return Err(malformed("it is not in canonical form"));
     }
     Ok(frame)
 }

@@ -1,7 +1,7 @@
 //! What is left of a payload when it is erased.
 //!
-//! The declaration of an event says what is kept of each field; everything that is not
-//! declared goes.
+//! The declaration of an event says what is kept of each field. Fields that are not declared
+//! are removed.
 
 use super::fields::{Fields, Text};
 use super::object::json;
@@ -50,14 +50,14 @@ fn left(keep: Keep, raw: &RawValue) -> String {
     let stays = match keep {
         Keep::Whole => true,
         Keep::Word => text().is_some_and(|text| is_word(&text.0)),
-        Keep::Reason => text().is_some_and(|text| means_something(&text.0)),
+        Keep::Reason => text().is_some_and(|text| is_known_reason(&text.0)),
         Keep::Blank | Keep::Gone => false,
         Keep::Count => return nulls(raw),
     };
     if stays { raw.get().to_owned() } else { "\"\"".to_owned() }
 }
 
-/// As codes, models and hashes are: short, and no sentence.
+/// Whether a text is one short word, as codes, model names and hashes are.
 fn is_word(text: &str) -> bool {
     /// Longer than any code, model or hash.
     const WORD_BYTES_MAX: usize = 80;
@@ -65,7 +65,8 @@ fn is_word(text: &str) -> bool {
     text.len() <= WORD_BYTES_MAX && text.bytes().all(plain)
 }
 
-fn means_something(reason: &str) -> bool {
+/// Whether the fold acts on this reason.
+fn is_known_reason(reason: &str) -> bool {
     [REASON_APPROVAL, REASON_OPERATOR, REASON_RECOVERY, REASON_RETRY, REASON_REWIND]
         .contains(&reason)
 }

@@ -1,8 +1,7 @@
-//! Events to payloads and back: the step that an event is about, and then the fields that
-//! its declaration lists.
+//! Encodes and decodes events: first the step of an event, then the fields of its declaration.
 
-use super::beside::DELTA;
-use super::fields::{Fields, Written};
+use super::deltas::DELTA;
+use super::fields::{Fields, ParsedEvent};
 use super::object::{FrameWriter, PayloadWriter, json};
 use super::{WireError, malformed};
 use crate::journal::chain::Salt;
@@ -19,8 +18,8 @@ pub(super) fn write_event(frame: &mut FrameWriter, event: &Event, salt: &Salt, p
     });
 }
 
-/// Writes what stands in a frame for a part of an answer that is stored next to it: as much
-/// as the fold needs, which is the beginning of the payload it stands for.
+/// Writes the stand-in of a stream delta: the fields that the fold needs, which are the
+/// beginning of the payload of the delta.
 pub(super) fn write_stand_in(frame: &mut FrameWriter, at: StepAt, delta: &Delta, plan: &Plan) {
     let Delta { index, attempt, dispatch_no, .. } = *delta;
     let stand_in = Delta { index, attempt, dispatch_no, part: DeltaPart::Beside };
@@ -45,7 +44,7 @@ fn write_step(payload: &mut PayloadWriter<'_>, at: StepAt, plan: &Plan) {
 }
 
 /// Reads one event. An error names the event.
-pub(super) fn read_event(written: &Written<'_>, plan: Option<&Plan>) -> Read<Event> {
+pub(super) fn read_event(written: &ParsedEvent<'_>, plan: Option<&Plan>) -> Read<Event> {
     read(&written.kind, &written.payload, plan).map_err(|error| match error {
         WireError::Malformed(why) => malformed(format_args!("{}: {why}", written.kind)),
         other => other,

@@ -1,9 +1,9 @@
-//! Frames: what is written, and that it reads back.
+//! Frames: their encoded form, and that they decode to the same events.
 
 mod any;
-mod beside;
 mod bounds;
 mod chain;
+mod deltas;
 mod erase;
 mod every;
 
@@ -38,7 +38,7 @@ pub(super) fn link() -> Link {
     Link { run: RunId(0x10), next: 1, tip: START }
 }
 
-/// The beginning of a run.
+/// The first event of a run.
 pub(super) fn encode(events: &[Event], at_ms: u64, plan: &Plan) -> Encoded {
     super::encode(events, at_ms, plan, &mut link(), &mut Zeros)
 }
@@ -47,7 +47,7 @@ pub(super) fn stored(encoded: &Encoded) -> BTreeMap<Hash, Vec<u8>> {
     encoded.blobs.iter().map(|blob| (blob.hash, blob.body.clone())).collect()
 }
 
-/// Encodes, reads everything back, and gives the frame's text.
+/// Encodes events, decodes them again, and returns the text of the frame.
 fn check(events: &[Event]) -> String {
     let plan = plan();
     let encoded = encode(events, AT_MS, &plan);
@@ -60,9 +60,9 @@ fn check(events: &[Event]) -> String {
     if parts == 0 {
         assert_eq!(encoded.beside, b"");
     } else {
-        // What stands beside is a frame of its own.
+        // The stream deltas are a frame of their own.
         let beside = decode(&encoded.beside, Some(&plan), &stored).unwrap();
-        let wanted = events.iter().filter(|event| event.name() == super::beside::DELTA);
+        let wanted = events.iter().filter(|event| event.name() == super::deltas::DELTA);
         assert_eq!(beside.events.iter().collect::<Vec<_>>(), wanted.collect::<Vec<_>>());
     }
     if let Some(Event::RunStarted(run)) = events.first() {
@@ -71,13 +71,13 @@ fn check(events: &[Event]) -> String {
     String::from_utf8([encoded.body, encoded.beside].concat()).unwrap()
 }
 
-/// The frame as a store has it.
+/// The frame as a store returns it.
 pub(super) fn framed(encoded: &Encoded, events: &[Event]) -> Frame {
     let Encoded { body, beside, chain, .. } = encoded.clone();
     Frame { first: 1, count: u32::try_from(events.len()).unwrap(), body, beside, chain }
 }
 
-/// The events as the fold sees them: it does without the parts of answers.
+/// The events as the fold reads them, without the content of stream deltas.
 fn folded(events: &[Event]) -> Vec<Event> {
     let mut events = events.to_vec();
     for event in &mut events {
@@ -94,7 +94,7 @@ fn transcript(frame: &str) -> String {
     frame.replace("{\"type\":", "\n{\"type\":").trim_start().to_owned() + "\n"
 }
 
-/// They would only be in the way.
+/// Removes the salts, which would only clutter the output.
 pub(super) fn without_salts(frame: &str) -> String {
     frame.replace("\"salt\":\"00000000000000000000000000000000\",", "")
 }
@@ -222,12 +222,12 @@ fn what_a_failed_attempt_answered_is_written_read_back_and_erased() {
 fn the_samples_are_of_every_event_there_is() {
     let names = |events: Vec<Event>| events.iter().map(Event::name).collect::<BTreeSet<_>>();
     assert_eq!(names(every::full()), names(every::bare()));
-    // Encoding names them all; a new one is missed here until it has a sample.
+    // The declarations name all events, so a new one without a sample fails here.
     assert_eq!(names(every::full()).len(), 28);
     assert_eq!(names(every::full()), crate::journal::event::names().into_iter().collect());
 }
 
-/// Written by the first Sluice that had a journal. Never to be changed.
+/// Written by the first version of Sluice that had a journal. Must never change.
 const VERSION_1: &str = r#"{"v":1,"at":1790000000123,"events":[{"type":"run.started","payload":{"workflow":"w","version":3,"source":"registered","definitionHash":"ab","definition":"2222222222222222222222222222222222222222222222222222222222222222","args":{"n":1},"gateway":"mock","initiator":"ada","onBehalfOf":["ben"],"traceId":"t","rootSpanId":"s"}},{"type":"node.queued","payload":{"nodeId":"first"}},{"type":"node.started","payload":{"nodeId":"first","attempt":1,"dispatchNo":1,"wave":0,"agent":"a","gateway":"mock","executionPath":"edge","deadline":1790000060123,"prompt":"do it","env":{"A":"b"},"labels":{"classes":["caller"],"since":1790000000000}}},{"type":"node.completed","payload":{"nodeId":"first","outputs":{"x":1},"stdout":"{\"x\":1}","labels":{"classes":["agent"],"untrusted":true,"since":1790000000000},"attempts":1,"durationMs":12,"model":"m","inputTokens":10,"outputTokens":20,"cost":0.0021,"coercions":[{"field":"x","from":"string","to":"integer"}]}},{"type":"node.skipped","payload":{"nodeId":"second[3]","cause":"condition_false","waitingReason":"condition_false"}},{"type":"run.completed","payload":{"outputs":{"x":1}}}]}"#;
 
 #[test]
@@ -235,11 +235,11 @@ fn a_frame_of_version_1_is_read_for_ever() {
     let plan = plan();
     let decoded = decode(VERSION_1.as_bytes(), Some(&plan), &BTreeMap::new()).unwrap();
     assert_eq!(decoded.at_ms, AT_MS);
-    // All of it was understood: written again, it is the same but for the salts.
+    // Encoded again, it differs only by the salts, so every field was read.
     let again = encode(&decoded.events, decoded.at_ms, &plan);
     let again = String::from_utf8(again.body).unwrap();
     assert_eq!(without_salts(&again).replacen("{\"v\":2,", "{\"v\":1,", 1), VERSION_1);
-    // Nothing commits to it.
+    // Version 1 has no commitments.
     let raw = raw(VERSION_1.as_bytes()).unwrap();
     assert!(raw.events.iter().all(|event| event.commitment().is_none()));
 }
@@ -266,7 +266,7 @@ fn what_is_no_frame_is_refused() {
         one("7"),
         typed("node.levitated", r#"{"nodeId":"first"}"#),
         typed("node.invalidated", "{}"),
-        typed("node.invalidated", r#"{"nodeId":"nobody"}"#),
+        typed("node.invalidated", r#"{"nodeId":"unknown"}"#),
         typed("node.invalidated", r#"{"nodeId":"first[-1]"}"#),
         typed("node.invalidated", r#"{"nodeId":"first[1][2]"}"#),
         typed("run.timed_out", r#"{"timeoutMs":-1}"#),
@@ -299,25 +299,25 @@ fn what_is_no_frame_is_refused() {
         transcript += &format!("{error}\n");
     }
     expect![[r#"
-        the frame is unreadable: EOF while parsing a value at line 1 column 0
-        the frame is unreadable: invalid length 0, expected struct Frame with 3 elements at line 1 column 2
-        the frame is unreadable: there is no version 0
-        the frame is of version 4, this Sluice reads up to 3
-        the frame is unreadable: missing field `events` at line 1 column 14
-        the frame is unreadable: invalid type: integer `7`, expected struct Written at line 1 column 25
-        there is no event `node.levitated`
-        the frame is unreadable: node.invalidated: nodeId is missing
-        the frame is unreadable: node.invalidated: nodeId: not a step of the plan
-        the frame is unreadable: node.invalidated: nodeId: not a step of the plan
-        the frame is unreadable: node.invalidated: nodeId: not a step of the plan
-        the frame is unreadable: run.timed_out: timeoutMs: invalid value: integer `-1`, expected u64 at line 1 column 2
-        the frame is unreadable: run.timed_out: timeoutMs: invalid type: floating point `1.5`, expected u64 at line 1 column 3
-        the frame is unreadable: run.status.changed: status: unknown word
-        the frame is unreadable: node.started: executionPath: unknown word
-        the frame is unreadable: node.retried: cost: an amount of money cannot be negative
-        the frame is unreadable: contract.violated: errors: `` is not a reason of a violation at line 1 column 24
-        the frame is unreadable: node.completed: coercions: unknown type
-        the frame is unreadable: node.completed: labels: unknown source class
+        the frame cannot be read: EOF while parsing a value at line 1 column 0
+        the frame cannot be read: invalid length 0, expected struct Frame with 3 elements at line 1 column 2
+        the frame cannot be read: there is no version 0
+        the frame has format version 4; this version of Sluice reads up to 3
+        the frame cannot be read: missing field `events` at line 1 column 14
+        the frame cannot be read: invalid type: integer `7`, expected struct ParsedEvent at line 1 column 25
+        unknown event type `node.levitated`
+        the frame cannot be read: node.invalidated: nodeId is missing
+        the frame cannot be read: node.invalidated: nodeId: not a step of the plan
+        the frame cannot be read: node.invalidated: nodeId: not a step of the plan
+        the frame cannot be read: node.invalidated: nodeId: not a step of the plan
+        the frame cannot be read: run.timed_out: timeoutMs: invalid value: integer `-1`, expected u64 at line 1 column 2
+        the frame cannot be read: run.timed_out: timeoutMs: invalid type: floating point `1.5`, expected u64 at line 1 column 3
+        the frame cannot be read: run.status.changed: status: unknown word
+        the frame cannot be read: node.started: executionPath: unknown word
+        the frame cannot be read: node.retried: cost: an amount of money cannot be negative
+        the frame cannot be read: contract.violated: errors: `` is not a reason of a violation at line 1 column 24
+        the frame cannot be read: node.completed: coercions: unknown type
+        the frame cannot be read: node.completed: labels: unknown source class
     "#]].assert_eq(&transcript);
 }
 
@@ -326,14 +326,14 @@ fn without_a_plan_only_the_beginning_can_be_read() {
     let none = BTreeMap::new();
     let run = started(VERSION_1.as_bytes(), &none).unwrap();
     assert_eq!((run.workflow.as_str(), run.version), ("w", Some(3)));
-    expect!["the frame is unreadable: node.queued: the event names a step, but no plan is given"]
+    expect!["the frame cannot be read: node.queued: the event names a step, but no plan is given"]
         .assert_eq(&decode(VERSION_1.as_bytes(), None, &none).unwrap_err().to_string());
 
     let encoded = encode(&[Event::RunRecovered], 5, &plan());
     assert_eq!(decode(&encoded.body, None, &none).unwrap().events, [Event::RunRecovered]);
-    expect!["the frame is unreadable: the first event is run.recovered, not run.started"]
+    expect!["the frame cannot be read: the first event is run.recovered, not run.started"]
         .assert_eq(&started(&encoded.body, &none).unwrap_err().to_string());
-    expect!["the frame is unreadable: it holds no event"]
+    expect!["the frame cannot be read: it has no events"]
         .assert_eq(&started(&encode(&[], 5, &plan()).body, &none).unwrap_err().to_string());
 }
 

@@ -4,7 +4,7 @@
 use super::{Authority, Patience};
 use crate::money::Money;
 use crate::port::adapter::Quote;
-use crate::port::memo::Memo;
+use crate::port::remembered_output::RememberedOutput;
 use crate::port::store::Guard;
 use sluice_govern::account::Name;
 use sluice_govern::policy::Policies;
@@ -24,7 +24,7 @@ pub(crate) struct FakeAuthority {
     pub(crate) otherwise: Quote,
     pub(crate) patience: Patience,
     /// Remembered outputs, newest first.
-    pub(crate) memos: Vec<Memo>,
+    pub(crate) remembered_outputs: Vec<RememberedOutput>,
     default_agent: Agent,
     local: Gateway,
 }
@@ -39,7 +39,7 @@ impl Default for FakeAuthority {
             quotes: BTreeMap::new(),
             otherwise: Quote::AtMost(Money::ZERO),
             patience: Patience::default(),
-            memos: Vec::new(),
+            remembered_outputs: Vec::new(),
             default_agent: Agent::default(),
             local: Gateway::default(),
         }
@@ -75,7 +75,7 @@ impl Authority for FakeAuthority {
     }
 
     fn agent(&self, name: &str) -> Option<&Agent> {
-        let default = (!name.starts_with("nobody")).then_some(&self.default_agent);
+        let default = (!name.starts_with("unknown")).then_some(&self.default_agent);
         self.fabric.agents.get(name).or(default)
     }
 
@@ -99,8 +99,12 @@ impl Authority for FakeAuthority {
         self.quotes.get(step).map_or(self.otherwise, |most| Quote::AtMost(*most))
     }
 
-    fn memos(&self, agent: &str) -> Arc<[Memo]> {
-        self.memos.iter().filter(|memo| memo.agent == agent).cloned().collect()
+    fn remembered_outputs(&self, agent: &str) -> Arc<[RememberedOutput]> {
+        self.remembered_outputs
+            .iter()
+            .filter(|remembered_output| remembered_output.agent == agent)
+            .cloned()
+            .collect()
     }
 
     fn patience(&self) -> &Patience {

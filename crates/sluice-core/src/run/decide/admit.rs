@@ -21,15 +21,15 @@ use super::origins::Origins;
 use crate::code::Code;
 use crate::failure::Failure;
 use crate::journal::event::{LogLine, Prepared, Provenance, StepAt, StepEvent};
+use crate::origin::Labels;
 use crate::plan::policy::Family;
+use crate::plan::policy::ModerationPhase;
 use crate::plan::step::Work;
-use crate::port::moderator::Phase;
-use crate::run::label::Labels;
 use crate::run::moderate::{digest, input_text};
 use crate::run::seat::Seated;
 use crate::run::state::Run;
 use crate::status::StepStatus;
-use crate::team::why_nobody;
+use crate::team::why_unassigned;
 use bind::{Unfit, prepare_child, prepare_command, prepare_inputs, within_bounds};
 use govern::{Judged, govern};
 use layer::{add_layers, check_layers, log_missing_memory};
@@ -145,7 +145,7 @@ fn input_check(draft: &mut Draft<'_>, ready: &PreparedStep) -> Option<StepEvent>
     let at = ready.at;
     // A dry run sends nothing.
     let dry_run = draft.run.started.posture == Posture::Advisory;
-    if dry_run || !draft.run.step(at).moderation.covers(Phase::Input) {
+    if dry_run || !draft.run.step(at).moderation.covers(ModerationPhase::Input) {
         return None;
     }
     let digest = digest(&input_text(&ready.prepared));
@@ -165,7 +165,7 @@ fn input_check(draft: &mut Draft<'_>, ready: &PreparedStep) -> Option<StepEvent>
 fn unassigned(run: &Run, at: StepAt) -> StepEvent {
     let plan = &run.definition.plan;
     let step = &plan.steps[at.step as usize];
-    let message = plan.team.as_ref().map(|team| why_nobody(team, step)).unwrap_or_default();
+    let message = plan.team.as_ref().map(|team| why_unassigned(team, step)).unwrap_or_default();
     let code = Code::NoMemberFits.to_string();
     StepEvent::Blocked { code, message, placeholder: None, waits: true }
 }

@@ -15,10 +15,10 @@ use crate::journal::event::{
 };
 use crate::memory;
 use crate::port::adapter::{Quote, Usage};
-use crate::port::memo::Memo;
+use crate::port::remembered_output::RememberedOutput;
 use crate::run::command::{Command, Dispatching, Given};
 use crate::run::evolve::money::Landing;
-use crate::run::letter::Letter;
+use crate::run::message::RunMessage;
 use crate::run::state::{Run, StepState};
 use costs::settle_cost;
 use guards::Guards;
@@ -37,9 +37,9 @@ pub(crate) struct Draft<'a> {
     /// Dispatches of this turn: they have certainly not begun.
     pub(crate) sent: BTreeSet<(StepAt, u32)>,
     /// Outputs to remember, oldest first.
-    pub(crate) memos: Vec<Memo>,
+    pub(crate) remembered_outputs: Vec<RememberedOutput>,
     events: Vec<Event>,
-    messages: Vec<Letter>,
+    messages: Vec<RunMessage>,
 }
 
 /// A step whose inputs are bound and whose prompt is rendered.
@@ -68,7 +68,7 @@ impl<'a> Draft<'a> {
             guards: Guards::default(),
             fan_outs: Vec::new(),
             sent: BTreeSet::new(),
-            memos: Vec::new(),
+            remembered_outputs: Vec::new(),
             events: Vec::new(),
             messages: Vec::new(),
         }
@@ -76,7 +76,12 @@ impl<'a> Draft<'a> {
 
     pub(super) fn finish(self) -> Decided {
         let guards = self.guards.into_list(self.given.authority);
-        Decided { events: self.events, letters: self.messages, guards, memos: self.memos }
+        Decided {
+            events: self.events,
+            messages: self.messages,
+            guards,
+            remembered_outputs: self.remembered_outputs,
+        }
     }
 
     /// How many events the turn has so far.
@@ -136,7 +141,7 @@ impl<'a> Draft<'a> {
 
     /// Sends a command to another run, with the append.
     pub(crate) fn post(&mut self, run: RunId, key: String, command: Command) {
-        self.messages.push(Letter { run, key, command });
+        self.messages.push(RunMessage { run, key, command });
     }
 
     /// Closes the open approval of a step.
@@ -184,8 +189,9 @@ impl<'a> Draft<'a> {
         let agent = self.run.state(at).agent();
         if let Some(agent) = agent.filter(|agent| remembered.contains(*agent)) {
             let (run, step) = (self.run.id, self.run.name(at));
-            let memo = memory::memo(agent, run, &step, &done.outcome, self.given.now_ms);
-            self.memos.push(memo);
+            let memo =
+                memory::remembered_output(agent, run, &step, &done.outcome, self.given.now_ms);
+            self.remembered_outputs.push(memo);
         }
     }
 

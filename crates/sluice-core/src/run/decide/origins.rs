@@ -3,10 +3,10 @@
 use crate::edge::key::OutputKey;
 use crate::id::RunId;
 use crate::journal::event::Provenance;
+use crate::origin::{Labels, SourceClass};
 use crate::outputs::coerce::Coercion;
 use crate::path::Path;
 use crate::plan::step::{Edge, Step};
-use crate::run::label::{Labels, SourceClass};
 use crate::run::state::Run;
 use crate::template::Template;
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! Questions to people, asked and closed.
+//! Approvals: requested, reminded and resolved.
 
 use super::add;
 use crate::id::ApprovalId;
@@ -6,54 +6,60 @@ use crate::journal::event::{
     ApprovalRequested, ApprovalResolved, ApprovalSource, Ending, Resolution, StepAt,
 };
 use crate::port::adapter::Usage;
+use crate::port::authority::default_reminders;
 use crate::run::index::Timer;
 use crate::run::phase::StepPhase;
-use crate::run::state::{Approval, Grant, Run, default_reminders};
+use crate::run::state::{Approval, Grant, Run};
 use std::sync::Arc;
 
 impl Run {
-    pub(super) fn asked(&mut self, at: StepAt, asked: &ApprovalRequested, at_ms: u64) {
+    pub(super) fn approval_requested(
+        &mut self,
+        at: StepAt,
+        request: &ApprovalRequested,
+        at_ms: u64,
+    ) {
         let approval = Approval {
             at,
-            source: asked.source,
-            summary: asked.summary.clone(),
-            approvers: asked.approvers.clone(),
+            source: request.source,
+            summary: request.summary.clone(),
+            approvers: request.approvers.clone(),
             resolution: None,
             requested_at_ms: at_ms,
-            expires_at_ms: asked.expires_at_ms,
+            expires_at_ms: request.expires_at_ms,
             reminders: 0,
             resolved_at_ms: None,
             by: None,
             comment: None,
-            groups: asked.groups.clone(),
-            quorum: asked.quorum.max(1),
-            not_initiator: asked.not_initiator,
-            // Journals older than reminders that can be set have none.
-            remind_at: if asked.reminders.is_empty() {
+            groups: request.groups.clone(),
+            quorum: request.quorum.max(1),
+            not_initiator: request.not_initiator,
+            // Old journals do not record reminders.
+            remind_at: if request.reminders.is_empty() {
                 default_reminders(at_ms)
             } else {
-                asked.reminders.clone()
+                request.reminders.clone()
             },
-            action: asked.action.clone(),
+            action: request.action.clone(),
             votes: Vec::new(),
             tightened: None,
         };
-        self.index.timers.insert((approval.due_at_ms(), Timer::Approval(asked.approval)));
-        self.approvals.insert(asked.approval, approval);
-        // The step goes on while a person decides about a call of a tool.
-        if asked.source == ApprovalSource::Tool {
+        self.index.timers.insert((approval.due_at_ms(), Timer::Approval(request.approval)));
+        self.approvals.insert(request.approval, approval);
+        // The step stays in flight while an approver decides on a tool call.
+        if request.source == ApprovalSource::Tool {
             return;
         }
-        self.enter(at, StepPhase::AwaitingApproval { approval: asked.approval });
+        self.enter(at, StepPhase::AwaitingApproval { approval: request.approval });
         let state = self.state_mut(at);
         state.gate = None;
-        state.escalated |= asked.source == ApprovalSource::Escalation;
-        add(&mut state.usage, &asked.usage);
-        if let Some(prepared) = &asked.prepared {
+        state.escalated |= request.source == ApprovalSource::Escalation;
+        add(&mut state.usage, &request.usage);
+        if let Some(prepared) = &request.prepared {
             state.prepared = Some(Arc::clone(prepared));
             state.reask = false;
         }
-        if let Some((code, message)) = &asked.error {
+        if let Some((code, message)) = &request.error {
             state.failure = Some(Arc::new(Ending {
                 code: code.clone(),
                 message: message.clone(),
@@ -65,14 +71,19 @@ impl Run {
         }
     }
 
-    pub(super) fn reminded(&mut self, id: ApprovalId) {
+    pub(super) fn approval_reminded(&mut self, id: ApprovalId) {
         let Some(approval) = self.approvals.get_mut(&id) else { return };
         self.index.timers.remove(&(approval.due_at_ms(), Timer::Approval(id)));
         approval.reminders += 1;
         self.index.timers.insert((approval.due_at_ms(), Timer::Approval(id)));
     }
 
-    pub(super) fn resolved(&mut self, at: StepAt, resolved: &ApprovalResolved, at_ms: u64) {
+    pub(super) fn approval_resolved(
+        &mut self,
+        at: StepAt,
+        resolved: &ApprovalResolved,
+        at_ms: u64,
+    ) {
         let Some(approval) = self.approvals.get_mut(&resolved.approval) else { return };
         if let Some(by) = &resolved.by {
             approval.votes.push((by.clone(), resolved.roles.clone()));
@@ -91,11 +102,11 @@ impl Run {
         if approval.source == ApprovalSource::Tool {
             return;
         }
-        let covers = self.approval_of(at.step).is_some_and(|asked| asked.covers_retries);
+        let covers = self.approval_of(at.step).is_some_and(|approval| approval.covers_retries);
         let state = self.state_mut(at);
         match resolved.resolution {
             Resolution::Approved | Resolution::Retry => {
-                // To try again after a failure is no grant of what needs one.
+                // A retry after an escalation does not grant an action that needs approval.
                 state.grant = match (resolved.resolution, state.grant) {
                     (Resolution::Approved, _) if covers => Grant::Retries,
                     (Resolution::Approved, _) => Grant::Attempt,
@@ -107,7 +118,7 @@ impl Run {
                 }
                 self.enter(at, StepPhase::Queued);
             }
-            // What follows settles the step.
+            // The next event settles the step.
             Resolution::Pending
             | Resolution::Rejected
             | Resolution::Expired

@@ -1,15 +1,15 @@
-//! Waits for what a gate said no to.
+//! Steps that a gate refused for now.
 
 use crate::journal::event::{StepAt, Wait};
 use crate::run::phase::StepPhase;
 use crate::run::state::{GateWait, Run, StepState};
 
 impl Run {
-    /// The step stays queued, at the gate.
-    pub(super) fn waits_at_gate(&mut self, at: StepAt, wait: &Wait, at_ms: u64) {
+    /// The step stays queued and waits at the gate.
+    pub(super) fn wait_at_gate(&mut self, at: StepAt, wait: &Wait, at_ms: u64) {
         let (tries, since_ms) = self.state(at).waited_at_gates(at_ms);
-        self.sent_again_later(at);
-        // A wait that only an operator ends has no end of its own.
+        self.return_attempt(at);
+        // 0 means that only an operator can end the wait.
         let retry_at_ms = (wait.until_ms > 0).then_some(wait.until_ms);
         self.enter(at, StepPhase::AtGate { reason: wait.reason, retry_at_ms });
         self.state_mut(at).gate = Some(Box::new(GateWait {
@@ -21,9 +21,10 @@ impl Run {
         }));
     }
 
-    /// An attempt that was in flight when its process died and cannot be sent
-    /// again now is the same attempt when it is: with the same key and grant.
-    pub(super) fn sent_again_later(&mut self, at: StepAt) {
+    /// Takes the attempt number back if the step was in flight: its process died, and it
+    /// cannot be sent again now. Sent later, it is the same attempt, with the same
+    /// idempotency key and grant.
+    pub(super) fn return_attempt(&mut self, at: StepAt) {
         if self.index.in_flight.contains_key(&at) {
             let state = self.state_mut(at);
             state.attempt = state.attempt.saturating_sub(1);
@@ -32,8 +33,8 @@ impl Run {
 }
 
 impl StepState {
-    /// How often gates have refused it, and since when. A wait that only an
-    /// operator could end uses up nobody's patience.
+    /// How often gates have refused the step, and since when. A wait that only an operator
+    /// can end does not count: it has no timeout.
     pub(crate) fn waited_at_gates(&self, now_ms: u64) -> (u32, u64) {
         let needs_operator = matches!(self.phase, StepPhase::AtGate { retry_at_ms: None, .. });
         match &self.gate {

@@ -1,15 +1,15 @@
-//! What the moderator is asked, and lets pass.
+//! Moderation of the inputs of a step.
 
 use crate::journal::event::{Prepared, StepAt};
-use crate::port::moderator::Phase;
+use crate::plan::policy::ModerationPhase;
 use crate::run::phase::StepPhase;
 use crate::run::state::Run;
 use std::sync::Arc;
 
 impl Run {
-    /// The step stays queued until the moderator has answered. What was
-    /// prepared is kept: exactly what is judged is sent.
-    pub(super) fn asks_moderator(
+    /// The step stays queued until the moderator has answered. The prepared request is kept,
+    /// so that exactly the checked text is sent.
+    pub(super) fn moderation_requested(
         &mut self,
         at: StepAt,
         digest: &str,
@@ -23,9 +23,9 @@ impl Run {
         }
     }
 
-    /// The step goes back to where it was about to go.
-    pub(super) fn cleared(&mut self, at: StepAt, phase: Phase, digest: &str) {
-        if phase == Phase::Output || self.state(at).phase.moderated().is_none() {
+    /// The step goes back to the queue.
+    pub(super) fn moderation_cleared(&mut self, at: StepAt, phase: ModerationPhase, digest: &str) {
+        if phase == ModerationPhase::Output || self.state(at).phase.moderated().is_none() {
             return;
         }
         self.state_mut(at).cleared = Some(digest.to_owned());

@@ -1,9 +1,8 @@
-//! What a dispatch has taken, when it comes to its end.
+//! Settlement of a dispatch that has ended.
 //!
-//! A dispatch takes a slot, and reserves money where a budget applies. When it ends,
-//! its slot is free; its money is settled if its cost is known. If not, the reservation
-//! is kept, and the dispatch stays open for a day, so that a cost that is reported late
-//! is booked.
+//! A dispatch holds a slot of its agent, and reserves money if a budget applies. When the
+//! dispatch ends, its slot is free. If its cost is known, the reservation is settled. If not,
+//! the reservation is kept for a day, so that a cost that is reported late is booked.
 
 use super::add;
 use crate::journal::event::{ApprovalSource, StepAt, StepEvent, Terms};
@@ -13,19 +12,19 @@ use crate::run::index::Timer;
 use crate::run::state::{Open, Run};
 use std::sync::Arc;
 
-/// A dispatch that has come to its end.
+/// A dispatch that has ended.
 #[derive(Debug, Clone)]
 pub(crate) struct Landing {
     pub(crate) at: StepAt,
     pub(crate) dispatch_no: u32,
-    /// What it had taken.
+    /// Its slot and reservation.
     pub(crate) terms: Arc<Terms>,
-    /// What it cost; none if nobody knows.
+    /// Its cost; `None` if it is unknown.
     pub(crate) usage: Option<Usage>,
 }
 
 impl Run {
-    /// The dispatches that an event, not yet folded, brings to their end.
+    /// The dispatches that an event ends. Must be called before the event is folded.
     pub(crate) fn landings(&self, at: StepAt, event: &StepEvent) -> Vec<Landing> {
         let unknown = Usage::unknown();
         let usage = match event {
@@ -34,18 +33,18 @@ impl Run {
             StepEvent::Cancelled { usage, .. } => usage,
             StepEvent::Skipped(skip) => &skip.usage,
             StepEvent::Retried(retried) => &retried.usage,
-            StepEvent::ApprovalRequested(asked) if asked.source == ApprovalSource::Tool => {
+            StepEvent::ApprovalRequested(request) if request.source == ApprovalSource::Tool => {
                 return Vec::new();
             }
-            StepEvent::ApprovalRequested(asked) => &asked.usage,
-            // A gate said no to sending it again after a crash.
-            StepEvent::Waiting(_) | StepEvent::Blocked { .. } => &unknown,
-            // Nothing may be sent again for now.
-            StepEvent::Queued { .. } => &unknown,
+            StepEvent::ApprovalRequested(request) => &request.usage,
+            // After a crash, a gate refused to send the attempt again, or nothing may be sent.
+            StepEvent::Waiting(_) | StepEvent::Blocked { .. } | StepEvent::Queued { .. } => {
+                &unknown
+            }
             StepEvent::Invalidated => return self.all_landings(at.step),
             _ => return Vec::new(),
         };
-        // Work that goes on elsewhere is still in flight.
+        // A dispatch that a remote worker accepted is still in flight.
         if let StepEvent::Waiting(wait) = event
             && wait.reason == crate::status::Waiting::ExternalCallback
         {
@@ -54,7 +53,7 @@ impl Run {
         self.landing(at, usage).into_iter().collect()
     }
 
-    /// What the dispatch of a step that is in flight has taken.
+    /// Slot and reservation of the dispatch of a step that is in flight.
     pub(crate) fn in_flight_terms(&self, at: StepAt) -> Option<&Arc<Terms>> {
         self.index.in_flight.get(&at)?;
         self.state(at).terms()
@@ -69,12 +68,12 @@ impl Run {
 
     fn all_landings(&self, step: u32) -> Vec<Landing> {
         let from = StepAt::whole(step);
-        let flying = self.index.in_flight.range(from..).map(|(at, _)| *at);
-        let flying = flying.take_while(|at| at.step == step);
-        flying.filter_map(|at| self.landing(at, &Usage::unknown())).collect()
+        let in_flight = self.index.in_flight.range(from..).map(|(at, _)| *at);
+        let in_flight = in_flight.take_while(|at| at.step == step);
+        in_flight.filter_map(|at| self.landing(at, &Usage::unknown())).collect()
     }
 
-    /// What it had taken is given back, or held on to.
+    /// Ends a dispatch. If its cost is unknown, its reservation is kept.
     pub(super) fn land(&mut self, landing: Landing, at_ms: u64) {
         let Landing { at, dispatch_no, terms, usage } = landing;
         let state = self.state_mut(at);
@@ -83,7 +82,7 @@ impl Run {
         }
         state.calls.clear();
         if usage.is_none() {
-            // No timer ends those that have nothing reserved, so they are dropped here.
+            // Dispatches without a reservation have no timer, so they are dropped here.
             self.open.retain(|_, open| open.is_reserved() || open.until_ms > at_ms);
             let open = Open { terms, until_ms: at_ms.saturating_add(RESERVATION_MS) };
             if open.is_reserved() {
@@ -93,12 +92,12 @@ impl Run {
         }
     }
 
-    /// What a dispatch that was given up has cost is known now.
+    /// Books the cost of an aborted dispatch, which is known now.
     pub(super) fn reconciled(&mut self, at: StepAt, dispatch_no: u32, usage: &Usage) {
         if let Some(open) = self.open.remove(&(at, dispatch_no)) {
             self.index.timers.remove(&(open.until_ms, Timer::Settle(at, dispatch_no)));
         }
-        // The instance may be gone; its step is not.
+        // If the instance was invalidated, its step gets the cost.
         let at = if self.get(at).is_some() { at } else { StepAt::whole(at.step) };
         add(&mut self.state_mut(at).usage, usage);
     }

@@ -1,29 +1,29 @@
-//! Calls of tools that steps asked for.
+//! Tool calls that steps requested.
 
 use crate::journal::event::{Ruling, StepAt, ToolRequest};
 use crate::port::adapter::ToolUse;
 use crate::run::state::{Run, StepState, ToolCall};
 
 impl Run {
-    pub(super) fn tool_asked(&mut self, at: StepAt, asked: &ToolRequest) {
-        let held = matches!(asked.ruling, Ruling::Held(_));
+    pub(super) fn tool_requested(&mut self, at: StepAt, request: &ToolRequest) {
+        let held = matches!(request.ruling, Ruling::Held(_));
         let call = ToolCall {
-            tool: asked.tool.clone(),
-            digest: asked.digest.clone(),
-            input: held.then(|| asked.input.clone()),
-            ruling: asked.ruling.clone(),
+            tool: request.tool.clone(),
+            digest: request.digest.clone(),
+            input: held.then(|| request.input.clone()),
+            ruling: request.ruling.clone(),
         };
         let state = self.state_mut(at);
-        state.used_tools |= matches!(asked.ruling, Ruling::Allowed(_));
-        // Consent that an earlier dispatch was given is used up.
-        if let Ruling::Allowed(Some(_)) = asked.ruling {
-            state.calls.retain(|id, call| !id.starts_with(KEPT) || call.digest != asked.digest);
+        state.used_tools |= matches!(request.ruling, Ruling::Allowed(_));
+        // The approval that an earlier dispatch of the attempt requested is used up.
+        if let Ruling::Allowed(Some(_)) = request.ruling {
+            state.calls.retain(|id, call| !id.starts_with(KEPT) || call.digest != request.digest);
         }
-        state.calls.insert(asked.id.clone(), call);
+        state.calls.insert(request.id.clone(), call);
     }
 
-    /// What was decided about a call of the dispatch in flight; none if nobody
-    /// has, or of another call.
+    /// The decision about a tool call of the dispatch in flight; `None` if there is none yet,
+    /// or if it is about a different tool.
     pub fn ruling(&self, at: StepAt, dispatch_no: u32, wanted: &ToolUse) -> Option<&Ruling> {
         self.index.in_flight.get(&at).filter(|current| **current == dispatch_no)?;
         let call = self.state(at).calls.get(&wanted.id)?;
@@ -32,19 +32,20 @@ impl Run {
 }
 
 impl StepState {
-    /// A new dispatch asks for its tools itself. What people were asked within the
-    /// same attempt counts on: it is sent again because of a crash.
+    /// Drops the tool calls of the previous dispatch, because the new one requests its own.
+    /// Calls that wait for an approval stay if the attempt is the same: it is sent again
+    /// after a crash, and the approval covers it.
     pub(super) fn forget_calls(&mut self, attempt: u32) {
-        let same = self.attempt == attempt;
+        let is_resent = self.attempt == attempt;
         let calls = std::mem::take(&mut self.calls);
         let held = calls.into_iter().filter(|(_, call)| matches!(call.ruling, Ruling::Held(_)));
-        // Under names that no model gives: theirs are their own.
-        let kept = held.enumerate().filter(|_| same);
+        // With ids that no model uses, so that they cannot collide with those of new calls.
+        let kept = held.enumerate().filter(|_| is_resent);
         self.calls = kept.map(|(number, (_, call))| (format!("{KEPT}{number}"), call)).collect();
-        // Sent again after a crash, the attempt may have kept what tools answered.
-        self.used_tools &= same;
+        // An attempt that is sent again may still have answers of tools.
+        self.used_tools &= is_resent;
     }
 }
 
-/// What stands before the id of a call that an earlier dispatch asked for.
+/// Prefix of the ids of tool calls that an earlier dispatch requested.
 pub(crate) const KEPT: &str = "\u{1}";

@@ -1,8 +1,8 @@
-//! What a failed run had come to: where it stopped, and what was known by then.
+//! The state of a failed run at its end: the failed steps, the completed steps and the
+//! variables.
 //!
-//! It is read from the run like everything else that is shown. A restart takes
-//! over exactly this: what completed, the variables, and who wrote them in which
-//! order.
+//! A restart carries over exactly this state: the completed steps, the variables, and the
+//! order in which steps wrote them.
 
 use crate::code::Code;
 use crate::journal::event::StepAt;
@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A failed run at its end.
+/// The state of a failed run at its end.
 #[derive(Debug, Serialize)]
 pub struct FailureSnapshot<'a> {
     /// The step that failed first.
@@ -21,33 +21,33 @@ pub struct FailureSnapshot<'a> {
     pub failed: Vec<&'a str>,
     /// Steps that completed; their outputs are in `node_results`.
     pub completed: Vec<&'a str>,
-    /// Steps that were not done.
+    /// Steps that were skipped.
     pub skipped: Vec<&'a str>,
-    /// Steps that were stopped, or never began.
+    /// Steps that were cancelled.
     pub cancelled: Vec<&'a str>,
     /// Steps in the order in which they wrote variables.
     pub writer_order: Vec<&'a str>,
-    /// Every variable, as it was last written.
+    /// Every variable with its last value.
     pub variables: BTreeMap<&'a str, &'a Value>,
 }
 
-/// The snapshot of a run that failed or timed out; none of any other.
+/// The snapshot of a run that failed or timed out; `None` for other runs.
 pub(super) fn snapshot(run: &Run) -> Option<FailureSnapshot<'_>> {
     if !matches!(run.status, RunStatus::Failed | RunStatus::TimedOut) {
         return None;
     }
     let steps = &run.definition.plan.steps;
     let id = |step: u32| steps[step as usize].id.as_str();
-    let of = |wanted: fn(StepStatus) -> bool| -> Vec<u32> {
+    let with = |wanted: fn(StepStatus) -> bool| -> Vec<u32> {
         let all = (0u32..).zip(&run.steps);
         all.filter(|(_, state)| wanted(state.status())).map(|(step, _)| step).collect()
     };
-    let ids = |wanted| of(wanted).into_iter().map(id).collect();
-    let failed = of(has_failed);
+    let ids = |wanted| with(wanted).into_iter().map(id).collect();
+    let failed = with(has_failed);
     let first = failed.iter().copied().min_by_key(|step| {
         let state = &run.steps[*step as usize];
         let code = state.failure.as_ref().map(|ending| ending.code.as_str());
-        // What failed because something before it did is no beginning.
+        // A step that failed because of a step before it is not the first failure.
         let follows = code == Some(Code::UpstreamFailure.as_str());
         (follows, state.phase.ended_at_ms().unwrap_or(u64::MAX), run.place(StepAt::whole(*step)))
     });

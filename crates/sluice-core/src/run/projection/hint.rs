@@ -1,4 +1,4 @@
-//! What would end a step's wait, in a sentence.
+//! Hints for people: what ends the wait of a step.
 
 use super::timestamp;
 use crate::id::ApprovalId;
@@ -7,10 +7,10 @@ use crate::run::phase::StepPhase;
 use crate::run::state::{Run, StepState};
 use crate::status::Waiting;
 
-/// Most steps a hint names.
+/// The maximum number of steps that a hint names.
 const NAMED_MAX: usize = 5;
 
-/// What would unblock a step that waits for `waiting`.
+/// What ends the wait of a step with this waiting reason.
 pub(super) fn hint(run: &Run, at: StepAt, waiting: Waiting) -> Option<String> {
     let state = run.state(at);
     if let Some(gate) =
@@ -23,7 +23,7 @@ pub(super) fn hint(run: &Run, at: StepAt, waiting: Waiting) -> Option<String> {
     }
     Some(match waiting {
         Waiting::Dependency => dependencies(run, at.step),
-        Waiting::HumanInput => person(run, at, state)?,
+        Waiting::HumanInput => human_input(run, at, state)?,
         Waiting::RetryBackoff | Waiting::RateLimit | Waiting::Gate => {
             format!("next attempt at {}", timestamp(state.phase.wakes_at_ms()?))
         }
@@ -31,9 +31,11 @@ pub(super) fn hint(run: &Run, at: StepAt, waiting: Waiting) -> Option<String> {
             Some(until_ms) => format!("waits for its result until {}", timestamp(until_ms)),
             None => "waits for its result".to_owned(),
         },
-        Waiting::Queued if state.phase.moderated().is_some() => "the moderator is asked".to_owned(),
-        Waiting::Queued => place(run, at),
-        // It does not wait: that is why it was skipped.
+        Waiting::Queued if state.phase.moderated().is_some() => {
+            "waits for the moderator".to_owned()
+        }
+        Waiting::Queued => queue_place(run, at),
+        // The step was skipped, so it does not wait.
         Waiting::ConditionFalse => return None,
     })
 }
@@ -51,7 +53,7 @@ fn dependencies(run: &Run, step: u32) -> String {
     }
 }
 
-fn person(run: &Run, at: StepAt, state: &StepState) -> Option<String> {
+fn human_input(run: &Run, at: StepAt, state: &StepState) -> Option<String> {
     let command = |id: ApprovalId, word: &str| format!("`sluice approvals {word} {id}`");
     if let Some(id) = state.phase.approval() {
         let word = match run.approvals.get(&id)?.source {
@@ -71,16 +73,13 @@ fn person(run: &Run, at: StepAt, state: &StepState) -> Option<String> {
     Some(format!("give `{label}` a value"))
 }
 
-fn place(run: &Run, at: StepAt) -> String {
+fn queue_place(run: &Run, at: StepAt) -> String {
     if let Some(head) = run.stands_behind(at) {
         let code = run.state(head).gate.as_ref().map_or("", |gate| gate.code.as_str());
         return format!("waits behind `{}`: {code}", run.name(head));
     }
     let plan = &run.definition.plan;
     let own = run.step(at).for_each.as_ref().and_then(|each| each.max_parallel);
-    let places = at.item.and(own).map_or(plan.max_parallel, |own| own.min(plan.max_parallel));
-    match places {
-        1 => "waits for the only place".to_owned(),
-        _ => format!("waits for one of {places} places"),
-    }
+    let max_parallel = at.item.and(own).map_or(plan.max_parallel, |own| own.min(plan.max_parallel));
+    format!("waits for a free slot: max_parallel is {max_parallel}")
 }

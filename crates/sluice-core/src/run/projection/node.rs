@@ -1,4 +1,4 @@
-//! One step or instance of a run, shown.
+//! The public state of a step or instance.
 
 use super::hint::hint;
 use super::prompt::{PromptLayer, layers};
@@ -13,17 +13,17 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// A step or instance, shown.
+/// The public state of a step or instance.
 #[derive(Debug, Serialize)]
 pub struct NodeResult<'a> {
     /// Its id; `step[3]` for an instance.
     pub node_id: Cow<'a, str>,
-    /// What people read instead of the id.
+    /// The label that the console shows instead of the id.
     pub label: Option<&'a str>,
     /// The phase it belongs to, by its id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<&'a str>,
-    /// What it is doing.
+    /// Its status.
     pub status: StepStatus,
     /// How often it was invalidated.
     pub generation: u32,
@@ -33,47 +33,47 @@ pub struct NodeResult<'a> {
     pub unblock_hint: Option<String>,
     /// Attempts in this generation.
     pub attempts: u32,
-    /// Dispatches in all.
+    /// Dispatches in all generations.
     pub dispatches: u32,
-    /// How many steps are before it on the longest way from a root.
+    /// Its layer in the graph: the number of steps before it on the longest path.
     pub wave: u32,
-    /// Who does it.
+    /// The agent that executes it.
     pub agent: Option<&'a str>,
-    /// The member of the team that does it.
+    /// The member of the team that executes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub member: Option<&'a str>,
-    /// Where it was dispatched.
+    /// The gateway of the last dispatch.
     pub gateway: Option<&'a str>,
-    /// Which provider and model did it.
+    /// The provider and the model of the last dispatch.
     pub provider_route: ProviderRoute<'a>,
-    /// What it was given.
+    /// Its bound inputs.
     pub inputs: Option<&'a Map<String, Value>>,
     /// The instruction, rendered.
     pub prompt: Option<&'a str>,
-    /// The prompt layer by layer; left out where the instruction is all there is.
+    /// The prompt layer by layer; left out if it has only the instruction.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub prompt_layers: Vec<PromptLayer<'a>>,
-    /// What it wrote, as it came.
+    /// The text of its answer, unchanged.
     pub stdout: Option<&'a str>,
-    /// Its text: what it wrote, or the output of its envelope.
+    /// The text of its answer, or the output of its envelope.
     pub output: Option<Cow<'a, Value>>,
-    /// Its results by name: its outputs, or the data of its envelope.
+    /// Its outputs by name, or the data of its envelope.
     pub outputs: Option<Cow<'a, Value>>,
     /// Pictures, sound and other files of its envelope.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub media: Option<&'a Value>,
-    /// What else its envelope says.
+    /// The metadata of its envelope.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<&'a Value>,
-    /// The kind of failure: of its end, or of its last attempt.
+    /// The code of the failure of the step, or of its last attempt.
     pub error_code: Option<&'a str>,
-    /// What failed.
+    /// The message of that failure.
     pub error_message: Option<&'a str>,
-    /// The values that do not fit.
+    /// The values that violate the contract.
     pub contract_errors: Vec<ContractError<'a>>,
     /// The label without a value that blocks it.
     pub placeholder: Option<&'a str>,
-    /// Why it was not done, for people.
+    /// Why it was skipped, for people.
     pub skip_reason: Option<&'a str>,
     /// When it was first dispatched in this generation.
     pub started_at: Option<Time>,
@@ -83,40 +83,40 @@ pub struct NodeResult<'a> {
     pub duration_ms: Option<u64>,
     /// From the first dispatch to the first part of an answer.
     pub first_byte_ms: Option<u64>,
-    /// Tokens read, over all attempts and instances.
+    /// Input tokens of all attempts and instances.
     pub input_tokens: u64,
-    /// Tokens written.
+    /// Output tokens.
     pub output_tokens: u64,
-    /// Tokens thought.
+    /// Thinking tokens.
     pub thinking_tokens: u64,
-    /// Money, in dollars.
+    /// The cost, in dollars.
     #[serde(serialize_with = "as_dollars")]
     pub cost: Money,
 }
 
-/// Which provider and model did the work.
+/// The provider and the model of a dispatch.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct ProviderRoute<'a> {
     /// The provider.
     pub provider: Option<&'a str>,
-    /// The model that answered, else the one asked for.
+    /// The model that answered, or the one that was requested.
     pub model: Option<&'a str>,
 }
 
-/// A value that does not fit.
+/// A value that violates a contract.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct ContractError<'a> {
-    /// Which: `a.b[0]`.
+    /// Its path: `a.b[0]`.
     pub field: &'a str,
-    /// Why.
+    /// The violation.
     pub reason: Reason,
 }
 
-/// Every step and instance, in the order they are shown.
+/// Every step and instance, in the order of `node_results`.
 pub(super) fn results(run: &Run) -> Vec<NodeResult<'_>> {
     let steps = &run.definition.plan.steps;
     let mut order: Vec<u32> = (0u32..).take(steps.len()).collect();
-    // By id, whatever order a team takes its steps in.
+    // By id, and not by rank: a team may order its queue by lane.
     order.sort_by(|a, b| {
         let key = |at: u32| {
             let step = &steps[at as usize];
@@ -136,15 +136,16 @@ pub(super) fn results(run: &Run) -> Vec<NodeResult<'_>> {
 
 fn result(run: &Run, at: StepAt) -> NodeResult<'_> {
     let (step, state) = (run.step(at), run.state(at));
-    let (status, waiting) = standing(run, at);
+    let (status, waiting) = shown_status(run, at);
     let prepared = state.prepared.as_deref();
     let outcome = state.outcome().map(|outcome| &**outcome);
     let envelope = outcome.and_then(|outcome| outcome.envelope.as_ref());
     let instances = state.fan_out.iter().flat_map(|fan_out| &fan_out.instances);
     let spent = total(std::iter::once(&state.usage).chain(instances.map(|one| &one.usage)));
     let error = error(state);
-    // Who is asked is asked something, even if it comes to an empty text.
-    let asks = matches!(step.work, Work::Command { .. } | Work::Lens(_)) && state.fan_out.is_none();
+    // A command and a lens always have a prompt, even if it is empty.
+    let has_prompt =
+        matches!(step.work, Work::Command { .. } | Work::Lens(_)) && state.fan_out.is_none();
     let since_start = |end_ms: Option<u64>| Some(end_ms?.saturating_sub(state.started_at_ms?));
     NodeResult {
         node_id: match at.item {
@@ -173,7 +174,7 @@ fn result(run: &Run, at: StepAt) -> NodeResult<'_> {
                 .or_else(|| run.model_of(at.step)),
         },
         inputs: prepared.map(|prepared| &prepared.inputs),
-        prompt: prepared.map(|one| one.prompt.as_str()).filter(|one| asks || !one.is_empty()),
+        prompt: prepared.map(|one| one.prompt.as_str()).filter(|one| has_prompt || !one.is_empty()),
         prompt_layers: prepared.map(|prepared| layers(run, at, prepared)).unwrap_or_default(),
         stdout: outcome.and_then(|outcome| outcome.stdout.as_deref()),
         output: output(state),
@@ -196,9 +197,9 @@ fn result(run: &Run, at: StepAt) -> NodeResult<'_> {
     }
 }
 
-/// A step's status and wait. That it waits for others is not journalled: it
-/// follows from the graph, as long as the run goes on.
-fn standing(run: &Run, at: StepAt) -> (StepStatus, Option<Waiting>) {
+/// The status and the waiting reason of a step. `awaiting_dependency` is not journalled: it
+/// follows from the graph while the run has not ended.
+fn shown_status(run: &Run, at: StepAt) -> (StepStatus, Option<Waiting>) {
     let state = run.state(at);
     let waits = state.status() == StepStatus::Pending
         && at.item.is_none()
@@ -210,12 +211,12 @@ fn standing(run: &Run, at: StepAt) -> (StepStatus, Option<Waiting>) {
     (state.status(), state.phase.waiting())
 }
 
-/// Who did a step, or will do it.
+/// The agent of the last dispatch, or the agent that will execute the step.
 fn agent(run: &Run, at: StepAt) -> Option<&str> {
     let state = run.state(at);
-    let ahead = state.dispatch_no == 0 && !state.is_settled();
+    let is_ahead = state.dispatch_no == 0 && !state.is_settled();
     let by_agent = matches!(run.step(at).work, Work::Command { .. } | Work::Lens(_));
-    let planned = || run.agent_of(at.step).filter(|_| ahead && by_agent);
+    let planned = || run.agent_of(at.step).filter(|_| is_ahead && by_agent);
     state.agent().or_else(planned)
 }
 
@@ -238,9 +239,9 @@ fn outputs(state: &StepState) -> Option<Cow<'_, Value>> {
     }
 }
 
-/// Why a step failed, was skipped after a failure, or is tried again.
+/// Code and message of the failure of a step, or of its last attempt.
 fn error(state: &StepState) -> Option<(&str, &str)> {
-    // An attempt at work has not failed; what failed before it is history.
+    // While an attempt is in flight, the failure of an earlier one is not shown.
     let ending = state.failure.as_deref().filter(|_| !state.status().is_dispatched());
     let skip = state.phase.skip().and_then(|skip| skip.error.as_ref());
     match (skip, ending) {
@@ -251,7 +252,7 @@ fn error(state: &StepState) -> Option<(&str, &str)> {
 }
 
 fn contract_errors(state: &StepState) -> Vec<ContractError<'_>> {
-    // An attempt at work has not failed; what was wrong with the last is history.
+    // While an attempt is in flight, the failure of an earlier one is not shown.
     let ending = state.failure.as_deref().filter(|_| !state.status().is_dispatched());
     let violations = match (state.phase.skip(), ending) {
         (Some(skip), _) => skip.violations.iter(),

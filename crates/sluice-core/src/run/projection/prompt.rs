@@ -2,8 +2,8 @@
 
 use crate::journal::event::{Prepared, StepAt};
 use crate::layers::{name, number};
+use crate::origin::SourceClass;
 use crate::plan::step::Work;
-use crate::run::label::SourceClass;
 use crate::run::state::Run;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -14,15 +14,15 @@ use std::borrow::Cow;
 pub struct PromptLayer<'a> {
     /// From 1, the strictest, to 9.
     pub layer: u8,
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
-    /// What it comes from.
+    /// The document, row or step that it comes from.
     pub source: Cow<'a, str>,
-    /// What it says.
+    /// Its text.
     pub text: Cow<'a, str>,
 }
 
-/// The layers of what a step was given; none if its instruction is all there is.
+/// The layers of a step's prompt; empty if it has only the instruction.
 pub(super) fn layers<'a>(run: &'a Run, at: StepAt, prepared: &'a Prepared) -> Vec<PromptLayer<'a>> {
     if prepared.layers.is_empty() {
         return Vec::new();
@@ -56,7 +56,7 @@ pub(super) fn layers<'a>(run: &'a Run, at: StepAt, prepared: &'a Prepared) -> Ve
     layers
 }
 
-/// What the node or step sets beside its instruction.
+/// The settings of a step, apart from its instruction.
 fn settings(run: &Run, at: StepAt) -> Map<String, Value> {
     let step = run.step(at);
     let mut set = Map::new();

@@ -1,10 +1,9 @@
-//! Runs for tests: a document, and what happens to a run of it.
+//! Runs for tests: a document, and the commands of a run of it.
 
 use crate::doc::{Format, Registry, check};
-use crate::id::{ApprovalId, RunId};
+use crate::id::{ApprovalId, Entropy, RunId};
 use crate::journal::event::{DeltaPart, Event, RunStarted};
 use crate::money::Money;
-use crate::port::Entropy;
 use crate::port::adapter::{Answer, CallErrorCode, Usage};
 use crate::port::authority::fake::FakeAuthority as Desk;
 use crate::run::command::{Command, Decision, Dispatching, Given, Resolve};
@@ -18,7 +17,7 @@ use std::sync::Arc;
 /// 2026-01-31T23:59:59.000Z, a second before the month ends.
 pub(crate) const BEGIN_MS: u64 = 1_769_903_999_000;
 
-/// A run on its way.
+/// A run that a test drives.
 pub(crate) struct Script {
     pub(crate) run: Run,
     /// Every event, with its time.
@@ -27,7 +26,7 @@ pub(crate) struct Script {
     chance: Counter,
 }
 
-/// Chance that counts.
+/// Entropy that counts up.
 struct Counter(u64);
 
 impl Entropy for Counter {
@@ -82,7 +81,7 @@ impl Script {
         self
     }
 
-    /// Time passes, and what is due by then happens.
+    /// Advances the clock and fires the timers that are due.
     pub(crate) fn wait(mut self, ms: u64) -> Script {
         self.now_ms += ms;
         self.turn(None);
@@ -105,7 +104,7 @@ impl Script {
         self.journal.extend(events.into_iter().map(|event| (event, self.now_ms)));
     }
 
-    /// The dispatch of a step in flight is answered 250 ms later.
+    /// Answers the dispatch of a step in flight after 250 ms.
     pub(crate) fn answer(mut self, name: &str, answer: Answer) -> Script {
         self.now_ms += 250;
         let at = self.run.find(name).expect("the step exists");
@@ -132,7 +131,7 @@ impl Script {
         self.tell(Command::Stream { at, dispatch_no, part: DeltaPart::Text(text.to_owned()) })
     }
 
-    /// The first open question is answered.
+    /// Decides the first open approval.
     pub(crate) fn resolve(self, decision: Decision, comment: Option<&str>) -> Script {
         let mut open = self.run.approvals.iter().filter(|(_, one)| one.resolution.is_none());
         let approval: ApprovalId = *open.next().expect("a question is open").0;
@@ -162,7 +161,7 @@ fn usage() -> Usage {
     }
 }
 
-/// Ends in every way: the documents that the tests of projections and snapshots share.
+/// Runs with every kind of end, shared by the tests of projections and snapshots.
 pub(crate) mod documents {
     pub(crate) const CHAIN: &str = "
 name: chain

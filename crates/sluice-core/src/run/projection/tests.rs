@@ -10,7 +10,7 @@ use super::script::Script;
 use expect_test::Expect;
 use serde_json::{Map, Value, json};
 
-/// Phases, and a step that fails between others.
+/// A document with phases and a step that fails.
 const STOPS: &str = "
 name: stops
 phases: [{id: gather, name: Gather facts}, write]
@@ -22,8 +22,8 @@ steps:
   - {id: after, phase: write, command: 'After ${b.stdout}'}
 ";
 
-/// The projection of where a script leads. Of nodes, what is null, zero or
-/// empty is left out here; one test shows all.
+/// The projection of a script's run. Null, zero and empty fields of nodes are left out; one
+/// test shows all fields.
 #[expect(clippy::needless_pass_by_value, reason = "what is expected is written in place")]
 fn check(script: Script, expected: Expect) {
     let mut shown = serde_json::to_value(project(&script.run)).unwrap();

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use std::sync::Arc;
 
-/// Reads back what was written, and holds it against the original in everything.
+/// Encodes and decodes a run, and compares all fields with the original.
 #[track_caller]
 fn check(run: &Run) {
     let bytes = encode(run);
@@ -26,7 +26,7 @@ fn check(run: &Run) {
 
 #[track_caller]
 fn assert_same(back: &Run, run: &Run) {
-    // Named one by one, so that a new field is not forgotten.
+    // All fields are named, so that the compiler reports a new one.
     let Run {
         id,
         definition,
@@ -70,7 +70,7 @@ fn assert_same(back: &Run, run: &Run) {
     assert_eq!(&back.taken, taken);
 }
 
-/// A script's run as it was after each event.
+/// The run of a script after each event.
 fn each_point(script: &Script, mut look: impl FnMut(&Run)) {
     let run = &script.run;
     let mut again = Run::new(run.id, Arc::clone(&run.definition), Arc::new((*run.started).clone()));
@@ -170,7 +170,7 @@ fn a_snapshot_of_another_version_reads_as_none() {
     assert!(started(&newer).is_none());
 }
 
-/// If this changes, the version must.
+/// If this hash changes, the version of the format must change.
 #[test]
 fn this_is_version_5() {
     let mut script = Script::lobsterx(EACH).gives("one[0]", json!({"done": true}));
@@ -213,7 +213,7 @@ fn approval(run: &mut Run) -> &mut Approval {
     run.approvals.values_mut().next().expect("a step asks")
 }
 
-/// A run with something of everything, to be spoilt.
+/// A snapshot of a run with many kinds of state, to be damaged.
 fn victim() -> (Vec<u8>, Arc<Definition>) {
     let script = Script::lobsterx(EACH)
         .gives("one[0]", json!({"done": true}))
@@ -241,7 +241,7 @@ proptest! {
     fn a_spoilt_snapshot_never_panics(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4)) {
         let (mut bytes, definition) = victim();
         for (at, byte) in changes {
-            // Mostly JSON's own characters, so that some of it stays readable.
+            // Mostly characters of JSON, so that some results can be parsed.
             let byte = *b"0123456789[]{},:\"nulltrue-e.".get(byte as usize % 40).unwrap_or(&byte);
             let at = at.index(bytes.len());
             bytes[at] = byte;

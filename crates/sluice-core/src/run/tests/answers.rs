@@ -1,4 +1,4 @@
-//! What an attempt answered is on record, also when the answer was refused.
+//! The journal has the answer of every attempt, also of one that failed.
 
 use super::world::World;
 use super::{Script, check};
@@ -15,7 +15,7 @@ fn says(text: &str) -> Answer {
     Answer { text: Some(text.to_owned()), outputs, ..Answer::default() }
 }
 
-/// A failure that came with a text.
+/// A failure with a text.
 fn breaks(text: &str) -> Answer {
     Answer { text: Some(text.to_owned()), ..Answer::failed(CallErrorCode::ProviderError, "broke") }
 }
@@ -140,7 +140,7 @@ fn what_the_moderator_has_not_cleared_is_not_recorded() {
         assert_eq!(recorded(&world).len(), kept);
         world.verify();
     }
-    // Without a verdict nothing was checked.
+    // Without a verdict there is no check of the answer.
     let world = Script::flow(flow).answers("a", breaks("rude")).world();
     assert_eq!(recorded(&world), []);
 }

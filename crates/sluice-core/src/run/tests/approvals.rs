@@ -1,4 +1,4 @@
-//! Questions to people.
+//! Approvals: requested, decided, reminded and expired.
 
 use super::{Script, check};
 use crate::port::adapter::CallErrorCode::ProviderError;
@@ -269,7 +269,7 @@ fn a_question_may_expire_sooner_and_others_go_on() {
 }
 
 #[test]
-fn an_answer_that_comes_too_late_is_refused_though_nobody_noticed_the_time() {
+fn a_decision_after_the_expiry_is_refused_before_the_timer_has_fired() {
     check(
         Script::flow("steps: [{id: ask, approval: {expires_in: 2h}}]")
             .neglected("2h")
@@ -407,7 +407,7 @@ fn every_instance_of_a_fan_out_asks_for_itself() {
 }
 
 #[test]
-fn a_question_nobody_asked_cannot_be_answered() {
+fn an_unknown_approval_cannot_be_decided() {
     check(
         Script::flow("steps: [{id: a, command: go}]").approve("a"),
         expect![[r#"

@@ -1,4 +1,4 @@
-//! Money: reserved, settled, never passed.
+//! Budgets: money is reserved and settled, and no cap is exceeded.
 
 use super::governed::{cents, envelope};
 use super::{Script, check};
@@ -17,7 +17,7 @@ const TWO: &str = "
       - {id: b, command: go, depends_on: [a]}
 ";
 
-/// Two steps, one after the other, of forty cents each.
+/// Two steps in sequence that cost forty cents each.
 fn two() -> Script {
     Script::flow(TWO).under(|desk| desk.quoted(&["a", "b"], 40))
 }
@@ -263,7 +263,7 @@ fn what_a_child_spends_counts_in_the_caps_above_it() {
             6 governance.decided b "block" "budget_envelopes"
             7 node.failed b budget_exceeded: cap budget of child1 has 0.35 left of 0.60, and it may cost 0.40 (raise cap budget of child1, or lower max_cost_cents of the step)
             8 run.failed budget_exceeded: `b` failed: cap budget of child1 has 0.35 left of 0.60, and it may cost 0.40 (raise cap budget of child1, or lower max_cost_cents of the step)
-            letter to parent: {"v":1,"do":"child_ended","child":"run","status":"failed","outputs":null,"error":["budget_exceeded","`b` failed: cap budget of child1 has 0.35 left of 0.60, and it may cost 0.40 (raise cap budget of child1, or lower max_cost_cents of the step)"],"origins":[]}
+            message to parent: {"v":1,"do":"child_ended","child":"run","status":"failed","outputs":null,"error":["budget_exceeded","`b` failed: cap budget of child1 has 0.35 left of 0.60, and it may cost 0.40 (raise cap budget of child1, or lower max_cost_cents of the step)"],"origins":[]}
             money: run/child1 held=0.25 spent=0.25, run/parent held=0.25 spent=0.25, run/run held=0.25 spent=0.25
         "#]],
     );
@@ -285,7 +285,7 @@ fn what_a_child_spends_counts_in_the_caps_above_it() {
 }
 
 #[test]
-fn under_a_cap_nothing_is_sent_whose_cost_nobody_knows() {
+fn under_a_cap_a_step_of_unknown_cost_is_not_sent() {
     let priced = |fields: &str| {
         Script::flow(&format!(
             "budget: {{max_cost_cents: 100}}\nsteps: [{{id: a, command: go, model: m{fields}}}]"
@@ -335,7 +335,7 @@ fn under_a_cap_nothing_is_sent_whose_cost_nobody_knows() {
     );
 }
 
-/// What is reserved for a step with a priced model, and what the adapter may spend.
+/// The reservation of a step with a priced model, and the ceiling of its adapter.
 fn reserved(fields: &str, agent: Option<u64>) -> String {
     let price = Price {
         input_cents_per_mtok: cents(0),
@@ -367,7 +367,7 @@ fn a_declared_ceiling_pays_for_a_whole_loop_of_tools() {
     assert_eq!(reserved(", tools: [t.x], max_cost_cents: 5", None), "0.05 Some(5)");
     assert_eq!(reserved(", tools: [t.x]", Some(200)), "2.00 Some(10)", "the agent's");
     assert_eq!(reserved(", tools: [t.x], max_cost_cents: 300", Some(200)), "3.00 Some(10)");
-    // A step without tools has one turn: what that costs is known.
+    // A step without tools has one turn, whose cost is known.
     assert_eq!(reserved(", max_cost_cents: 300", None), "0.10 Some(10)");
     assert_eq!(reserved("", Some(200)), "0.10 Some(10)");
 }

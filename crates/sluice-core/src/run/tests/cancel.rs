@@ -1,4 +1,4 @@
-//! Stopping a run for good.
+//! Cancelling a run.
 
 use super::{Script, check};
 use crate::port::adapter::CallErrorCode::{Auth, Cancelled, ProviderError};

@@ -1,4 +1,4 @@
-//! New runs with the results of another.
+//! New runs that carry over results of another run.
 
 use super::{Script, check};
 use crate::port::adapter::CallErrorCode::Auth;

@@ -1,4 +1,4 @@
-//! The time of a sub-workflow step while its child waits only for people.
+//! The timeout of a sub-workflow step while its child run waits only for people.
 
 use super::{Script, check};
 use crate::journal::event::ChildPace::{self, Paused, Resumed};
@@ -17,7 +17,7 @@ fn parent(document: &str) -> Script {
 }
 
 impl Script {
-    /// The child run of a step says what it does, a while after it began to.
+    /// The child run of a step reports its pace, some time after it changed.
     fn child_paced(self, step: &str, pace: ChildPace, ago_ms: u64) -> Script {
         let step = step.to_owned();
         self.turn(move |world| {
@@ -109,14 +109,14 @@ fn what_is_left_of_the_time_counts_again_when_the_child_goes_on() {
             8 node.timed_out a timeout: the attempt took longer than 10s
             9 node.failed b upstream_failure: Blocked by upstream failure
             10 run.failed timeout: `a` failed: the attempt took longer than 10s
-            letter to child1: {"v":1,"do":"cancel","by":"run","reason":"the attempt took longer than 10s"}
+            message to child1: {"v":1,"do":"cancel","by":"run","reason":"the attempt took longer than 10s"}
         "#]],
     );
 }
 
 #[test]
 fn what_a_child_says_counts_from_when_it_was_so() {
-    // No process had the run loaded meanwhile; then both letters are read at once.
+    // No process had loaded the run meanwhile, so both messages are read at once.
     check(
         parent(PARENT)
             .advance("4s")
@@ -141,7 +141,7 @@ fn what_a_child_says_counts_from_when_it_was_so() {
             8 node.timed_out a timeout: the attempt took longer than 10s
             9 node.failed b upstream_failure: Blocked by upstream failure
             10 run.failed timeout: `a` failed: the attempt took longer than 10s
-            letter to child1: {"v":1,"do":"cancel","by":"run","reason":"the attempt took longer than 10s"}
+            message to child1: {"v":1,"do":"cancel","by":"run","reason":"the attempt took longer than 10s"}
         "#]],
     );
 }
@@ -233,13 +233,13 @@ fn a_cancelled_run_stops_a_child_that_waits_for_people_in_time() {
             after 1h
             6 run.status.changed cancelling (not needed) by ada
             7 node.cancelled b cancelled: not needed
-            letter to child1: {"v":1,"do":"cancel","by":"run","reason":"not needed"}
+            message to child1: {"v":1,"do":"cancel","by":"run","reason":"not needed"}
             8 node.log a child resumed
             left: step Some(10000), run Some(20000), waiting None
             after 3610s
             9 node.cancelled a cancelled: it did not stop in time
             10 run.cancelled not needed
-            letter to child1: {"v":1,"do":"cancel","by":"run","reason":"it did not stop in time"}
+            message to child1: {"v":1,"do":"cancel","by":"run","reason":"it did not stop in time"}
         "#]],
     );
 }
@@ -268,7 +268,7 @@ fn a_child_says_when_it_waits_only_for_people_and_when_it_goes_on() {
             5 node.queued ask
             6 approval.requested ask apr1 step "Approve `ask`?"
             7 run.status.changed paused (approval)
-            letter to parent: {"v":1,"do":"child_paced","child":"run","pace":"paused","at_ms":1700000000000}
+            message to parent: {"v":1,"do":"child_paced","child":"run","pace":"paused","at_ms":1700000000000}
             after 1h
             8 approval.reminded ask apr1 normal
             9 approval.resolved ask apr1 approved by bob
@@ -276,13 +276,13 @@ fn a_child_says_when_it_waits_only_for_people_and_when_it_goes_on() {
             11 node.completed ask {"approved":true,"by":"bob","comment":null}
             12 node.queued more
             13 node.started more attempt=1 dispatch=1
-            letter to parent: {"v":1,"do":"child_paced","child":"run","pace":"resumed","at_ms":1700003600000}
+            message to parent: {"v":1,"do":"child_paced","child":"run","pace":"resumed","at_ms":1700003600000}
             14 node.completed more {"n":2}
             15 run.completed {}
-            letter to parent: {"v":1,"do":"child_ended","child":"run","status":"completed","outputs":{},"error":null,"origins":[]}
+            message to parent: {"v":1,"do":"child_ended","child":"run","status":"completed","outputs":{},"error":null,"origins":[]}
         "#]],
     );
-    // It begins with a question, and ends with the answer.
+    // The wait begins with an approval request and ends with the decision.
     check(
         Script::flow("steps: [{id: ask, approval: required}]")
             .started_by_a_step()
@@ -293,14 +293,14 @@ fn a_child_says_when_it_waits_only_for_people_and_when_it_goes_on() {
             2 node.queued ask
             3 approval.requested ask apr1 step "Approve `ask`?"
             4 run.status.changed paused (approval)
-            letter to parent: {"v":1,"do":"child_paced","child":"run","pace":"paused","at_ms":1700000000000}
+            message to parent: {"v":1,"do":"child_paced","child":"run","pace":"paused","at_ms":1700000000000}
             after 1h
             5 approval.reminded ask apr1 normal
             6 approval.resolved ask apr1 approved by bob
             7 run.status.changed running (approval)
             8 node.completed ask {"approved":true,"by":"bob","comment":null}
             9 run.completed {}
-            letter to parent: {"v":1,"do":"child_ended","child":"run","status":"completed","outputs":{},"error":null,"origins":[]}
+            message to parent: {"v":1,"do":"child_ended","child":"run","status":"completed","outputs":{},"error":null,"origins":[]}
         "#]],
     );
 }
@@ -321,12 +321,12 @@ fn a_wait_of_a_grandchild_goes_up_to_the_run_at_the_top() {
             3 node.started a attempt=1 dispatch=1 child1
             4 node.log a child paused
             5 run.status.changed paused (approval)
-            letter to parent: {"v":1,"do":"child_paced","child":"run","pace":"paused","at_ms":1700000000000}
+            message to parent: {"v":1,"do":"child_paced","child":"run","pace":"paused","at_ms":1700000000000}
             status: paused (approval)
             after 1h
             6 run.status.changed running (approval)
             7 node.log a child resumed
-            letter to parent: {"v":1,"do":"child_paced","child":"run","pace":"resumed","at_ms":1700003600000}
+            message to parent: {"v":1,"do":"child_paced","child":"run","pace":"resumed","at_ms":1700003600000}
             status: running
         "#]],
     );

@@ -116,7 +116,7 @@ fn a_cancel_reaches_the_child_and_waits_for_its_end() {
             3 node.started a attempt=1 dispatch=1 child1
             4 run.status.changed cancelling (not needed) by ada
             5 node.cancelled b cancelled: not needed
-            letter to child1: {"v":1,"do":"cancel","by":"run","reason":"not needed"}
+            message to child1: {"v":1,"do":"cancel","by":"run","reason":"not needed"}
             status: cancelling
             6 node.cancelled a cancelled: not needed
             7 run.cancelled not needed
@@ -136,7 +136,7 @@ fn a_child_that_takes_too_long_is_told_to_stop_and_its_end_comes_late() {
             4 node.timed_out a timeout: the attempt took longer than 5s
             5 node.failed b upstream_failure: Blocked by upstream failure
             6 run.failed timeout: `a` failed: the attempt took longer than 5s
-            letter to child1: {"v":1,"do":"cancel","by":"run","reason":"the attempt took longer than 5s"}
+            message to child1: {"v":1,"do":"cancel","by":"run","reason":"the attempt took longer than 5s"}
             refused: completion_late (the result is of a dispatch that is no longer in flight)
         "#]],
     );
@@ -154,7 +154,7 @@ fn the_parent_is_told_how_its_child_ended() {
             3 node.started a attempt=1 dispatch=1
             4 node.completed a {"n":1}
             5 run.completed {"n":1}
-            letter to parent: {"v":1,"do":"child_ended","child":"run","status":"completed","outputs":{"n":1},"error":null,"origins":[{"run":null,"node":"a","path":"n","to":"outputs.n","how":null}]}
+            message to parent: {"v":1,"do":"child_ended","child":"run","status":"completed","outputs":{"n":1},"error":null,"origins":[{"run":null,"node":"a","path":"n","to":"outputs.n","how":null}]}
         "#]],
     );
     check(
@@ -168,7 +168,7 @@ fn the_parent_is_told_how_its_child_ended() {
             3 node.started a attempt=1 dispatch=1
             4 node.failed a auth: it broke
             5 run.failed auth: `a` failed: it broke
-            letter to parent: {"v":1,"do":"child_ended","child":"run","status":"failed","outputs":null,"error":["auth","`a` failed: it broke"],"origins":[]}
+            message to parent: {"v":1,"do":"child_ended","child":"run","status":"failed","outputs":null,"error":["auth","`a` failed: it broke"],"origins":[]}
             6 run.status.changed running (retry) by ada
             7 node.invalidated a
             8 node.queued a
@@ -176,7 +176,7 @@ fn the_parent_is_told_how_its_child_ended() {
             10 node.completed a {"n":1}
             11 run.recovered
             12 run.completed {"n":1}
-            letter to parent: {"v":1,"do":"child_ended","child":"run","status":"completed","outputs":{"n":1},"error":null,"origins":[{"run":null,"node":"a","path":"n","to":"outputs.n","how":null}]}
+            message to parent: {"v":1,"do":"child_ended","child":"run","status":"completed","outputs":{"n":1},"error":null,"origins":[{"run":null,"node":"a","path":"n","to":"outputs.n","how":null}]}
         "#]],
     );
     check(
@@ -188,7 +188,7 @@ fn the_parent_is_told_how_its_child_ended() {
             4 run.status.changed cancelling (not needed) by ada
             5 node.cancelled a cancelled: not needed
             6 run.cancelled not needed
-            letter to parent: {"v":1,"do":"child_ended","child":"run","status":"cancelled","outputs":null,"error":["cancelled","not needed"],"origins":[]}
+            message to parent: {"v":1,"do":"child_ended","child":"run","status":"cancelled","outputs":null,"error":["cancelled","not needed"],"origins":[]}
         "#]],
     );
     check(
@@ -202,7 +202,7 @@ fn the_parent_is_told_how_its_child_ended() {
             after 5s
             4 node.cancelled a timeout: the run took longer than 5s
             5 run.timed_out 5s
-            letter to parent: {"v":1,"do":"child_ended","child":"run","status":"timed_out","outputs":null,"error":["timeout","the run took longer than 5s"],"origins":[]}
+            message to parent: {"v":1,"do":"child_ended","child":"run","status":"timed_out","outputs":null,"error":["timeout","the run took longer than 5s"],"origins":[]}
         "#]],
     );
 }
@@ -227,7 +227,7 @@ fn a_step_that_goes_back_stops_its_child() {
             8 node.invalidated a
             9 node.queued a
             10 node.started a attempt=1 dispatch=2 child2
-            letter to child1: {"v":1,"do":"cancel","by":"run","reason":"rewind"}
+            message to child1: {"v":1,"do":"cancel","by":"run","reason":"rewind"}
         "#]],
     );
 }
@@ -274,7 +274,7 @@ fn a_failure_that_stops_at_once_reaches_children() {
             6 node.failed b auth: it broke
             7 node.cancelled a condition_failed: stopped because `b` failed
             8 run.failed auth: `b` failed: it broke
-            letter to child1: {"v":1,"do":"cancel","by":"run","reason":"stopped because `b` failed"}
+            message to child1: {"v":1,"do":"cancel","by":"run","reason":"stopped because `b` failed"}
         "#]],
     );
 }

@@ -1,4 +1,4 @@
-//! Steps that are not done.
+//! Steps that a condition skips.
 
 use super::{Script, check};
 use crate::port::adapter::CallErrorCode;

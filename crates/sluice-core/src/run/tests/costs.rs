@@ -1,4 +1,4 @@
-//! What work has cost, counted as it becomes known.
+//! Costs, which are counted when they become known.
 
 use super::governed::cents;
 use super::{Script, check, outputs_of};
@@ -125,7 +125,7 @@ fn a_cost_that_becomes_known_late_is_counted_once_when_it_does() {
         counts: spend|00472222|mock|t||cost=3000000, spend|00472222|mock|t||steps=1, spend|00472223|mock|t||cost=7000000, spend|00472223|mock|t||steps=1
     "#]],
     );
-    // Nobody ever says: what was reserved is taken for it.
+    // The cost is never reported, so the reservation is booked.
     check(
         script().advance("25h").show_counts("spend|"),
         expect![[r#"

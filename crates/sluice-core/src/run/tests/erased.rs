@@ -1,4 +1,4 @@
-//! A run whose payloads were all erased still stands where it stood.
+//! A run whose payloads were all erased has the same state.
 
 use super::super::phase::{StepEnd, StepPhase};
 use super::super::state::{GateWait, LastDispatch, Run, StepState, ToolCall};
@@ -10,8 +10,8 @@ use crate::port::store::Frame;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Writes the journal, erases every payload in it, folds what is left, and
-/// holds that against the run.
+/// Encodes the journal, erases every payload, folds the rest and compares the state with the
+/// run.
 pub(super) fn verify(world: &World) {
     let live = &world.run;
     let plan = &live.definition.plan;
@@ -67,7 +67,7 @@ fn bare(call: &ToolCall) -> ToolCall {
     ToolCall { input: None, ruling, ..call.clone() }
 }
 
-/// Everything of a step that nobody wrote: what erasure must leave.
+/// The state of a step without texts of people and models: what erasure must leave.
 fn stands(state: &StepState) -> StepState {
     let phase = match state.phase.clone() {
         StepPhase::Settled { end, at_ms } => {
@@ -95,7 +95,7 @@ fn stands(state: &StepState) -> StepState {
         session: None,
         fan_out: None,
         calls: state.calls.iter().map(|(id, call)| (id.clone(), bare(call))).collect(),
-        // What would unblock it is a sentence.
+        // The hint is a text, which erasure removes.
         gate: state.gate.clone().map(|gate| Box::new(GateWait { hint: None, ..*gate })),
         ..state.clone()
     }

@@ -1,4 +1,4 @@
-//! Failures that a person decides about.
+//! Failures that are escalated to a person.
 
 use super::{Script, check};
 use crate::port::adapter::CallErrorCode::{ProviderError, Timeout};
@@ -129,7 +129,7 @@ fn a_person_may_give_up() {
 }
 
 #[test]
-fn an_escalation_nobody_answers_ends_like_one_given_up() {
+fn an_escalation_that_expires_ends_like_an_aborted_one() {
     let told = escalated().advance("7d").world().told;
     let last: Vec<&str> =
         told.lines().skip_while(|line| !line.contains("168h") && !line.contains("7d")).collect();

@@ -1,4 +1,4 @@
-//! Answers that do not fit, and inputs that cannot be bound.
+//! Answers that violate their schema, and inputs that cannot be bound.
 
 use super::{Script, check};
 use crate::status::StepStatus;

@@ -1,4 +1,4 @@
-//! Steps that are done once for each item.
+//! Steps that are executed once for each item.
 
 use super::{Script, check};
 use crate::port::adapter::Answer;

@@ -1,4 +1,4 @@
-//! Gates that say no for good, and those that only observe.
+//! Gates that block a step, and gates that only observe.
 
 use super::governed::{cents, envelope, rules};
 use super::{Script, check};
@@ -16,13 +16,13 @@ const RETRIED: &str = "
 #[test]
 fn an_agent_that_is_not_there_or_may_not_work_fails_its_step_at_once() {
     check(
-        Script::flow("steps: [{id: a, command: go, agent: nobody, on_failure: retry}]"),
+        Script::flow("steps: [{id: a, command: go, agent: unknown, on_failure: retry}]"),
         expect![[r#"
             1 run.started
             2 node.queued a
             3 governance.decided a "block" "agent_status"
-            4 node.failed a agent_disabled: there is no agent nobody (register agent nobody, or name another)
-            5 run.failed agent_disabled: `a` failed: there is no agent nobody (register agent nobody, or name another)
+            4 node.failed a agent_disabled: there is no agent unknown (register agent unknown, or name another)
+            5 run.failed agent_disabled: `a` failed: there is no agent unknown (register agent unknown, or name another)
         "#]],
     );
     for (status, expected) in [
@@ -74,8 +74,8 @@ fn what_a_failed_gate_means_is_said_by_on_failure() {
         Script::flow(
             "
             steps:
-              - {id: a, command: go, agent: nobody, on_failure: skip}
-              - {id: b, command: go, agent: nobody, on_failure: retry_once_then_escalate}
+              - {id: a, command: go, agent: unknown, on_failure: skip}
+              - {id: b, command: go, agent: unknown, on_failure: retry_once_then_escalate}
               - {id: c, command: go, depends_on: [b], on_parent_failure: skip}
             ",
         ),
@@ -84,11 +84,11 @@ fn what_a_failed_gate_means_is_said_by_on_failure() {
             2 node.queued a
             3 node.queued b
             4 governance.decided a "block" "agent_status"
-            5 node.skipped a failure: there is no agent nobody (register agent nobody, or name another) [agent_disabled]
+            5 node.skipped a failure: there is no agent unknown (register agent unknown, or name another) [agent_disabled]
             6 governance.decided b "block" "agent_status"
-            7 node.failed b agent_disabled: there is no agent nobody (register agent nobody, or name another)
+            7 node.failed b agent_disabled: there is no agent unknown (register agent unknown, or name another)
             8 node.skipped c parent_failure: `b` failed
-            9 run.failed agent_disabled: `b` failed: there is no agent nobody (register agent nobody, or name another)
+            9 run.failed agent_disabled: `b` failed: there is no agent unknown (register agent unknown, or name another)
         "#]],
     );
 }
@@ -206,7 +206,7 @@ fn a_role_says_where_its_steps_run_and_what_they_read() {
             13 node.started use attempt=1 dispatch=1
         "#]],
     );
-    // The bounds of the registry hold too.
+    // The bounds of the registry apply too.
     check(
         Script::flow(ROLES)
             .arg("what", "it")

@@ -1,4 +1,4 @@
-//! What scripts of governed runs set, do and look at.
+//! Moves and views for scripts of governed runs.
 
 use super::super::command::{Command, Decision};
 use super::super::projection::project;
@@ -13,19 +13,19 @@ use sluice_govern::decision::Known;
 use sluice_govern::policy::{self, Policies};
 use sluice_govern::registry::{Agent, Envelope, Period, Scope};
 
-/// So many cents.
+/// An amount in cents.
 pub(super) fn cents(cents: u64) -> Money {
     Money::from_micro_cents(cents * 1_000_000)
 }
 
-/// The default rules and these.
+/// The default policies and these rules.
 pub(super) fn rules(own: &str) -> Policies {
     let (name, text) = policy::DEFAULT;
     let files = [(name.to_owned(), text.to_owned()), ("own.cedar".to_owned(), own.to_owned())];
     Policies::load(&files).expect("the rules load")
 }
 
-/// An envelope in force.
+/// A budget that applies.
 pub(super) fn envelope(scope: Scope, of: Option<&str>, period: Period, amount: u64) -> Envelope {
     Envelope {
         scope,
@@ -38,46 +38,46 @@ pub(super) fn envelope(scope: Scope, of: Option<&str>, period: Period, amount: u
 }
 
 impl Desk {
-    /// A row of an agent is set.
+    /// Sets the row of an agent.
     pub(super) fn agent_row(&mut self, name: &str, set: impl FnOnce(&mut Agent)) {
         set(self.fabric.agents.entry(name.to_owned()).or_default());
     }
 
-    /// Steps of these names cost at most so many cents.
+    /// Sets the highest cost of steps, in cents.
     pub(super) fn quoted(&mut self, steps: &[&str], most: u64) {
         self.quotes.extend(steps.iter().map(|&step| (step.to_owned(), cents(most))));
     }
 
-    /// An envelope is set.
+    /// Sets a budget.
     pub(super) fn envelope_row(&mut self, name: &str, envelope: Envelope) {
         self.fabric.envelopes.insert(name.to_owned(), envelope);
     }
 }
 
 impl Script {
-    /// Rows, rules or counters change, and the run does not hear of it yet.
+    /// Changes rows, policies or counters without a turn.
     pub(super) fn set(self, set: impl FnOnce(&mut Desk) + 'static) -> Script {
         self.play(Move::Set(Box::new(set)))
     }
 
-    /// A turn without a command.
+    /// Makes a turn without a command.
     pub(super) fn look(self) -> Script {
         self.play(Move::Turn(Vec::new()))
     }
 
-    /// A dispatch in flight ends well, and says what it cost.
+    /// A dispatch in flight succeeds and reports its cost.
     pub(super) fn costs(self, step: &str, cost: u64) -> Script {
         let usage = Usage { cost: cents(cost), ..Usage::default() };
         self.answers(step, Answer { usage, ..outputs_of(json!({})) })
     }
 
-    /// A dispatch in flight fails, and says what it cost.
+    /// A dispatch in flight fails and reports its cost.
     pub(super) fn fails_at(self, step: &str, code: CallErrorCode, cost: u64) -> Script {
         let usage = Usage { cost: cents(cost), ..Usage::default() };
         self.answers(step, Answer { usage, ..Answer::failed(code, "it broke") })
     }
 
-    /// A dispatch that was given up says after all what it cost.
+    /// The cost of an aborted dispatch is reported late.
     pub(super) fn late(self, step: &str, dispatch_no: u32, cost: Money) -> Script {
         let step = step.to_owned();
         let usage = Usage { cost, ..Usage::default() };
@@ -89,7 +89,7 @@ impl Script {
         })
     }
 
-    /// Somebody answers, in some roles.
+    /// A person with some roles decides an approval.
     pub(super) fn answered(
         self,
         step: &str,
@@ -120,7 +120,7 @@ impl Script {
         self.answered(step, (Decision::Approve, None), (by, &[]), constraints)
     }
 
-    /// Why a step waits, and what would end it.
+    /// Prints why a step waits and what ends the wait.
     pub(super) fn show_wait(self, step: &str) -> Script {
         let step = step.to_owned();
         self.show(move |world| {
@@ -133,7 +133,7 @@ impl Script {
         })
     }
 
-    /// What the gates last said of a step, but for those that passed.
+    /// Prints the last decision about a step, without the gates that passed.
     pub(super) fn show_gates(self, step: &str) -> Script {
         let step = step.to_owned();
         self.show(move |world| {
@@ -151,7 +151,7 @@ impl Script {
         })
     }
 
-    /// What every account holds and has spent, in dollars, and what of it is overrun.
+    /// Prints what is reserved, spent and overrun in every account, in dollars.
     pub(super) fn show_money(self) -> Script {
         self.show(|world| {
             let money = |kind: &str, account: &str| {
@@ -170,7 +170,7 @@ impl Script {
         })
     }
 
-    /// Counters whose names begin so.
+    /// Prints the counters with this prefix.
     pub(super) fn show_counts(self, prefix: &str) -> Script {
         let prefix = prefix.to_owned();
         self.show(move |world| {

@@ -1,4 +1,4 @@
-//! What a person's answer is for: one action, one attempt.
+//! The grant of an approval: one action, one attempt.
 
 use super::governed::rules;
 use super::{Script, check};
@@ -32,7 +32,7 @@ const WRITE: &str = "
 
 #[test]
 fn a_grant_is_for_the_action_as_it_was_shown() {
-    // The policy that matched changes before the last of two has agreed.
+    // The matching policy changes before the second of two approvers votes.
     check(
         Script::flow("steps: [{id: mail, command: send, approval: {quorum: 2}}]")
             .under(asked)
@@ -59,7 +59,7 @@ fn a_grant_is_for_the_action_as_it_was_shown() {
             15 node.started mail attempt=1 dispatch=1
         "#]],
     );
-    // It changes while the step waits at a gate with its grant.
+    // The policy changes while the step waits at a gate with its grant.
     let health = |health: Health| {
         move |desk: &mut Desk| {
             desk.health.insert("local".to_owned(), health);
@@ -87,10 +87,10 @@ fn a_grant_is_for_the_action_as_it_was_shown() {
             10 governance.decided mail "hold" null
             11 approval.requested mail apr2 policy "Let `mail` do this?\nsend\npolicy own.cedar/ask: mail goes to people" policies: "b5915fd6997bbfbe21f612d93e3dc08f811c715a691df327ee4ca677bd875fce" -> "69a01883fa2caccc6046cbe032b28bab525014664104e076bd8b8dde137849f5"
             12 run.status.changed paused (approval)
-            refused: not_approver (ada may not answer this: it is for security)
+            refused: not_approver (ada may not decide this approval: its approvers are security)
         "#]],
     );
-    // Another policy is none of its business.
+    // A change of another policy does not matter.
     let more =
         format!(r#"{ASK} @id("clerk") forbid (principal == Agent::"clerk", action, resource);"#);
     check(
@@ -265,7 +265,7 @@ fn what_is_asked_again_shows_how_it_differs_from_what_was_agreed_to() {
             25 run.status.changed paused (approval)
         "#]],
     );
-    // The same in a run made from another.
+    // The same in a run that was made from another run.
     let source = || {
         Script::flow(WRITE)
             .complete("a", json!({"x": "one"}))

@@ -1,4 +1,4 @@
-//! What a failure does to the rest of a run.
+//! The effect of a failure on the other steps of a run.
 
 use super::{Script, check};
 use crate::port::adapter::CallErrorCode::{Auth, ProviderError};

@@ -1,4 +1,4 @@
-//! What people are asked, and who may answer.
+//! Approval requests, and who may decide them.
 
 use super::governed::rules;
 use super::{Script, check};
@@ -45,7 +45,7 @@ fn a_policy_holds_a_step_and_others_go_on() {
               approval_required hold: approval required: policy own.cedar/ask: mail goes to people
             7 node.completed other {}
             8 run.status.changed paused (approval)
-            refused: not_approver (bob may not answer this: it is for ada, security)
+            refused: not_approver (bob may not decide this approval: its approvers are ada, security)
             9 approval.resolved mail apr1 approved by eve
             10 run.status.changed running (approval)
             11 node.started mail attempt=1 dispatch=1
@@ -66,7 +66,7 @@ fn a_policy_holds_a_step_and_others_go_on() {
             4 governance.decided mail "hold" null
             5 approval.requested mail apr1 policy "Let `mail` do this?\nsend\npolicy own.cedar/ask: mail goes to people"
             6 node.started other attempt=1 dispatch=1
-            refused: not_approver (bob may not answer this: it is for ada, security)
+            refused: not_approver (bob may not decide this approval: its approvers are ada, security)
             refused: comment_missing (a rejection needs a comment that says why)
             7 approval.resolved mail apr1 rejected by ada
             8 node.failed mail approval_rejected: rejected by ada: no mail
@@ -134,8 +134,8 @@ fn a_quorum_counts_each_person_once_and_one_no_ends_it() {
             4 approval.requested a apr1 step "Let `a` do this?\ngo"
             5 run.status.changed paused (approval)
             6 approval.resolved a apr1 pending by bob
-            refused: answered_already (bob has answered already; others must)
-            refused: self_approval (ada is an initiator of the run: another person must answer)
+            refused: answered_already (bob has already voted on this approval; it needs votes of other approvers)
+            refused: self_approval (ada is an initiator of the run: a different person must decide)
             a is awaiting_approval and waits for human_input: `sluice approvals approve apr1`
             7 approval.resolved a apr1 approved by eve
             8 run.status.changed running (approval)
@@ -199,10 +199,10 @@ fn an_approval_step_has_approvers_too() {
             2 node.queued ask
             3 approval.requested ask apr1 step "Approve `ask`?"
             4 run.status.changed paused (approval)
-            refused: not_approver (bob may not answer this: it is for eve, board)
-            refused: self_approval (eve is an initiator of the run: another person must answer)
+            refused: not_approver (bob may not decide this approval: its approvers are eve, board)
+            refused: self_approval (eve is an initiator of the run: a different person must decide)
             5 approval.resolved ask apr1 pending by fay
-            refused: self_approval (eve is an initiator of the run: another person must answer)
+            refused: self_approval (eve is an initiator of the run: a different person must decide)
             6 approval.resolved ask apr1 approved by gil
             7 run.status.changed running (approval)
             8 node.completed ask {"approved":true,"by":"gil","comment":null}
@@ -243,17 +243,17 @@ fn an_answer_can_tighten_and_never_widen() {
             3 governance.decided a "hold" null
             4 approval.requested a apr1 step "Let `a` do this?\ngo"
             5 run.status.changed paused (approval)
-            refused: constraints_widen (an answer can only tighten: tools_allow: mail is not among read, write)
-            refused: constraints_widen (an answer can only tighten: max_cost: 40000001 is more than 40000000)
+            refused: constraints_widen (an approver can only tighten constraints: tools_allow: mail is not among read, write)
+            refused: constraints_widen (an approver can only tighten constraints: max_cost: 40000001 is more than 40000000)
             6 approval.resolved a apr1 pending by bob
-            refused: constraints_widen (an answer can only tighten: max_cost: 30000000 is more than 20000000)
+            refused: constraints_widen (an approver can only tighten constraints: max_cost: 30000000 is more than 20000000)
             7 approval.resolved a apr1 approved by eve
             8 run.status.changed running (approval)
             9 node.started a attempt=1 dispatch=1
             {"tools_allow":["read"],"max_cost":20000000}
         "#]],
     );
-    // A retry asks again, about the action as it is without that.
+    // A retry requests a new approval of the action without the added constraints.
     check(
         script()
             .tighten("a", "bob", json!({"tools_allow": []}))

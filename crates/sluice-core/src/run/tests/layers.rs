@@ -1,12 +1,12 @@
-//! The layers of a prompt: gathered, sent, kept; and what contradicts a stricter
-//! one. Memory is the last of them.
+//! Prompt layers: collected, sent and journalled; layers that contradict a stricter one; and
+//! memory, the last layer.
 
 use super::world::World;
 use super::{Script, check};
 use crate::id::RunId;
-use crate::memory::memo;
+use crate::memory::remembered_output;
+use crate::origin::{Labels, SourceClass};
 use crate::port::authority::fake::FakeAuthority as Desk;
-use crate::run::label::{Labels, SourceClass};
 use crate::run::projection::project;
 use expect_test::expect;
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ impl Desk {
     }
 }
 
-/// What the adapter is told.
+/// The system prompt and the message that the adapter receives.
 fn sent(step: &'static str) -> impl Fn(&World) -> String {
     move |world| {
         let request = world.run.request(world.at(step));
@@ -62,7 +62,7 @@ fn shown(step: &'static str) -> impl Fn(&World) -> String {
     }
 }
 
-/// Every violation that was told, whole.
+/// Every journalled violation, in full.
 fn violated(world: &World) -> String {
     let found = world.run.all().filter_map(|(_, state)| state.failure.clone());
     let found = found.flat_map(|ending| ending.violations.to_vec());
@@ -252,7 +252,8 @@ fn what_a_members_profile_forbids_is_refused_when_the_step_names_it() {
         layer 7 (node: a) asks for the tier `premium`, but layer 4 (team: member ada) supports `standard`
     "#]],
     );
-    // Only the flagged one is left, and what it denies nobody can grant.
+    // Only the member with `requires_approval` is left, and an approval cannot grant a denied
+    // tool.
     check(
         script("required_tools: [drop]"),
         expect![[r#"
@@ -380,7 +381,7 @@ fn the_last_answers_of_an_agent_come_with_their_labels_and_new_ones_are_kept() {
         labels.untrusted = true;
         let stdout = Some("an old answer".to_owned());
         let outcome = crate::journal::event::StepOutcome { stdout, labels, ..Default::default() };
-        memo("mock", RunId(3), "w", &outcome, super::world::START_MS)
+        remembered_output("mock", RunId(3), "w", &outcome, super::world::START_MS)
     };
     check(
         Script::flow(
@@ -393,7 +394,7 @@ fn the_last_answers_of_an_agent_come_with_their_labels_and_new_ones_are_kept() {
         )
         .under(|desk| {
             desk.profile("past", &[], Some(("mock", 2)));
-            desk.memos = vec![past(), past()];
+            desk.remembered_outputs = vec![past(), past()];
         })
         .text("a", "a new answer")
         .show(sent("b"))
@@ -404,7 +405,7 @@ fn the_last_answers_of_an_agent_come_with_their_labels_and_new_ones_are_kept() {
         })
         .text("b", "the newest")
         .text("other", "not remembered")
-        .show(|world| format!("kept: {}", world.desk.memos.len())),
+        .show(|world| format!("kept: {}", world.desk.remembered_outputs.len())),
         expect![[r#"
             1 run.started
             2 node.queued a

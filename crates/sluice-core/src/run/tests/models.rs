@@ -1,4 +1,4 @@
-//! Which model a step is done with.
+//! The model of a step.
 
 use super::Script;
 use crate::run::tests::world::World;

@@ -1,4 +1,4 @@
-//! What goes into a step and what comes out of it is judged first.
+//! Moderation of the inputs and outputs of steps.
 
 use super::{Script, check};
 use crate::port::adapter::{Answer, CallErrorCode};
@@ -14,17 +14,17 @@ fn rude() -> Verdict {
 }
 
 fn gone() -> Verdict {
-    Verdict::Unavailable("nobody answers".to_owned())
+    Verdict::Unavailable("no answer".to_owned())
 }
 
 impl Script {
-    /// The moderator answers about what goes into a step.
+    /// The moderator answers about the inputs of a step.
     fn judged(self, step: &str, verdict: Verdict) -> Script {
         let step = step.to_owned();
         self.turn(move |world| world.judged(world.at(&step), verdict.clone()))
     }
 
-    /// A step is answered, and the moderator has looked at the answer.
+    /// A step gets an answer that the moderator has checked.
     fn says(self, step: &str, answer: Answer, verdict: Verdict) -> Script {
         let step = step.to_owned();
         self.turn(move |world| {
@@ -86,7 +86,7 @@ fn a_moderator_that_cannot_answer_counts_as_a_no() {
             1 run.started
             2 node.queued a
             3 node.log a the moderator is asked (prepared)
-            4 moderation.flagged a input {"outcome":"unavailable","reason":"nobody answers"}
+            4 moderation.flagged a input {"outcome":"unavailable","reason":"no answer"}
             5 node.failed a moderation_blocked: moderation_blocked
             6 run.failed moderation_blocked: `a` failed: moderation_blocked
         "#]],
@@ -148,7 +148,7 @@ fn everything_a_step_is_given_is_judged() {
 }
 
 #[test]
-fn a_retry_of_the_same_text_asks_nobody_and_a_reask_does() {
+fn a_retry_of_a_cleared_text_is_not_moderated_again_but_a_reask_is() {
     let fields = ", moderation: input, outputs: {n: integer}, repair: {reask: 1}, \
                   retry: {attempts: 2, backoff_ms: 0}";
     check(
@@ -417,7 +417,7 @@ fn what_is_let_out_is_noted_with_its_digest() {
 }
 
 #[test]
-fn an_answer_that_nobody_checked_counts_as_flagged() {
+fn an_unchecked_answer_counts_as_flagged() {
     check(
         one(", moderation: output").text("a", "x"),
         expect![[r#"
@@ -515,7 +515,7 @@ fn what_a_child_run_comes_to_is_judged_too() {
 }
 
 #[test]
-fn a_run_that_only_looks_asks_nobody() {
+fn a_dry_run_asks_no_moderator() {
     let script = one(", moderation: both").starting(|started| started.posture = Posture::Advisory);
     check(
         script,

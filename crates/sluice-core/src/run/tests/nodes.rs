@@ -1,4 +1,4 @@
-//! Lens nodes that run another workflow or ask a person.
+//! Lens nodes that run a sub-workflow or need an approval.
 
 use super::{Script, check};
 use crate::run::command::Decision::Approve;
@@ -8,7 +8,7 @@ use expect_test::expect;
 use serde_json::{Map, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A first node, one that does what `config` says, and one that reads it.
+/// A first node, a node with this `config`, and a node that reads its output.
 fn between(key: &str, config: &str) -> Script {
     Script::lens(&format!(
         "
@@ -28,7 +28,7 @@ fn between(key: &str, config: &str) -> Script {
     .knows("other")
 }
 
-/// The same, with the first node done.
+/// The same, with the first node completed.
 fn reads(key: &str, config: &str) -> Script {
     between(key, config).complete("first", json!({"n": 7})).begins(
         r#"
@@ -70,7 +70,7 @@ fn a_node_runs_another_workflow_with_its_labels() {
             16 run.completed {"last":"L"}
         "#]],
     );
-    // One result is the output; without `args` the child is given what is wired.
+    // A single output is the `output`. Without `args` the child gets the wired inputs.
     check(
         reads("output", "workflow_ref: other")
             .show_prompt("mid")
@@ -125,7 +125,7 @@ fn a_sub_workflow_that_fails_is_a_failed_node() {
             8 node.started mid attempt=1 dispatch=1 child1
             9 run.status.changed cancelling (not needed) by ada
             10 node.cancelled last cancelled: not needed
-            letter to child1: {"v":1,"do":"cancel","by":"run","reason":"not needed"}
+            message to child1: {"v":1,"do":"cancel","by":"run","reason":"not needed"}
             11 node.cancelled mid cancelled: not needed
             12 run.cancelled not needed
         "#]],
@@ -198,7 +198,7 @@ fn a_node_asks_a_person_for_values() {
             18 run.completed {"last":"L"}
         "#]],
     );
-    // One value is the output.
+    // A single value is the `output`.
     check(
         reads("output", "human_input: {schema: {answer: {type: number}}}")
             .take_over()

@@ -1,34 +1,34 @@
-//! The order of events, and what must hold of a run after each of them.
+//! Checks of the order of events, and of invariants of a run after each event.
 
-use super::super::id::ApprovalId;
 use super::super::moderate::{digest, input_text};
 use super::super::state::{Pause, Run, ToolCall};
-use super::super::status::{RunStatus, StepStatus};
 use super::super::transition::allowed;
+use crate::id::ApprovalId;
 use crate::journal::event::{ApprovalSource, Event, Path, Ruling, StepAt, StepEvent};
-use crate::port::moderator::Phase;
+use crate::plan::policy::ModerationPhase;
+use crate::status::{RunStatus, StepStatus};
 
 fn is_tools(run: &Run, approval: ApprovalId) -> bool {
     run.approvals.get(&approval).is_some_and(|one| one.source == ApprovalSource::Tool)
 }
 
-/// Watches a journal go by.
+/// Checks the events of a journal one by one.
 #[derive(Default)]
 pub(super) struct Order {
     count: u64,
     status: Option<StepStatus>,
-    /// The event before, if the next one must be of the same step.
+    /// The previous event, if the next one must be of the same step.
     pending: Option<(StepAt, &'static str)>,
     run_status: Option<RunStatus>,
 }
 
 impl Order {
-    /// An event is about to be folded.
+    /// Checks an event before it is folded.
     pub(super) fn before(&mut self, run: &Run, event: &Event) {
         assert_eq!(matches!(event, Event::RunStarted(_)), self.count == 0, "run.started is first");
         self.run_status = Some(run.status);
         let reopens = matches!(event, Event::RunStatusChanged { .. });
-        // What something cost may come to light later.
+        // A cost may be reported later.
         let money =
             matches!(event, Event::BudgetAlert(_) | Event::Step(_, StepEvent::Reconciled { .. }));
         assert!(!run.status.is_terminal() || reopens || money, "{} after the end", event.name());
@@ -51,10 +51,10 @@ impl Order {
                 assert_eq!(dispatch.dispatch_no, state.dispatch_no + 1);
                 let attempt = state.attempt + u32::from(!again);
                 assert_eq!(dispatch.attempt, attempt, "attempts are counted");
-                assert!(!run.must_ask(*at), "nothing starts without the grant it needs");
+                assert!(!run.needs_approval(*at), "nothing starts without the grant it needs");
                 let prepared = dispatch.prepared.as_ref().or(state.prepared.as_ref());
                 let child = matches!(dispatch.path, Path::FanOut);
-                let checked = run.step(*at).moderation.covers(Phase::Input) && !child;
+                let checked = run.step(*at).moderation.covers(ModerationPhase::Input) && !child;
                 let digest = prepared.map(|prepared| digest(&input_text(prepared)));
                 assert!(!checked || state.cleared == digest, "nothing starts unchecked");
             }
@@ -64,7 +64,7 @@ impl Order {
             }
             StepEvent::Provenance(row) => {
                 let ready = matches!(state.status(), StepStatus::Queued | StepStatus::Retrying);
-                // Also what a child gave back as it was given it.
+                // A child run may return an argument unchanged.
                 let not_here = row.source_run.is_some() || row.source_node == run.name(*at);
                 let from_child = not_here && state.status().is_dispatched();
                 let carried = row.source_run.is_some() && state.status() == StepStatus::Pending;
@@ -92,7 +92,7 @@ impl Order {
         }
     }
 
-    /// Some events are followed at once by others of the same step.
+    /// Checks that some events are directly followed by an event of the same step.
     fn follows(&mut self, event: &Event) {
         if let Some((at, was)) = self.pending.take() {
             if let Event::BudgetAlert(_) = event {
@@ -118,7 +118,7 @@ impl Order {
         }
     }
 
-    /// An event was folded.
+    /// Checks the run after an event was folded.
     pub(super) fn after(&mut self, run: &Run, event: &Event) {
         self.count += 1;
         assert_eq!(run.version, self.count, "events are numbered without gaps");
@@ -154,21 +154,21 @@ impl Order {
         }
     }
 
-    /// A reason to wait is there exactly while a step waits.
+    /// A step has a waiting reason exactly while it waits.
     fn waits(&self, run: &Run, at: StepAt) {
         use StepStatus as S;
         let state = run.state(at);
         let waits = state.phase.waiting().is_some();
         match state.status() {
             S::Queued | S::AwaitingApproval | S::Retrying => assert!(waits),
-            // A callback is waited for, a false condition is told.
+            // A running step may wait for a callback; a skipped one shows the false condition.
             S::Running | S::Streaming | S::Skipped | S::Blocked => {}
             S::Pending | S::AwaitingDependency => assert!(!waits),
             S::Completed | S::Failed | S::Cancelled | S::TimedOut => assert!(!waits),
         }
     }
 
-    /// The journal ends here for now.
+    /// Checks the end of an append.
     pub(super) fn end(&self, run: &Run) {
         assert_eq!(self.pending, None, "something must follow");
         for (id, one) in &run.approvals {

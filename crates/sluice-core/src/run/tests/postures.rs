@@ -1,4 +1,4 @@
-//! How much freedom a run has.
+//! Postures of runs.
 
 use super::governed::{last_decision, rules};
 use super::{Script, check};
@@ -21,7 +21,7 @@ fn an_advisory_run_looks_at_every_step_and_sends_nothing() {
               - {id: a, command: go, outputs: {x: string}}
               - {id: ask, approval: required, depends_on: [a]}
               - {id: held, command: 'use ${a.outputs.x}', approval: required, depends_on: [ask]}
-              - {id: no, command: go, agent: nobody, depends_on: [a]}
+              - {id: no, command: go, agent: unknown, depends_on: [a]}
               - {id: each, command: go, for_each: [1, 2], depends_on: [no]}
               - {id: child, workflow_ref: other, depends_on: [each]}
             ",

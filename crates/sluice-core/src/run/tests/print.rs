@@ -83,7 +83,7 @@ impl World {
                 let carried = completed.carried.map_or("", |_| " carried");
                 let coerced = if completed.coercions.is_empty() { "" } else { " coerced" };
                 let mut outputs = completed.outcome.outputs.clone();
-                // How a time is written is the wire's affair.
+                // Times are printed by the wire tests.
                 if let (Some(map), true) = (outputs.as_object_mut(), is_grant(node)) {
                     map.shift_remove("at");
                 }

@@ -1,10 +1,10 @@
-//! Where values come from, and what is counted of it.
+//! Provenance of values, and the counts of values.
 
 use super::{Script, check};
 use expect_test::expect;
 use serde_json::json;
 
-/// How many values came to the run's steps, and left them for others of it.
+/// How many values the run's steps read, and how many of them came from its own steps.
 fn counts(script: Script) -> Script {
     script.show(|world| format!("counts: {:?} {:?}", world.run.provenance, world.run.taken))
 }
@@ -30,7 +30,7 @@ fn what_a_parent_passes_comes_from_its_step_and_what_is_passed_back_says_who_mad
         5 node.started a attempt=1 dispatch=1
         6 node.completed a {"text":"hi"}
         7 run.completed {"said":"hi","who":"ada"}
-        letter to parent: {"v":1,"do":"child_ended","child":"run","status":"completed","outputs":{"said":"hi","who":"ada"},"error":null,"origins":[{"run":null,"node":"a","path":"text","to":"outputs.said","how":null},{"run":"parent","node":"step","path":"args.who","to":"outputs.who","how":null}]}
+        message to parent: {"v":1,"do":"child_ended","child":"run","status":"completed","outputs":{"said":"hi","who":"ada"},"error":null,"origins":[{"run":null,"node":"a","path":"text","to":"outputs.said","how":null},{"run":"parent","node":"step","path":"args.who","to":"outputs.who","how":null}]}
         counts: (2, 0) {parent: 2}
     "#]],
     );
@@ -47,7 +47,7 @@ fn a_result_that_names_no_outputs_comes_from_who_wrote_its_variables() {
         3 node.started a attempt=1 dispatch=1
         4 node.completed a {"n":1}
         5 run.completed {"n":1}
-        letter to parent: {"v":1,"do":"child_ended","child":"run","status":"completed","outputs":{"n":1},"error":null,"origins":[{"run":null,"node":"a","path":"n","to":"outputs.n","how":null}]}
+        message to parent: {"v":1,"do":"child_ended","child":"run","status":"completed","outputs":{"n":1},"error":null,"origins":[{"run":null,"node":"a","path":"n","to":"outputs.n","how":null}]}
     "#]],
     );
 }

@@ -1,14 +1,13 @@
-//! Random workflows with random things happening to them.
+//! Random workflows with random commands.
 //!
-//! Whatever happens, [`World`] holds every turn against its invariants. When
-//! nothing more happens from outside and everything is answered, the run ends.
+//! [`World`] checks the invariants after every turn. When no more commands come and every
+//! dispatch is answered, the run must end.
 
 use super::super::command::{Command, Decision};
 use super::super::definition::Definition;
 use super::super::projection::project;
 use super::super::start::Carried;
 use super::super::state::{Pause, Run};
-use super::super::status::RunStatus;
 use super::erased;
 use super::governed::{cents, envelope, rules};
 use super::outputs_of;
@@ -19,6 +18,7 @@ use crate::journal::event::{DeltaPart, Path, RunStarted, StepAt};
 use crate::port::adapter::{Answer, CallErrorCode, Quote, ToolUse, Usage};
 use crate::port::authority::fake::FakeAuthority as Desk;
 use crate::port::moderator::Verdict;
+use crate::status::RunStatus;
 use proptest::prelude::{Strategy, any, prop, proptest};
 use proptest::test_runner::Config;
 use serde_json::{Map, Value, json};
@@ -27,15 +27,15 @@ use sluice_govern::registry::{AgentStatus, Health, Period, Scope};
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
-/// Ids whose order is not that of the document.
+/// Step ids, not in the order of the document.
 const IDS: [&str; 6] = ["m", "c", "x", "a", "t", "f"];
 
-/// A step: random bits, and bits for those before it that it depends on.
+/// A step: random bits, and one bit for each earlier step that it depends on.
 type Written = (u64, u8);
-/// Something that happens, and to which of what it could happen to.
+/// A command, and the choice of its target.
 type Happening = (u8, u8);
 
-/// Picks by some bits of a step, from `at` on.
+/// Picks an item by the bits of a step from `at` on.
 fn pick<'w>(bits: u64, at: u32, words: &[&'w str]) -> &'w str {
     let chosen = (bits >> at) % u64::try_from(words.len()).expect("a few words");
     words[usize::try_from(chosen).expect("a small number")]
@@ -155,7 +155,7 @@ fn graph(nodes: &[Written], head: u64) -> String {
     text
 }
 
-/// The rules, and the same with one that asks about a step.
+/// The policies, and the same with a rule that holds a step.
 fn sets() -> &'static [Policies; 2] {
     static SETS: OnceLock<[Policies; 2]> = OnceLock::new();
     SETS.get_or_init(|| {
@@ -168,7 +168,7 @@ fn sets() -> &'static [Policies; 2] {
     })
 }
 
-/// Rows that bound what the run may do; none for half of all runs.
+/// Rows with limits; none for half of the runs.
 fn bounds(head: u64) -> Desk {
     let mut desk = Desk::default();
     if head >> 32 & 1 == 0 {
@@ -186,7 +186,7 @@ fn bounds(head: u64) -> Desk {
     desk
 }
 
-/// Nothing stands in the run's way but its budgets.
+/// Removes all limits except budgets.
 fn lifted(desk: &mut Desk) {
     if let Some(agent) = desk.fabric.agents.get_mut("mock") {
         agent.status = AgentStatus::Idle;
@@ -194,7 +194,7 @@ fn lifted(desk: &mut Desk) {
     desk.health.clear();
 }
 
-/// The world around the run changes.
+/// Changes the registry, the counters or the health of gateways.
 fn turn_of_things(world: &mut World, kind: u8, which: u8) {
     let bounded = world.desk.fabric.agents.contains_key("mock");
     world.set(|desk| match kind {
@@ -240,18 +240,18 @@ fn answer(kind: u8) -> Answer {
         3 => Answer { text: text("stop"), ..outputs_of(json!({"n": 2})) },
         _ => Answer { text: text("go"), ..outputs_of(json!({"n": 1})) },
     };
-    // Now and then it costs more than was said.
+    // Sometimes it costs more than was quoted.
     let usage = Usage { cost: cents(u64::from(kind % 12)), ..answer.usage.clone() };
     Answer { usage, ..answer }
 }
 
-/// Something becomes of a dispatch in flight.
+/// A dispatch in flight gets a result.
 fn land(world: &World, at: StepAt, kind: u8) -> Command {
     let verdict = verdict(kind / 8);
     Command::Checked { command: Box::new(landing(world, at, kind)), verdict }
 }
 
-/// Now and then the moderator has something against it, or does not answer.
+/// A verdict: sometimes the moderator flags the text or does not answer.
 fn verdict(kind: u8) -> Verdict {
     match kind % 8 {
         6 => Verdict::Flagged(json!({"phrase": "go"})),
@@ -260,7 +260,7 @@ fn verdict(kind: u8) -> Verdict {
     }
 }
 
-/// Something becomes of a dispatch in flight, unless the moderator minds.
+/// A dispatch in flight gets a result with a verdict of the moderator.
 fn landing(world: &World, at: StepAt, kind: u8) -> Command {
     let state = world.run.state(at);
     if let Some(Path::Child(child)) = state.path() {
@@ -298,7 +298,7 @@ fn settled_at(world: &World, which: u8) -> BTreeSet<u32> {
     settled.map(|(step, _)| step).collect()
 }
 
-/// A tool is asked for: one of a few calls, so that some are asked for again.
+/// A step requests one of a few tool calls, so that some are requested twice.
 fn tool(at: StepAt, dispatch_no: u32, which: u8) -> Command {
     let tool = ["files.read", "files.write", "mail.send"][usize::from(which % 3)];
     let wanted = ToolUse {
@@ -350,7 +350,7 @@ fn happen(world: &mut World, (kind, which): Happening) {
             })
         }
         _ if which < 100 => Some(Command::Rewind { by: by(), keep: settled_at(world, which) }),
-        // Something late: of a dispatch that never was.
+        // A late result of a dispatch that does not exist.
         _ => at.map(|at| Command::Complete {
             at,
             dispatch_no: dispatch_no + 1,
@@ -360,7 +360,7 @@ fn happen(world: &mut World, (kind, which): Happening) {
     world.turn(command.into_iter().collect());
 }
 
-/// Everything is answered until the run has ended.
+/// Answers everything until the run has ended.
 fn conclude(world: &mut World) {
     world.set(lifted);
     world.turn(Vec::new());
@@ -392,7 +392,7 @@ fn conclude(world: &mut World) {
     panic!("the run does not end:\n{}", world.told);
 }
 
-/// A day later nothing is reserved any more, and nothing is in use.
+/// A day later nothing is reserved or in use.
 fn settled(world: &mut World) {
     world.advance(25 * 60 * 60 * 1000);
     let count = |counter: &str| world.desk.counts.get(counter).copied().unwrap_or_default();
@@ -402,7 +402,7 @@ fn settled(world: &mut World) {
         }
     }
     assert_eq!(count("busy:mock"), 0);
-    // What was counted for whoever asks what work costs is what the run says.
+    // The counters of costs agree with the usage of the run.
     let booked = world.desk.counts.iter().filter_map(|(name, count)| {
         let spend = Spend::parse(name).filter(|spend| spend.part == Part::Cost)?;
         assert_eq!((&*spend.workflow, &*spend.agent), ("t", "mock"));

@@ -1,4 +1,4 @@
-//! Failed runs that are taken up again by themselves.
+//! Failed runs that the engine retries.
 
 use super::{Script, check};
 use crate::port::adapter::CallErrorCode::Auth;
@@ -188,7 +188,7 @@ fn a_child_fails_to_its_parent_and_not_twice() {
             3 node.started a attempt=1 dispatch=1
             4 node.failed a auth: it broke
             5 run.failed auth: `a` failed: it broke
-            letter to parent: {"v":1,"do":"child_ended","child":"run","status":"failed","outputs":null,"error":["auth","`a` failed: it broke"],"origins":[]}
+            message to parent: {"v":1,"do":"child_ended","child":"run","status":"failed","outputs":null,"error":["auth","`a` failed: it broke"],"origins":[]}
             status: failed
         "#]],
     );

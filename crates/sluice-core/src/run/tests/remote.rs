@@ -1,4 +1,4 @@
-//! Steps whose gateway is remote: sent until they are accepted, under one number.
+//! Steps with a remote gateway: sent until they are accepted, with one dispatch number.
 
 use super::{Script, check};
 use crate::port::authority::fake::FakeAuthority as Desk;
@@ -89,7 +89,7 @@ fn a_native_agent_is_never_sent_to_a_gateway_with_a_url() {
             5 run.failed gateway_unreachable: `a` failed: no gateway offers what the step needs (see the routing decision for the reason of each gateway)
         "#]],
     );
-    // One without a URL does its work, in this process.
+    // A gateway without a URL is served by this process.
     check(
         Script::flow("steps: [{id: a, command: go}]")
             .under(remote(&["sync"]))
@@ -127,7 +127,7 @@ fn a_step_whose_gateway_is_offline_goes_to_another_one() {
             goes to Some("spare")
         "#]],
     );
-    // A step that is pinned waits for its gateway.
+    // A pinned step waits for its gateway.
     check(
         goes(Script::flow("steps: [{id: a, command: go}]").under(two).under(|desk| {
             desk.agent_row("mock", |agent| agent.gateway = Some("local".to_owned()));

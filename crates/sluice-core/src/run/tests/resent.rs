@@ -1,4 +1,4 @@
-//! What was in flight when a run changed hands is asked about again.
+//! Dispatches that are sent again after a take-over pass the gates again.
 
 use super::governed::{cents, rules};
 use super::{Script, check};
@@ -11,7 +11,7 @@ fn status(status: AgentStatus) -> impl Fn(&mut Desk) + Copy {
     move |desk| desk.agent_row("mock", |agent| agent.status = status)
 }
 
-/// A step of forty cents, of an agent that does one at a time.
+/// A step that costs forty cents, of an agent that executes one step at a time.
 fn one(fields: &str) -> Script {
     Script::flow(&format!(
         "budget: {{max_cost_cents: 100}}\nsteps: [{{id: a, command: go{fields}}}]"

@@ -1,5 +1,4 @@
-//! Money of dispatches that were given up: held until somebody says what they
-//! cost, or a day has passed.
+//! Reservations of aborted dispatches: kept until their cost is reported, or for a day.
 
 use super::governed::cents;
 use super::{Script, check};
@@ -11,7 +10,7 @@ use crate::run::command::Command;
 use expect_test::expect;
 use serde_json::json;
 
-/// What a step tells that times out after ten seconds and is sent again.
+/// The first lines of a step that times out after ten seconds and is sent again.
 const SENT_AGAIN: &str = "
     1 run.started
     2 node.queued a
@@ -37,7 +36,7 @@ fn what_is_given_up_keeps_its_reservation_until_its_cost_is_known() {
         .begins(SENT_AGAIN)
         .show_money()
     };
-    // The answer to the first comes late, while the second is at work.
+    // The answer to the first dispatch arrives late, while the second is in flight.
     check(
         script()
             .late("a", 1, cents(7))
@@ -55,7 +54,7 @@ fn what_is_given_up_keeps_its_reservation_until_its_cost_is_known() {
             money: run/run held=0.10 spent=0.10
         "#]],
     );
-    // The same, after the end of the run.
+    // The answer arrives after the end of the run.
     check(
         script().costs("a", 3).show_money().advance("1h").late("a", 1, cents(7)).show_money(),
         expect![[r#"
@@ -68,7 +67,7 @@ fn what_is_given_up_keeps_its_reservation_until_its_cost_is_known() {
             money: run/run held=0.10 spent=0.10
         "#]],
     );
-    // Nobody ever says.
+    // The cost is never reported.
     check(
         script().costs("a", 3).advance("25h").show_money(),
         expect![[r#"
@@ -122,7 +121,7 @@ fn a_late_answer_that_cost_more_than_was_reserved_is_an_overrun() {
 }
 
 #[test]
-fn figures_nobody_can_believe_are_refused_and_the_result_is_kept() {
+fn impossible_usage_is_ignored_and_the_result_is_kept() {
     let absurd = Money::from_micro_cents(u64::MAX);
     let usage = Usage { cost: absurd, ..Usage::default() };
     let answer = Answer { usage, ..super::outputs_of(json!({"x": 1})) };
@@ -207,7 +206,7 @@ fn what_is_stopped_in_the_turn_it_was_sent_in_was_never_sent() {
             budget: {max_cost_cents: 100}
             steps:
               - {id: a, command: go}
-              - {id: b, command: go, agent: nobody, parallel_failure_policy: fail_fast}
+              - {id: b, command: go, agent: unknown, parallel_failure_policy: fail_fast}
             ",
         )
         .under(|desk| desk.quoted(&["a", "b"], 40))
@@ -218,9 +217,9 @@ fn what_is_stopped_in_the_turn_it_was_sent_in_was_never_sent() {
             3 node.queued b
             4 node.started a attempt=1 dispatch=1
             5 governance.decided b "block" "agent_status"
-            6 node.failed b agent_disabled: there is no agent nobody (register agent nobody, or name another)
+            6 node.failed b agent_disabled: there is no agent unknown (register agent unknown, or name another)
             7 node.cancelled a condition_failed: stopped because `b` failed
-            8 run.failed agent_disabled: `b` failed: there is no agent nobody (register agent nobody, or name another)
+            8 run.failed agent_disabled: `b` failed: there is no agent unknown (register agent unknown, or name another)
             money: run/run held=0.00 spent=0.00
         "#]],
     );
@@ -359,7 +358,7 @@ fn a_cost_that_comes_late_is_booked_where_no_budget_applies_too() {
         counts: spend|00472222|mock|t||cost=10000000, spend|00472222|mock|t||steps=2
     "#]],
     );
-    // After the end of the run, and nothing is due until then.
+    // After the end of the run. No timer is due until then.
     let ended = unbudgeted().costs("a", 3).show(|world| format!("{:?}", world.run.next_due_ms()));
     check(
         show_cost(ended.advance("1h").late("a", 1, cents(7))),

@@ -1,4 +1,4 @@
-//! Other attempts.
+//! Retries of failed attempts.
 
 use super::{Script, check};
 use crate::journal::event::{Event, StepEvent};

@@ -1,4 +1,4 @@
-//! Going back in the same run.
+//! Rewinding a run to a checkpoint.
 
 use super::{Script, check};
 use crate::port::adapter::CallErrorCode::Auth;

@@ -1,4 +1,4 @@
-//! Which steps start when.
+//! The order in which steps start.
 
 use super::{Script, check};
 use crate::port::adapter::CallErrorCode;
@@ -200,7 +200,7 @@ fn a_process_that_does_no_work_only_queues() {
 #[test]
 fn a_run_in_which_nothing_can_be_ready_is_stalled() {
     let mut world = Script::flow("steps: [{id: a, command: go}, {id: b, command: go}]").world();
-    // No journal leads here: a step is lost from the index.
+    // No journal leads to this state: the index has lost a step.
     let plan = world.run.definition.plan.clone();
     world.run = super::super::state::Run::new(
         world.run.id,

@@ -1,4 +1,4 @@
-//! Sessions of providers: continued where the agent's row says so.
+//! Sessions of providers, which are continued if the row of the agent says so.
 
 use super::governed::rules;
 use super::world::World;
@@ -126,7 +126,7 @@ fn a_session_carries_the_labels_of_the_step_that_left_it() {
         .set(move |desk| desk.policies = rules(outside))
         .uses("a", "1", "web.fetch", json!({}))
         .answers("a", left("x", "s1"))
-        // It reads nothing of what the first step made but the session.
+        // The second step reads no output of the first one, only its session.
         .uses("b", "2", "mail.send", json!({}))
         .show(sessions),
         expect![[r#"

@@ -1,4 +1,4 @@
-//! What an operator stopped for a while: waited for without an end.
+//! Agents and gateways that an operator disabled: steps wait for them without a timeout.
 
 use super::{Script, check};
 use crate::port::authority::fake::FakeAuthority as Desk;

@@ -1,4 +1,4 @@
-//! A run whose owner died.
+//! A node takes over a run whose owner died.
 
 use super::{Script, check};
 use crate::port::adapter::CallErrorCode::ProviderError;

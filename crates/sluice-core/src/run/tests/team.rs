@@ -1,4 +1,4 @@
-//! Team runs: who does a step, who is asked first, and what waits for somebody.
+//! Team runs: assignment of steps, approvals of members, and steps that wait for an assignment.
 
 use super::world::World;
 use super::{Script, check};
@@ -6,13 +6,13 @@ use crate::port::adapter::CallErrorCode::Auth;
 use expect_test::expect;
 use serde_json::json;
 
-/// Who does a step, with which tools.
+/// Prints the member, the role and the tools of a step.
 fn who(step: &'static str) -> impl Fn(&World) -> String {
     move |world| {
         let at = world.at(step);
         let request = world.run.request(at);
         let member = world.run.member_of(at.step).map(|member| member.id.clone());
-        let member = member.unwrap_or_else(|| "nobody of the team".to_owned());
+        let member = member.unwrap_or_else(|| "no member".to_owned());
         format!("{step}: {member} as {} with {:?}", request.agent, request.tools)
     }
 }
@@ -84,13 +84,13 @@ fn a_member_without_an_agent_is_its_roles_agent_or_the_runs() {
             7 node.started c attempt=1 dispatch=1
             a: ada as scribe with []
             b: eve as mock with []
-            c: nobody of the team as court with []
+            c: no member as court with []
         "#]],
     );
 }
 
 #[test]
-fn a_step_that_nobody_fits_waits_until_somebody_is_chosen() {
+fn a_step_that_no_member_fits_waits_until_it_is_assigned() {
     check(
         Script::flow(
             "
@@ -110,7 +110,7 @@ fn a_step_that_nobody_fits_waits_until_somebody_is_chosen() {
         .complete("b", json!({}))
         .show_status()
         .assign("b", "eve")
-        .assign("a", "nobody")
+        .assign("a", "unknown")
         .assign("a", "ada")
         .show(who("a"))
         .complete("a", json!({}))
@@ -127,8 +127,8 @@ fn a_step_that_nobody_fits_waits_until_somebody_is_chosen() {
             6 node.completed b {}
             7 run.status.changed paused (approval)
             status: paused (approval)
-            refused: step_not_blocked (`b` does not wait for anybody to be assigned)
-            refused: member_unknown (`nobody` is neither a member of the team nor an agent)
+            refused: step_not_blocked (`b` does not wait for an assignment)
+            refused: member_unknown (`unknown` is neither a member of the team nor an agent)
             8 run.status.changed running (approval)
             9 node.queued a Member("ada")
             10 node.started a attempt=1 dispatch=1
@@ -136,7 +136,7 @@ fn a_step_that_nobody_fits_waits_until_somebody_is_chosen() {
             11 node.completed a {}
             12 node.queued then
             13 node.started then attempt=1 dispatch=1
-            refused: step_not_blocked (`a` does not wait for anybody to be assigned)
+            refused: step_not_blocked (`a` does not wait for an assignment)
             14 node.completed then {}
             15 run.completed {}
         "#]],
@@ -160,14 +160,14 @@ fn an_agent_that_is_no_member_can_be_chosen_too() {
             5 run.status.changed running (approval)
             6 node.queued a Agent("helper")
             7 node.started a attempt=1 dispatch=1
-            a: nobody of the team as helper with ["drop"]
+            a: no member as helper with ["drop"]
             8 node.failed a auth: it broke
             9 run.failed auth: `a` failed: it broke
             10 run.status.changed running (retry) by ada
             11 node.invalidated a
             12 node.queued a
             13 node.started a attempt=1 dispatch=2
-            a: nobody of the team as helper with ["drop"]
+            a: no member as helper with ["drop"]
         "#]],
     );
 }
@@ -303,8 +303,8 @@ fn a_person_agrees_before_a_flagged_member_begins() {
             5 approval.requested b apr1 step "Let `b` do this?\ngo"
             6 node.started a attempt=1 dispatch=1
             b is awaiting_approval and waits for human_input: `sluice approvals approve apr1`
-            refused: not_approver (bob may not answer this: it is for owner)
-            refused: self_approval (ada is an initiator of the run: another person must answer)
+            refused: not_approver (bob may not decide this approval: its approvers are owner)
+            refused: self_approval (ada is an initiator of the run: a different person must decide)
             7 approval.resolved b apr1 approved by carl
             8 node.started b attempt=1 dispatch=1
             b: eve as two with ["drop"]

@@ -1,4 +1,4 @@
-//! Attempts and runs that take too long.
+//! Attempts and runs that time out.
 
 use super::{Script, check};
 use crate::port::adapter::CallErrorCode::ProviderError;

@@ -1,4 +1,4 @@
-//! Tools that steps call: each call is decided, and counts once.
+//! Tool calls of steps: the gates decide each call, and an approval is for one call.
 
 use super::governed::rules;
 use super::{Script, check};
@@ -79,7 +79,7 @@ fn a_person_is_asked_about_a_call_while_the_step_goes_on() {
                 };
                 Command::ToolEnded { at, dispatch_no: 1, ended }
             })
-            // Consent is for one call.
+            // An approval is for one call.
             .uses("a", "2", "mail.send", json!({"to": "bob"}))
             .resolve("a", Decision::Reject, Some("once is enough"))
             .answers("a", Answer { text: Some("ok".into()), ..Answer::default() })

@@ -1,8 +1,8 @@
-//! Values: variables, arguments, results, where they come from.
+//! Values: variables, arguments, results and their provenance.
 
 use super::{Script, check};
+use crate::origin::SourceClass;
 use crate::port::adapter::Answer;
-use crate::run::label::SourceClass;
 use expect_test::expect;
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Waits at a gate that says: not now.
+//! Steps that wait at a gate that refuses them for now.
 
 use super::{Script, check};
 use crate::port::adapter::CallErrorCode::ProviderError;
@@ -353,7 +353,7 @@ fn cancel_timeout_and_pause_reach_a_step_at_a_gate() {
             5 run.status.changed paused (operator) by ada
             after 1026ms
             6 node.queued a
-            a is queued and waits for queued: waits for one of 64 places
+            a is queued and waits for queued: waits for a free slot: max_parallel is 64
             after 2s
             7 run.status.changed running (operator) by ada
             8 node.started a attempt=1 dispatch=1
@@ -486,7 +486,7 @@ fn a_process_that_does_no_work_looks_at_no_gate() {
             4 node.waiting a gate attempt=1 local gateway_unreachable delay=1026
             after 1026ms
             5 node.queued a
-            a is queued and waits for queued: waits for one of 64 places
+            a is queued and waits for queued: waits for a free slot: max_parallel is 64
             after 2s
             6 node.started a attempt=1 dispatch=1
         "#]],

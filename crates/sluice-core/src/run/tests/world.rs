@@ -1,28 +1,27 @@
-//! A run, its journal, and the time.
+//! The run of a script, with its journal, its clock and its registry.
 
 use super::super::command::{Command, Decision, Dispatching, Given, Resolve};
 use super::super::decide::{Decided, Turn};
 use super::super::definition::Definition;
 use super::super::due::Effect;
-use super::super::id::{ApprovalId, RunId};
 use super::super::start::{Carried, start};
 use super::super::state::Run;
-use super::super::status::RunStatus;
-use super::order;
-use super::outputs_of;
+use super::{order, outputs_of};
+use crate::id::Entropy;
+use crate::id::{ApprovalId, RunId};
 use crate::journal::event::{Event, Path, RunStarted, StepAt, StepEvent};
 use crate::plan::Plan;
-use crate::port::Entropy;
 use crate::port::authority::fake::FakeAuthority as Desk;
 use crate::port::moderator::Verdict;
+use crate::status::RunStatus;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// When scripts begin.
+/// The time at which scripts begin.
 pub(super) const START_MS: u64 = 1_700_000_000_000;
 
-/// Chance, the same every time.
+/// Entropy that is the same in every test.
 pub(super) struct Seeded(pub(super) u64);
 
 impl Entropy for Seeded {
@@ -35,25 +34,25 @@ impl Entropy for Seeded {
     }
 }
 
-/// A run being played.
+/// The run that a script drives.
 pub(super) struct World {
     pub(super) run: Run,
     /// Every event so far, and when it happened.
     pub(super) journal: Vec<(u64, Event)>,
-    /// What the script told so far.
+    /// The output of the script so far.
     pub(super) told: String,
     pub(super) now_ms: u64,
     pub(super) dispatching: Dispatching,
-    /// Rows, rules and counters.
+    /// Registry rows, policies and counters.
     pub(super) desk: Desk,
     entropy: Seeded,
-    /// The time of the last line.
+    /// The time of the last line of output.
     told_ms: u64,
-    /// Events told so far.
+    /// The number of printed events.
     pub(super) shown: usize,
     /// Short names for ids, in order of appearance.
     names: BTreeMap<u128, String>,
-    /// What other runs have taken, of counters that this one takes from too.
+    /// What other runs have reserved of the counters that this run uses.
     others: BTreeMap<String, i64>,
 }
 
@@ -102,7 +101,7 @@ impl World {
         world
     }
 
-    /// One turn.
+    /// Makes one turn.
     pub(super) fn turn(&mut self, commands: Vec<Command>) {
         let mut refused = Vec::new();
         let given = Given {
@@ -125,7 +124,7 @@ impl World {
         self.record(decided);
     }
 
-    /// Time passes.
+    /// Advances the clock and fires timers.
     pub(super) fn advance(&mut self, ms: u64) {
         let until_ms = self.now_ms + ms;
         while let Some(due_ms) = self.run.next_due_ms().filter(|due_ms| *due_ms <= until_ms) {
@@ -138,7 +137,7 @@ impl World {
         self.now_ms = until_ms;
     }
 
-    /// Everything in flight answers.
+    /// Answers every dispatch in flight.
     pub(super) fn answer_all(&mut self) {
         for _ in 0..1000 {
             let Some(effect) = self.run.due().next() else { return };
@@ -162,13 +161,13 @@ impl World {
         panic!("the run does not come to an end");
     }
 
-    /// What was told so far begins with these lines, which are told no more.
+    /// Checks that the output begins with these lines, and removes them.
     pub(super) fn begins(&mut self, lines: &str) {
         let rest = self.told.strip_prefix(lines).map(str::to_owned);
         self.told = rest.unwrap_or_else(|| panic!("it begins otherwise:\n{}", self.told));
     }
 
-    /// Rows, rules or counters change.
+    /// Changes rows, policies or counters.
     pub(super) fn set(&mut self, set: impl FnOnce(&mut Desk)) {
         set(&mut self.desk);
         self.desk.fabric.epoch += 1;
@@ -177,13 +176,13 @@ impl World {
 
     fn record(&mut self, decided: Decided) {
         self.desk.take(&decided.guards).expect("a turn keeps to what it was told");
-        for memo in decided.memos {
-            self.desk.memos.insert(0, memo);
+        for remembered_output in decided.remembered_outputs {
+            self.desk.remembered_outputs.insert(0, remembered_output);
         }
         let others = taken_beside(&self.desk, Some(&self.run));
         assert_eq!(others, self.others, "what is taken is given back once");
         for event in decided.events {
-            // That the gates let something pass is the rule: scripts tell the rest.
+            // Most decisions allow: scripts print only the others.
             let passed = is_allow(&event);
             self.journal.push((self.now_ms, event));
             if passed {
@@ -198,12 +197,14 @@ impl World {
             }
             self.say(&line);
         }
-        for letter in decided.letters {
-            let body = super::super::letter::encode(&letter.command).expect("letters can be sent");
-            let read = super::super::letter::decode(&body, |_| None).expect("letters can be read");
-            assert_eq!(read, letter.command);
-            let body = String::from_utf8(body).expect("letters are text");
-            let line = self.shorten(&format!("letter to {}: {body}", letter.run));
+        for message in decided.messages {
+            let body =
+                super::super::message::encode(&message.command).expect("messages can be sent");
+            let read =
+                super::super::message::decode(&body, |_| None).expect("messages can be read");
+            assert_eq!(read, message.command);
+            let body = String::from_utf8(body).expect("messages are text");
+            let line = self.shorten(&format!("message to {}: {body}", message.run));
             self.say(&line);
         }
         self.verify();
@@ -214,7 +215,7 @@ impl World {
         self.told.push('\n');
     }
 
-    /// Replays the journal and compares.
+    /// Replays the journal and compares the runs.
     pub(super) fn verify(&self) {
         let definition = Arc::clone(&self.run.definition);
         let mut replayed = Run::new(self.run.id, definition, Arc::clone(&self.run.started));
@@ -261,7 +262,7 @@ impl World {
         Command::Resolve(Box::new(resolve))
     }
 
-    /// The moderator answers about what goes into a step.
+    /// The moderator answers about the inputs of a step.
     pub(super) fn judged(&self, at: StepAt, verdict: Verdict) -> Command {
         let asked = self.run.input_subject(at).map(|(digest, _)| digest);
         Command::Moderated { at, digest: asked.unwrap_or_default(), verdict }
@@ -310,7 +311,7 @@ impl World {
     }
 }
 
-/// What is reserved and in use, of which this run knows nothing.
+/// What other runs have reserved and use.
 fn taken_beside(desk: &Desk, run: Option<&Run>) -> BTreeMap<String, i64> {
     let mut taken: BTreeMap<String, i64> = BTreeMap::new();
     for (counter, count) in &desk.counts {
@@ -345,7 +346,7 @@ fn is_allow(event: &Event) -> bool {
     decision.value()["disposition"] == "allow"
 }
 
-/// Where the next id begins.
+/// The position of the next id in a text.
 fn next_id(text: &str) -> Option<usize> {
     let is_id = |at: usize| {
         let digits = text.get(at + 4..at + 36);
@@ -356,7 +357,7 @@ fn next_id(text: &str) -> Option<usize> {
     runs.chain(approvals).filter(|at| is_id(*at)).min()
 }
 
-/// Two runs are the same, whatever can be read of them.
+/// Asserts that two runs have the same state.
 fn assert_same(replayed: &Run, live: &Run) {
     let Run {
         id,

@@ -2,11 +2,12 @@ use super::*;
 use crate::config::Moderation;
 use crate::mailbox::Mail;
 use crate::stream::{StreamBudget, Streams};
+use sluice_core::id::RunId;
 use sluice_core::journal::event::{DeltaPart, StepAt};
+use sluice_core::plan::policy::ModerationPhase;
 use sluice_core::port::Later;
-use sluice_core::port::moderator::{Moderator, Phase};
+use sluice_core::port::moderator::Moderator;
 use sluice_core::run::command::Command;
-use sluice_core::run::id::RunId;
 use tokio::sync::mpsc;
 
 /// Flags one phrase as whole words, and records the texts it checked.
@@ -42,7 +43,7 @@ impl TestStream {
         let client =
             ModeratorClient::new(Some(Arc::clone(&moderator) as Arc<dyn Moderator>), config);
         let (run, step, text) = (RunId(1), "a".to_owned(), String::new());
-        let subject = Subject { phase: Phase::Output, run, step, text };
+        let subject = Subject { phase: ModerationPhase::Output, run, step, text };
         let (mailbox, heard) = mpsc::channel(10_000);
         let moderated = ModeratedStream::new(Arc::new(client), subject, CancellationToken::new());
         let mut streams = Streams::new(&StreamBudget::default());

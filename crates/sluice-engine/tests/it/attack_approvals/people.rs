@@ -3,9 +3,9 @@
 use super::asks;
 use crate::operator::{answer, governed, heard, open_approval, policy};
 use crate::world::{RunningEngine, World, config, ended, start, step, until};
+use sluice_core::id::{ApprovalId, RunId};
 use sluice_core::run::command::{Command, Decision, Refusal};
-use sluice_core::run::id::{ApprovalId, RunId};
-use sluice_core::run::status::{RunStatus, StepStatus};
+use sluice_core::status::{RunStatus, StepStatus};
 use sluice_engine::error::{CommandError, Delivered};
 use std::time::Duration;
 

@@ -9,7 +9,7 @@ use sluice_core::money::Money;
 use sluice_core::port::adapter::{Answer, Usage};
 use sluice_core::port::store::Store;
 use sluice_core::run::command::Command;
-use sluice_core::run::status::RunStatus;
+use sluice_core::status::RunStatus;
 use sluice_engine::Engine;
 use sluice_govern::registry::Kind;
 use std::sync::Arc;

@@ -9,13 +9,13 @@ use crate::world::{
     RunningEngine, World, config, ended, happens, start, start_family, step, stored, until,
 };
 use serde_json::{Map, json};
+use sluice_core::id::RunId;
 use sluice_core::journal::event::Origin;
 use sluice_core::port::store::{Filter, Store as _};
 use sluice_core::run::command::{Command, Decision};
-use sluice_core::run::id::RunId;
 use sluice_core::run::start::Carried;
 use sluice_core::run::state::Run;
-use sluice_core::run::status::{RunStatus, StepStatus};
+use sluice_core::status::{RunStatus, StepStatus};
 use std::collections::{BTreeMap, BTreeSet};
 
 const FORBID: &str =

@@ -10,7 +10,7 @@ use serde_json::json;
 use sluice_core::port::store::{Store, StoreError};
 use sluice_core::run::command::Decision;
 use sluice_core::run::state::Run;
-use sluice_core::run::status::{RunStatus, StepStatus};
+use sluice_core::status::{RunStatus, StepStatus};
 use sluice_engine::Engine;
 use sluice_engine::error::StartError;
 use sluice_engine::start::StartedRun;

@@ -1,9 +1,9 @@
 //! Invariants of a dispatch when it is admitted: caps, slots, rates.
 
 use super::ledger::{Ledger, signed};
+use sluice_core::id::RunId;
 use sluice_core::journal::event::{Dispatch, StepAt, Terms};
 use sluice_core::money::Money;
-use sluice_core::run::id::RunId;
 use sluice_core::run::state::Run;
 use sluice_govern::account;
 use sluice_govern::registry::{Envelope, Fabric, Scope};

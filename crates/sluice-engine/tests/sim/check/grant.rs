@@ -1,10 +1,10 @@
 //! Invariants of approvals, and of dispatches that rest on them.
 
 use crate::tally::Tally;
+use sluice_core::id::ApprovalId;
 use sluice_core::journal::event::{
     ApprovalResolved, ApprovalSource, Dispatch, Event, Path, Resolution, StepAt, StepEvent,
 };
-use sluice_core::run::id::ApprovalId;
 use sluice_core::run::state::Run;
 use sluice_govern::decision::Known;
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Allowed changes of step status.
 
-use sluice_core::run::status::{RunStatus, StepStatus};
+use sluice_core::status::{RunStatus, StepStatus};
 
 pub(super) fn run_may(from: RunStatus, to: RunStatus) -> bool {
     use RunStatus as R;

@@ -5,12 +5,12 @@ use crate::fault::Fault;
 use crate::random::{SeededRandom, halves};
 use crate::world::Rule;
 use serde_json::Map;
+use sluice_core::id::{ApprovalId, RunId};
 use sluice_core::journal::event::ApprovalSource;
-use sluice_core::port::store::{Letter, Store as _};
+use sluice_core::port::store::{MailboxMessage, Store as _};
 use sluice_core::run::command::{Command, Decision, Resolve};
-use sluice_core::run::id::{ApprovalId, RunId};
 use sluice_core::run::state::Pause;
-use sluice_core::run::status::{RunStatus, StepStatus};
+use sluice_core::status::{RunStatus, StepStatus};
 use sluice_engine::error::StartError;
 use sluice_engine::start::Start;
 use std::collections::BTreeSet;
@@ -111,9 +111,9 @@ impl Scene {
             5 | 6 => Command::Retry { by },
             7 => {
                 if self.world.strikes(Fault::LetterUnreadable) {
-                    let letter = Letter { run, key, body: b"{\"v\":99}".to_vec() };
+                    let message = MailboxMessage { run, key, body: b"{\"v\":99}".to_vec() };
                     // The checkers see whether it arrived.
-                    drop(self.store.post(letter).await);
+                    drop(self.store.post(message).await);
                 }
                 return;
             }

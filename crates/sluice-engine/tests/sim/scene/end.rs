@@ -6,14 +6,14 @@ use crate::world::Rule;
 use sluice_core::cost::{self, Part, Spend};
 use sluice_core::evidence::key::Signer;
 use sluice_core::evidence::verify::{Verifier, needs};
+use sluice_core::id::RunId;
 use sluice_core::port::inspect::Inspect as _;
 use sluice_core::port::ledger::{Counter, Ledger as _};
-use sluice_core::port::store::{Filter, Inbox, RunRow, Store as _};
-use sluice_core::run::id::RunId;
+use sluice_core::port::store::{Filter, Mailboxes, RunRow, Store as _};
 use sluice_core::run::projection::project;
 use sluice_core::run::recount::Recount;
 use sluice_core::run::state::Run;
-use sluice_core::run::status::RunStatus;
+use sluice_core::status::RunStatus;
 use sluice_engine::examine::Examiner;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -92,8 +92,8 @@ impl Scene {
     pub(crate) async fn about(&self, run: RunId) -> String {
         let filter = Filter { run: Some(run), limit: 1, ..Filter::default() };
         let rows = self.store.list(filter).await.expect("memory answers");
-        let messages = self.store.letters(Inbox::Run(run)).await.expect("memory answers");
-        let keys: Vec<&str> = messages.iter().map(|one| one.letter.key.as_str()).collect();
+        let messages = self.store.messages(Mailboxes::Run(run)).await.expect("memory answers");
+        let keys: Vec<&str> = messages.iter().map(|one| one.message.key.as_str()).collect();
         let nodes: Vec<String> = (self.world.slots().iter().zip(&self.configs))
             .map(|(slot, config)| match &slot.engine {
                 Some(engine) => format!("{} {} {config:?}", engine.node(), engine.residents()),
@@ -241,9 +241,9 @@ impl Scene {
             self.world.fails(format!("{} is listed as it is\n{about}", row.run));
         }
         for run in statuses.into_keys() {
-            let messages = self.store.letters(Inbox::Run(run)).await.expect("memory answers");
+            let messages = self.store.messages(Mailboxes::Run(run)).await.expect("memory answers");
             if let Some(message) = messages.first() {
-                let key = &message.letter.key;
+                let key = &message.message.key;
                 self.world.fails(format!("{run}: a message is read: {key}"));
             }
         }

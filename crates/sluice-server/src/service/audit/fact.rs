@@ -2,11 +2,12 @@
 
 use serde_json::{Value, json};
 use sluice_core::evidence::audit::{self, Written};
+use sluice_core::hash::Hash;
+use sluice_core::id::RunId;
 use sluice_core::journal::envelope::timestamp;
 use sluice_core::journal::wire;
 use sluice_core::port::ledger::Recorded;
-use sluice_core::port::store::{Frame, Hash};
-use sluice_core::run::id::RunId;
+use sluice_core::port::store::Frame;
 
 /// A line of the audit.
 #[derive(Debug, Clone)]

@@ -3,9 +3,9 @@
 use crate::refused::{Failure, ServiceResult};
 use serde_json::{Value, json};
 use sluice_core::evidence::verify::{Finding, Place, Report, Verifier, needs};
+use sluice_core::id::RunId;
 use sluice_core::port::inspect::StoredRun;
 use sluice_core::port::store::{Store, StoreError};
-use sluice_core::run::id::RunId;
 use sluice_core::run::recount::Recount;
 use sluice_engine::error::LoadError;
 use sluice_engine::examine::Examiner;

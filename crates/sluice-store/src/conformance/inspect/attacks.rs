@@ -142,13 +142,13 @@ pub fn is_foreign(row: &Stored) -> bool {
         Stored::Version(version) => !version.is_authentic,
         Stored::Key { is_authentic, .. }
         | Stored::Slot { is_authentic, .. }
-        | Stored::Memo { is_authentic, .. }
+        | Stored::RememberedOutput { is_authentic, .. }
         | Stored::Message { is_authentic, .. } => !is_authentic,
         Stored::ForeignBlob(_) | Stored::ForeignSnapshot(_) | Stored::Damaged { .. } => true,
         Stored::Seal { .. }
         | Stored::ChainEnd { .. }
         | Stored::Count { .. }
-        | Stored::Taking { .. }
+        | Stored::ProvenanceEdge { .. }
         | Stored::Frame(_)
         | Stored::Positions { .. }
         | Stored::Run(_) => false,
@@ -163,10 +163,10 @@ fn name(row: &Stored) -> &'static str {
         Stored::ChainEnd { .. } => "chain",
         Stored::Key { .. } => "key",
         Stored::Slot { .. } => "slot",
-        Stored::Memo { .. } => "memo",
+        Stored::RememberedOutput { .. } => "memo",
         Stored::Message { .. } => "message",
         Stored::Count { .. } => "count",
-        Stored::Taking { .. } => "taking",
+        Stored::ProvenanceEdge { .. } => "taking",
         Stored::ForeignBlob(_) => "blob",
         Stored::ForeignSnapshot(_) => "snapshot",
         Stored::Frame(_) => "frame",
@@ -193,7 +193,7 @@ fn one_moment(exposed: Exposed) {
     });
     assert_eq!(during, before);
     let is_late = |row: &&Stored| match row {
-        Stored::Slot { slot, .. } => slot.fate == "late",
+        Stored::Slot { slot, .. } => slot.outcome == "late",
         Stored::Run(run) => run.status == "late",
         _ => false,
     };

@@ -3,8 +3,8 @@
 use super::{Dice, NODES, RUNS, blob, place};
 use crate::conformance::{Bench, entry, node, run};
 use serde_json::json;
+use sluice_core::hash::Hash;
 use sluice_core::port::ledger::{Change, Counter, Entry, Erasure, SealMark, Sealing};
-use sluice_core::port::store::Hash;
 use sluice_govern::registry::{Kind, Row};
 
 const KINDS: [Kind; 2] = [Kind::Policy, Kind::Agent];

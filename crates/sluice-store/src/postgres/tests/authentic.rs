@@ -3,7 +3,7 @@
 use super::*;
 use crate::authentic::{Keyed, Mark};
 use crate::conformance::authentic::{Exposed, check_authentic, key};
-use crate::conformance::{first, hashed, letter, run};
+use crate::conformance::{first, hashed, message, run};
 
 fn sql(store: &PostgresStore, sql: &str) {
     let text = sql.to_owned();
@@ -30,7 +30,7 @@ fn a_store_from_before_keys_is_adopted() {
     let store = open(&url);
     append(&store, hashed(first(run(1))));
     append(&store, hashed(first(run(2))));
-    wait(store.post(letter(run(1), "a"))).unwrap();
+    wait(store.post(message(run(1), "a"))).unwrap();
     drop(store);
     let store = open(&url);
     assert_eq!(store.marked(&key()), Mark::Missing);
@@ -38,7 +38,7 @@ fn a_store_from_before_keys_is_adopted() {
     wait(store.adopt(key(), doubts)).unwrap();
     assert!(wait(store.load(run(1))).unwrap().is_some());
     assert!(matches!(wait(store.load(run(2))), Err(StoreError::Corrupt(_))));
-    assert!(wait(store.letters(Inbox::Run(run(1)))).unwrap()[0].is_authentic);
+    assert!(wait(store.messages(Mailboxes::Run(run(1)))).unwrap()[0].is_authentic);
     // Another node finds the mark.
     assert_eq!(open(&url).marked(&key()), Mark::Own);
 }

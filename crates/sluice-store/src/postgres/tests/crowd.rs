@@ -1,8 +1,8 @@
 //! Very many runs.
 
 use super::*;
-use crate::conformance::{letter, node, run};
-use sluice_core::run::status::RunStatus;
+use crate::conformance::{message, node, run};
+use sluice_core::status::RunStatus;
 use std::time::Instant;
 
 /// Parked runs with alternating workflows, initiators and statuses.
@@ -62,10 +62,10 @@ fn a_hundred_thousand_runs_are_listed_and_claimed_in_a_moment() {
     // No run is due, and the only owner is alive.
     let claims = timed("a claim of nothing", || wait(store.claim(node(1), 999_999, 100)).unwrap());
     assert_eq!(claims, []);
-    wait(store.post(letter(run(5), "a"))).unwrap();
+    wait(store.post(message(run(5), "a"))).unwrap();
     let claims = wait(store.claim(node(1), 1_000, 100)).unwrap();
     assert_eq!(claims.iter().map(|claim| claim.run).collect::<Vec<_>>(), [run(5)]);
-    timed("letters of an owner", || wait(store.letters(Inbox::Owner(node(1)))).unwrap());
+    timed("messages of an owner", || wait(store.messages(Mailboxes::Owner(node(1)))).unwrap());
     wait(store.leave(node(7))).unwrap();
     let began = Instant::now();
     let claims = wait(store.claim(node(1), 0, 1000)).unwrap();

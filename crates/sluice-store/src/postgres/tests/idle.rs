@@ -1,7 +1,7 @@
 //! Statements that a store sends to the database, especially while it is idle.
 
 use super::*;
-use crate::conformance::{entry, first, letter, node, run};
+use crate::conformance::{entry, first, message, node, run};
 use sluice_core::port::ledger::{Change, Counter, Ledger as _};
 use sluice_core::port::slots::Slots as _;
 
@@ -39,7 +39,7 @@ fn settled(server: &Server) {
 
 /// The queries of one sweep of a node, as the engine does it.
 fn look(store: &PostgresStore) {
-    wait(store.letters(Inbox::Owner(node(1)))).unwrap();
+    wait(store.messages(Mailboxes::Owner(node(1)))).unwrap();
     wait(store.counts(vec![Counter::plain("registry")])).unwrap();
     wait(store.claim(node(1), 0, 100)).unwrap();
 }
@@ -67,7 +67,7 @@ fn what_is_asked_again_and_again_is_one_statement_each() {
     round();
     std::thread::sleep(Duration::from_millis(200));
     assert_eq!(counted(&server, || wait(store.renew(node(1), 10_000)).unwrap()), 1);
-    assert_eq!(counted(&server, || wait(store.letters(Inbox::Owner(node(1)))).unwrap()), 1);
+    assert_eq!(counted(&server, || wait(store.messages(Mailboxes::Owner(node(1)))).unwrap()), 1);
     let plain = || wait(store.counts(vec![Counter::plain("registry")])).unwrap();
     assert_eq!(counted(&server, plain), 1);
     assert_eq!(counted(&server, || wait(store.claim(node(1), 0, 100)).unwrap()), 1);
@@ -117,10 +117,10 @@ fn busy_neighbours_do_not_make_a_node_look_without_rest() {
     let looks = std::thread::scope(|threads| {
         for (number, store) in busy.iter().enumerate() {
             threads.spawn(move || {
-                let mut letters = 0;
+                let mut messages = 0;
                 while !over.load(Ordering::SeqCst) {
-                    letters += 1;
-                    wait(store.post(letter(run(1), &format!("{number} {letters}")))).unwrap();
+                    messages += 1;
+                    wait(store.post(message(run(1), &format!("{number} {messages}")))).unwrap();
                 }
             });
         }

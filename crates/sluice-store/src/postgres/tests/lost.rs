@@ -1,7 +1,7 @@
 //! A database that goes away and comes back, and databases that are not valid targets.
 
 use super::*;
-use crate::conformance::{DONE, first, letter, node, plain, run, wait_all};
+use crate::conformance::{DONE, first, message, node, plain, run, wait_all};
 use crate::postgres::migrate::MIGRATIONS;
 use sluice_core::port::ledger::Ledger as _;
 
@@ -168,14 +168,14 @@ fn a_write_at_fault_does_not_hit_its_neighbours() {
         })
         .collect();
     let key = |number: u32| if number == 10 { long.clone() } else { number.to_string() };
-    let posts = (1..=20).map(|number| store.post(letter(run(1), &key(number))));
+    let posts = (1..=20).map(|number| store.post(message(run(1), &key(number))));
     for (number, outcome) in (1..).zip(wait_all(posts.collect())) {
         match outcome {
             Ok(posted) => assert_eq!((number == 10, posted), (false, Posted::Done)),
             Err(error) => assert_eq!((number, error.to_string().contains("index")), (10, true)),
         }
     }
-    assert_eq!(wait(store.letters(Inbox::Run(run(1)))).unwrap().len(), 19);
+    assert_eq!(wait(store.messages(Mailboxes::Run(run(1)))).unwrap().len(), 19);
 }
 
 #[test]

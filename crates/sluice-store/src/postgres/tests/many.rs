@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::conformance::{
-    DONE, entry, first, guard, hashed, letter, node, plain, refused, released, run, wait_all,
+    DONE, entry, first, guard, hashed, message, node, plain, refused, released, run, wait_all,
 };
 use sluice_core::port::deliveries::{Ahead, Deliveries as _};
 use sluice_core::port::feed::Feed as _;
@@ -26,7 +26,7 @@ fn everything_survives_reopening() {
         let store = open(&url);
         append(&store, first(run(1)));
         append(&store, Append { head: Some(released(Some(7))), ..first(run(2)) });
-        wait(store.post(letter(run(1), "a"))).unwrap();
+        wait(store.post(message(run(1), "a"))).unwrap();
         append(&store, Append { guards: vec![guard("c", 1, Some(1))], ..plain(run(1), 1) });
         let rows = wait(store.list(Filter::default())).unwrap();
         (wait(store.load(run(1))).unwrap(), rows)
@@ -34,7 +34,7 @@ fn everything_survives_reopening() {
     let store = open(&url);
     assert_eq!(wait(store.load(run(1))).unwrap(), loaded);
     assert_eq!(wait(store.list(Filter::default())).unwrap(), rows);
-    assert_eq!(wait(store.letters(Inbox::Run(run(1)))).unwrap().len(), 1);
+    assert_eq!(wait(store.messages(Mailboxes::Run(run(1)))).unwrap().len(), 1);
     assert_eq!(append(&store, plain(run(1), 1)), Appended::Conflict);
     let guarded = Append { guards: vec![guard("c", 1, Some(1))], ..plain(run(1), 2) };
     assert_eq!(append(&store, guarded), refused("c", 1));
@@ -83,7 +83,7 @@ fn nodes_that_lock_the_same_rows_do_not_wait_in_a_circle() {
                     // Each in a different order, many at once.
                     let aim = |place: u128| run(1 + (place * (2 * number - 1) + round) % 20);
                     let posts = (0..20).map(|place| {
-                        store.post(letter(aim(place), &format!("{number} {round} {place}")))
+                        store.post(message(aim(place), &format!("{number} {round} {place}")))
                     });
                     for posted in wait_all(posts.collect()) {
                         assert_eq!(posted.unwrap(), Posted::Done);
@@ -94,9 +94,10 @@ fn nodes_that_lock_the_same_rows_do_not_wait_in_a_circle() {
     });
     // The database would break each deadlock after a second.
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
-    let letters: usize =
-        (1..=20).map(|number| wait(nodes[1].letters(Inbox::Run(run(number)))).unwrap().len()).sum();
-    assert_eq!(letters, 3 * 20 * 20);
+    let messages: usize = (1..=20)
+        .map(|number| wait(nodes[1].messages(Mailboxes::Run(run(number)))).unwrap().len())
+        .sum();
+    assert_eq!(messages, 3 * 20 * 20);
 }
 
 #[test]
@@ -138,7 +139,7 @@ fn one_run_one_key_one_slot_however_many_nodes_try() {
             schedule: "nightly".to_owned(),
             slot_ms: round,
             count: 1,
-            fate: "starting".to_owned(),
+            outcome: "starting".to_owned(),
             why: None,
             run: None,
             at_ms: 0,
@@ -220,12 +221,12 @@ fn no_message_is_left_with_a_run_that_no_node_will_claim() {
     for round in 1..=60u64 {
         // One node releases the run while another one posts a message.
         scope(|threads| {
-            threads.spawn(|| wait(nodes[1].post(letter(run(1), &round.to_string()))).unwrap());
+            threads.spawn(|| wait(nodes[1].post(message(run(1), &round.to_string()))).unwrap());
             let head = Some(released(None));
             let letting_go = Append { head, epoch, ..plain(run(1), round) };
             assert_eq!(append(&nodes[0], letting_go), DONE);
         });
-        let unread = wait(nodes[1].letters(Inbox::Run(run(1)))).unwrap();
+        let unread = wait(nodes[1].messages(Mailboxes::Run(run(1)))).unwrap();
         assert_eq!(unread.len() as u64, round);
         let claims = wait(nodes[0].claim(node(1), 1000, 10)).unwrap();
         assert_eq!(claims.len(), 1, "it is due, in round {round}");
@@ -337,7 +338,7 @@ fn a_change_by_another_node_is_noticed() {
             began.elapsed()
         });
         std::thread::sleep(Duration::from_millis(100));
-        wait(nodes[1].post(letter(run(1), "a"))).unwrap();
+        wait(nodes[1].post(message(run(1), "a"))).unwrap();
         assert!(waiting.join().unwrap() < Duration::from_secs(10));
     });
     let began = Instant::now();

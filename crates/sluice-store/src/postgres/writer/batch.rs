@@ -12,8 +12,9 @@ use crate::postgres::pool::{NOW, Time, now};
 use crate::postgres::session::{Pipeline, Session, step};
 use sluice_core::evidence::entry::START;
 use sluice_core::evidence::mac::MacKey;
-use sluice_core::port::store::{Append, Create, Hash, Head, NodeId};
-use sluice_core::run::id::RunId;
+use sluice_core::hash::Hash;
+use sluice_core::id::RunId;
+use sluice_core::port::store::{Append, Create, Head, NodeId};
 use std::collections::BTreeMap;
 use tokio_postgres::Row;
 
@@ -93,7 +94,7 @@ impl<'a> LockedRows<'a> {
 
     fn add_append(&mut self, append: &'a Append) {
         self.runs.entry(append.run).or_default();
-        for message in &append.letters {
+        for message in &append.messages {
             self.runs.entry(message.run).or_default();
         }
         if let Some(key) = append.create.as_ref().and_then(|create| create.key.as_ref()) {
@@ -102,7 +103,7 @@ impl<'a> LockedRows<'a> {
             }
         }
         self.counters.add_guards(&append.guards);
-        self.needs_time |= !append.letters.is_empty()
+        self.needs_time |= !append.messages.is_empty()
             || super::is_released(append)
             || append.create.as_ref().is_some_and(|create| create.key.is_some())
             || append.guards.iter().any(|guard| guard.window_ms.is_some());

@@ -8,9 +8,12 @@ use super::{Write, WriteOutcome};
 use crate::authentic::{AppendMacs, Keys, bytes};
 use sluice_core::evidence::entry::link;
 use sluice_core::evidence::mac::Mac;
+use sluice_core::hash::Hash;
+use sluice_core::id::RunId;
 use sluice_core::port::ledger::Entry;
-use sluice_core::port::store::{Append, Appended, Create, Hash, Hold, Key, Letter, NodeId, Posted};
-use sluice_core::run::id::RunId;
+use sluice_core::port::store::{
+    Append, Appended, Create, Key, MailboxMessage, NodeId, Ownership, Posted,
+};
 
 /// The decisions of a batch, and everything needed to write them.
 pub(super) struct DecidedBatch<'a> {
@@ -28,7 +31,7 @@ pub(super) struct DecidedBatch<'a> {
 
 /// A message to an existing run.
 pub(super) struct OutgoingMessage<'a> {
-    pub(super) message: &'a Letter,
+    pub(super) message: &'a MailboxMessage,
     pub(super) mac: &'a [u8],
     /// Index of the outcome that depends on it, if any.
     pub(super) outcome: Option<usize>,
@@ -93,13 +96,13 @@ impl<'a> DecidedBatch<'a> {
         if let Some(head) = &append.head {
             run.head = Some(head);
             run.is_moved = true;
-            if head.hold == Hold::Release {
+            if head.ownership == Ownership::Release {
                 run.owner = None;
             }
         }
         self.done.push(append);
         self.macs.push(macs);
-        for (at, message) in append.letters.iter().enumerate() {
+        for (at, message) in append.messages.iter().enumerate() {
             self.post(message, macs.message(at), None);
         }
         self.record(append.node, &append.entries);
@@ -178,7 +181,12 @@ impl<'a> DecidedBatch<'a> {
 
     /// The database detects duplicates when the message is written, so this returns
     /// `Duplicate` until then.
-    fn post(&mut self, message: &'a Letter, mac: &'a [u8], outcome: Option<usize>) -> Posted {
+    fn post(
+        &mut self,
+        message: &'a MailboxMessage,
+        mac: &'a [u8],
+        outcome: Option<usize>,
+    ) -> Posted {
         if !matches!(self.locked.runs.get(&message.run), Some(Some(_))) {
             return Posted::NoRun;
         }

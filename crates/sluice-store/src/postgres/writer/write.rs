@@ -8,9 +8,9 @@ use super::decide::DecidedBatch;
 use crate::postgres::column::{CounterText, Id, Text, get, int, text};
 use crate::postgres::fault::Fault;
 use crate::postgres::session::{Pipeline, Session, step};
+use sluice_core::id::RunId;
 use sluice_core::port::store::{Create, Posted};
-use sluice_core::run::id::RunId;
-use sluice_core::run::status::RunStatus;
+use sluice_core::status::RunStatus;
 use std::collections::BTreeSet;
 use tokio_postgres::Row;
 
@@ -151,8 +151,9 @@ impl<'a> DecidedBatch<'a> {
     /// index of the result that lists the stored messages.
     fn placed(&self, pipeline: &mut Pipeline<'a>) -> Option<usize> {
         let frames: Vec<_> = self.done.iter().filter(|append| append.count > 0).collect();
-        let memos = self.done.iter().map(|append| append.memos.len()).sum();
-        let counts = [frames.len(), self.entries.len(), self.messages.len(), memos];
+        let remembered_outputs =
+            self.done.iter().map(|append| append.remembered_outputs.len()).sum();
+        let counts = [frames.len(), self.entries.len(), self.messages.len(), remembered_outputs];
         if counts == [0; 4] {
             return None;
         }

@@ -36,9 +36,9 @@ fn from_before(dir: &TempDir) {
     append(&store, hashed(first(run(1))));
     append(&store, Append { snapshot: Some(b"state".to_vec()), ..hashed(plain(run(1), 1)) });
     append(&store, hashed(first(run(2))));
-    wait(store.post(letter(run(1), "read"))).unwrap();
+    wait(store.post(message(run(1), "read"))).unwrap();
     append(&store, Append { read: vec![1], ..hashed(plain(run(1), 2)) });
-    wait(store.post(letter(run(1), "a"))).unwrap();
+    wait(store.post(message(run(1), "a"))).unwrap();
     for writer in [4, 5] {
         wait(store.record(node(writer), vec![entry("one"), entry("two")])).unwrap();
     }
@@ -58,7 +58,7 @@ fn a_store_from_before_keys_is_adopted_but_for_what_is_in_doubt() {
     assert_eq!((loaded.snapshot, loaded.frames.len()), (None, 3));
     assert!(!loaded.has_foreign_snapshot);
     assert!(matches!(wait(store.load(run(2))), Err(StoreError::Corrupt(_))));
-    assert!(wait(store.letters(Inbox::Run(run(1)))).unwrap()[0].is_authentic);
+    assert!(wait(store.messages(Mailboxes::Run(run(1)))).unwrap()[0].is_authentic);
     let is_message = |row: &Stored| matches!(row, Stored::Message { .. });
     let shown = everything(&store);
     assert_eq!(shown.iter().filter(|row| is_message(row) && !is_foreign(row)).count(), 2);
@@ -86,7 +86,7 @@ fn without_the_key_a_marked_store_is_read_and_not_written() {
     assert!(wait(store.load(run(1))).unwrap().is_some());
     let refused = [
         wait(store.append(Arc::new(plain(run(1), 1)))).map(drop),
-        wait(store.post(letter(run(1), "a"))).map(drop),
+        wait(store.post(message(run(1), "a"))).map(drop),
         wait(store.record(node(1), vec![entry("said")])),
     ];
     for one in refused {

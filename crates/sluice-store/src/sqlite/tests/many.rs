@@ -1,7 +1,7 @@
 //! Lists over very many runs.
 
 use super::*;
-use sluice_core::run::status::RunStatus;
+use sluice_core::status::RunStatus;
 use std::time::{Duration, Instant};
 
 /// Runs with alternating workflows, initiators and statuses.

@@ -86,7 +86,7 @@ fn two_sources_are_never_mixed() {
     drop(half);
     assert!(matches!(refused(other.path(), &url), TransferError::Foreign));
     // Nor is the source merged with an earlier state of itself.
-    wait(sqlite(one.path()).post(letter(run(2), "since"))).unwrap();
+    wait(sqlite(one.path()).post(message(run(2), "since"))).unwrap();
     assert!(matches!(refused(one.path(), &url), TransferError::Foreign));
 }
 

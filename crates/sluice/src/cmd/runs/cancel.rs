@@ -6,7 +6,7 @@ use crate::cli::runs::Cancel;
 use crate::cmd::run_commands::RunCommand;
 use crate::out::Out;
 use serde_json::{Value, json};
-use sluice_core::run::status::RunStatus;
+use sluice_core::status::RunStatus;
 use sluice_core::visible;
 
 pub(super) async fn run(args: &Cancel, out: &mut Out) -> anyhow::Result<Exit> {

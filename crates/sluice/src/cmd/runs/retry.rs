@@ -6,7 +6,7 @@ use crate::cmd::run_commands::RunCommand;
 use crate::cmd::run_host::RunHost;
 use crate::out::Out;
 use serde_json::{Value, json};
-use sluice_core::run::status::{RunStatus, StepStatus};
+use sluice_core::status::{RunStatus, StepStatus};
 
 pub(super) async fn run(args: &Retry, out: &mut Out) -> anyhow::Result<Exit> {
     let Some(host) = RunHost::open(&args.work, out).await? else { return Ok(Exit::Refused) };

@@ -5,10 +5,10 @@ use crate::server::Server;
 use crate::world::{World, shown};
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};
-use sluice_core::evidence::event::{Chain, HASH_BYTES, Link};
+use sluice_core::hash::Hash;
+use sluice_core::id::RunId;
+use sluice_core::journal::chain::{Chain, HASH_BYTES, Link};
 use sluice_core::journal::wire;
-use sluice_core::port::store::Hash;
-use sluice_core::run::id::RunId;
 use sluice_server::auth::identities::hash;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

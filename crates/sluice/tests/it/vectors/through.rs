@@ -13,7 +13,7 @@ use sluice_core::port::moderator::Moderator;
 use sluice_core::run::command::{Command, Decision, Resolve};
 use sluice_core::run::projection::project;
 use sluice_core::run::state::Run;
-use sluice_core::run::status::RunStatus;
+use sluice_core::status::RunStatus;
 use sluice_engine::Engine;
 use sluice_engine::agents::Agents;
 use sluice_engine::config::Config;

@@ -27,7 +27,7 @@ fn parts_that_went_in_silence_are_missed() {
     after(
         |store| store.runs.get_mut(&RUN).unwrap()[1].beside.clear(),
         &expect![[r#"
-            event 5 of run_00000000000000000000000000000010 is missing: event 5 is missing beside its frame
+            event 5 of run_00000000000000000000000000000010 is missing: the stream delta of event 5 is missing
         "#]],
     );
 }
@@ -54,7 +54,7 @@ fn what_is_left_of_elided_parts_cannot_be_changed() {
     after(
         rename,
         &expect![[r#"
-        event 5 of run_00000000000000000000000000000010 is changed: the frame is unreadable: what is beside it is not what it stands for
+        event 5 of run_00000000000000000000000000000010 is changed: the frame cannot be read: a stream delta does not match its stand-in
     "#]],
     );
 }

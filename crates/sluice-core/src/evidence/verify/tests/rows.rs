@@ -144,14 +144,20 @@ fn what_is_not_authentic_is_forged() {
         schedule: "s".to_owned(),
         slot_ms: 5,
         count: 1,
-        fate: "skipped".to_owned(),
+        outcome: "skipped".to_owned(),
         why: None,
         run: None,
         at_ms: 5,
     };
     let rows = [
         Stored::Slot { slot, is_authentic: false },
-        Stored::Memo { agent: "a".to_owned(), place: 1, run: RUN, at_ms: 1, is_authentic: false },
+        Stored::RememberedOutput {
+            agent: "a".to_owned(),
+            place: 1,
+            run: RUN,
+            at_ms: 1,
+            is_authentic: false,
+        },
         Stored::Message {
             run: RUN,
             key: "k".to_owned(),
@@ -180,7 +186,8 @@ fn frames_stand_in_the_order_of_their_events_and_belong_to_a_run() {
 
 #[test]
 fn places_that_a_store_notes_are_those_it_has() {
-    let positions = |frames| Stored::Positions { frames, entries: 0, messages: 0, memos: 9 };
+    let positions =
+        |frames| Stored::Positions { frames, entries: 0, messages: 0, remembered_outputs: 9 };
     assert_eq!(found([positions(0)]), "");
     assert!(found([positions(3)]).contains("row frames of position is changed: it is 3"));
 }

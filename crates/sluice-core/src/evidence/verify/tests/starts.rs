@@ -47,10 +47,10 @@ fn check(rows: Vec<Stored>, runs: &[(StoredRun, Run)], expected: Expect) {
 }
 
 fn slot(number: u64, run: Option<u128>) -> Stored {
-    let (run, fate) = (run.map(RunId), if run.is_some() { "started" } else { "skipped" });
+    let (run, outcome) = (run.map(RunId), if run.is_some() { "started" } else { "skipped" });
     let schedule = "often".to_owned();
-    let (slot_ms, fate) = (number * 1000, fate.to_owned());
-    let slot = Slot { schedule, slot_ms, count: 1, fate, why: None, run, at_ms: slot_ms };
+    let (slot_ms, outcome) = (number * 1000, outcome.to_owned());
+    let slot = Slot { schedule, slot_ms, count: 1, outcome, why: None, run, at_ms: slot_ms };
     Stored::Slot { slot, is_authentic: true }
 }
 

@@ -1,4 +1,4 @@
-//! Events of every kind with anything in them.
+//! Random events of every type.
 
 use super::{AT_MS, VERSION_1, encode, plan};
 use crate::choice::Choice;
@@ -11,8 +11,8 @@ use crate::money::Money;
 use crate::origin::{Labels, SourceClass};
 use crate::outputs::coerce::Coercion;
 use crate::outputs::schema::FieldType;
+use crate::plan::policy::ModerationPhase;
 use crate::port::adapter::{Process, ToolEnded, Usage};
-use crate::port::moderator::Phase;
 use crate::violation::{Reason, Violation};
 use proptest::collection::{btree_map, vec};
 use proptest::option;
@@ -360,7 +360,7 @@ fn work() -> BoxedStrategy<StepEvent> {
         (text(), prepared())
             .prop_map(|(digest, prepared)| LogLine::ModerationAsked { digest, prepared }),
         (any::<bool>(), text()).prop_map(|(out, digest)| {
-            let phase = if out { Phase::Output } else { Phase::Input };
+            let phase = if out { ModerationPhase::Output } else { ModerationPhase::Input };
             LogLine::ModerationCleared { phase, digest }
         }),
         (run(), any::<(bool, u64)>()).prop_map(|(child, (paused, at_ms))| {
@@ -393,7 +393,7 @@ fn work() -> BoxedStrategy<StepEvent> {
     .boxed()
 }
 
-/// A refused answer. Null stands for no answer.
+/// A refused answer; null means no answer.
 fn answer() -> BoxedStrategy<Option<Arc<Value>>> {
     option::of(
         value()
@@ -502,7 +502,7 @@ fn gate() -> BoxedStrategy<StepEvent> {
         (word(), violations())
             .prop_map(|(phase, errors)| StepEvent::ContractViolated { phase, errors }),
         map().prop_map(|mut decided| {
-            // The envelope has these already.
+            // The envelope has these fields.
             decided.shift_remove("runId");
             decided.shift_remove("nodeId");
             let text = Value::Object(decided).to_string();

@@ -1,4 +1,4 @@
-//! Fields that are too long for a frame.
+//! Fields that are stored as blobs because they are long.
 
 use super::*;
 use crate::journal::event::{BudgetFigures, Completed, StepOutcome};
@@ -26,7 +26,7 @@ fn done(outputs: Value, stdout: &str) -> Event {
 
 #[test]
 fn a_field_is_moved_out_when_it_passes_the_bound() {
-    // The quotes count.
+    // The quotes count towards the length.
     let fits = "x".repeat(BLOB_BYTES_MIN - 2);
     assert!(!check(&[done(json!({}), &fits)]).contains("blobs"));
     let long = format!("{fits}x");
@@ -52,7 +52,7 @@ fn several_fields_of_several_events_are_moved_out() {
     ];
     let frame = check(&events);
     assert!(frame.len() < 1024);
-    // Each once, however often it is referred to.
+    // Each blob is listed once, however many fields refer to it.
     assert_eq!(blobs(frame.as_bytes()).unwrap().len(), 2);
 }
 
@@ -75,9 +75,9 @@ fn a_blob_that_is_missing_is_named() {
     assert_eq!(read(&BTreeMap::new()), WireError::MissingBlob(hash));
     assert_eq!(read(&BTreeMap::new()).to_string(), format!("blob {hash} is missing"));
     let spoilt = read(&BTreeMap::from([(hash, b"{".to_vec())])).to_string();
-    assert!(spoilt.starts_with(&format!("the frame is unreadable: blob {hash}: ")), "{spoilt}");
+    assert!(spoilt.starts_with(&format!("the frame cannot be read: blob {hash}: ")), "{spoilt}");
 
     let body = br#"{"v":1,"at":5,"events":[{"type":"run.completed","payload":{},"blobs":{"outputs":"x"}}]}"#;
-    expect!["the frame is unreadable: a hash is none"]
+    expect!["the frame cannot be read: a hash is not valid"]
         .assert_eq(&blobs(body).unwrap_err().to_string());
 }

@@ -1,15 +1,15 @@
-//! Hashes of events, and that nothing changes without them.
+//! Hashes of events, and that every change of a frame changes them.
 
 use super::*;
 use crate::journal::chain::{Chain, HASH_BYTES};
 use proptest::prelude::*;
 
-/// The chain that a frame's own bytes give, without anything beside it.
+/// The hashes computed from the body of a frame without stream deltas.
 fn again(body: &[u8], link: Link) -> Result<Vec<u8>, WireError> {
     again_with(body, &[], link)
 }
 
-/// The chain that a frame's own bytes give.
+/// The hashes computed from the bytes of a frame.
 fn again_with(body: &[u8], beside: &[u8], mut link: Link) -> Result<Vec<u8>, WireError> {
     let (body, beside, chain) = (body.to_vec(), beside.to_vec(), Vec::new());
     let stored = Frame { first: 1, count: 0, body, beside, chain };
@@ -35,7 +35,7 @@ fn a_chain_has_a_hash_for_each_event_and_goes_on_in_the_next_frame() {
     let between = at;
     let second = super::super::encode(other, AT_MS, &plan, &mut at, &mut Zeros);
     assert_eq!(again_with(&second.body, &second.beside, between).unwrap(), second.chain);
-    // Whoever is elsewhere in the chain gets other hashes.
+    // At another position of the chain, the same events have other hashes.
     assert_ne!(again_with(&second.body, &second.beside, link()).unwrap(), second.chain);
     let whole = encode(&all, AT_MS, &plan);
     assert_eq!(whole.chain, [first.chain, second.chain].concat());
@@ -65,11 +65,17 @@ fn every_event_has_its_own_salt() {
     let events = [Event::RunRecovered, Event::RunRecovered];
     let encoded = super::super::encode(&events, 5, &plan(), &mut link(), &mut Counter(0));
     let frame = raw(&encoded.body).unwrap();
-    assert_eq!(frame.events[0].bond, Bond::Salt((1u128 << 64 | 2).to_be_bytes()));
-    assert_eq!(frame.events[1].bond, Bond::Salt((3u128 << 64 | 4).to_be_bytes()));
+    assert_eq!(
+        frame.events[0].commitment_kind,
+        CommitmentKind::Salt((1u128 << 64 | 2).to_be_bytes())
+    );
+    assert_eq!(
+        frame.events[1].commitment_kind,
+        CommitmentKind::Salt((3u128 << 64 | 4).to_be_bytes())
+    );
 }
 
-/// If this changes, no journal verifies any more.
+/// If these hashes change, no existing journal can be verified.
 #[test]
 fn this_is_the_hash_of_version_2() {
     let encoded = encode(&every::full(), AT_MS, &plan());

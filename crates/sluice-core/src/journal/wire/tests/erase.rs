@@ -1,4 +1,4 @@
-//! Erased payloads: what stays, what goes, and that the hashes hold.
+//! Erased payloads: what is left, and that no hash changes.
 
 use super::*;
 use crate::journal::chain::{Chain, residue};
@@ -19,18 +19,18 @@ fn erased(events: &[Event]) -> String {
     let left = |place: usize| residue(frame.events[place].payload.as_bytes());
     let gone: Vec<(usize, Hash)> = (0..events.len()).map(|place| (place, left(place))).collect();
     assert_eq!(erased.gone, gone);
-    // What is left can be read, without any blob.
+    // The rest can be read without any blob.
     let decoded = decode(&erased.body, Some(&plan()), &BTreeMap::new()).unwrap();
     let names = |events: &[Event]| events.iter().map(Event::name).collect::<Vec<_>>();
     assert_eq!(names(&decoded.events), names(events));
     String::from_utf8([erased.body, erased.beside].concat()).unwrap()
 }
 
-/// Without the commitments, which hide what they must.
+/// The frame without its commitments, which are random.
 fn transcript(frame: &str) -> String {
     let mut text = String::new();
     for part in frame.split("{\"type\":").skip(1) {
-        // What stands in for a part that is beside is not erased: the part is.
+        // A stand-in is not erased: its stream delta is.
         let erased = part.split_once(",\"erased\":true,\"commitment\":\"");
         let Some((kind, rest)) = erased else { continue };
         text += &format!(
@@ -91,7 +91,7 @@ fn only_the_named_events_are_erased_and_only_once() {
     for place in [0, 1, 3] {
         assert_eq!(before.events[place], after.events[place]);
     }
-    assert!(after.events[2].bond.is_erased());
+    assert!(after.events[2].commitment_kind.is_erased());
     assert_eq!(one.gone.len(), 1);
     kept.body.clone_from(&one.body);
     let again = erase(&kept, |place| place == 2, &none).unwrap();
@@ -131,7 +131,7 @@ fn frames_of_version_1_can_be_erased_too() {
     let body = erased.unwrap().body;
     assert!(!String::from_utf8(body.clone()).unwrap().contains("ada"));
     let frame = raw(&body).unwrap();
-    assert_eq!((frame.version, frame.events[0].bond), (1, Bond::ErasedNone));
+    assert_eq!((frame.version, frame.events[0].commitment_kind), (1, CommitmentKind::ErasedNone));
     assert_eq!(started(&body, &BTreeMap::new()).unwrap().definition_hash, "ab");
 }
 

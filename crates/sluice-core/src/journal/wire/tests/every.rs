@@ -1,4 +1,4 @@
-//! One event of every kind: with everything it can hold, and with nothing.
+//! One event of every type, with all fields set and with all fields empty.
 
 use crate::contract::envelope::Envelope;
 use crate::hash::Hash;
@@ -9,8 +9,8 @@ use crate::money::Money;
 use crate::origin::{Labels, SourceClass};
 use crate::outputs::coerce::Coercion;
 use crate::outputs::schema::FieldType;
+use crate::plan::policy::ModerationPhase;
 use crate::port::adapter::{Process, Usage};
-use crate::port::moderator::Phase;
 use crate::status::{RunStatus, Waiting};
 use crate::violation::{Reason, Violation};
 use serde_json::{Map, Value, json};
@@ -276,7 +276,10 @@ pub(in crate::journal) fn full() -> Vec<Event> {
         },
         StepEvent::Invalidated,
         StepEvent::Provenance(Box::new(provenance)),
-        StepEvent::ModerationFlagged { phase: Phase::Input, decision: json!({"flagged": true}) },
+        StepEvent::ModerationFlagged {
+            phase: ModerationPhase::Input,
+            decision: json!({"flagged": true}),
+        },
         StepEvent::ContractViolated { phase: ContractSide::Output, errors: violations() },
         StepEvent::GovernanceDecided(Record::new(r#"{"disposition":"allow","gates":[]}"#)),
         StepEvent::ApprovalRequested(Box::new(approval_requested())),
@@ -377,16 +380,15 @@ fn bare_work() -> Vec<StepEvent> {
     ]
 }
 
-/// What the log says of the moderator and of a child. Apart from the others: the hash of those
-/// is known.
+/// Log lines about the moderator and a child run. Not in the list above, whose hash is pinned.
 pub(super) fn moderated() -> Vec<Event> {
     let digest = || text("5e1f");
     let prepared = dispatch().prepared;
     let lines = [
         LogLine::ModerationAsked { digest: digest(), prepared },
         LogLine::ModerationAsked { digest: digest(), prepared: None },
-        LogLine::ModerationCleared { phase: Phase::Input, digest: digest() },
-        LogLine::ModerationCleared { phase: Phase::Output, digest: digest() },
+        LogLine::ModerationCleared { phase: ModerationPhase::Input, digest: digest() },
+        LogLine::ModerationCleared { phase: ModerationPhase::Output, digest: digest() },
         LogLine::Child { child: RUN, pace: ChildPace::Paused, at_ms: 7 },
         LogLine::Child { child: RUN, pace: ChildPace::Resumed, at_ms: 8 },
     ];
@@ -394,8 +396,7 @@ pub(super) fn moderated() -> Vec<Event> {
     lines.into_iter().map(log).collect()
 }
 
-/// Attempts that failed, with what they answered. Apart from the others: the hash
-/// of those is known.
+/// Failed attempts with their answers. Not in the list above, whose hash is pinned.
 pub(super) fn refused() -> Vec<Event> {
     let answer = Some(Arc::new(json!({"text": "a \"b\"\n", "outputs": {"z": 1, "a": null}})));
     let ending = Box::new(Ending { answer: answer.clone(), ..*ending() });
@@ -478,7 +479,7 @@ fn bare_ends() -> Vec<StepEvent> {
         StepEvent::Blocked { code: text(""), message: text(""), placeholder: None, waits: false },
         StepEvent::Invalidated,
         StepEvent::Provenance(Box::new(provenance)),
-        StepEvent::ModerationFlagged { phase: Phase::Output, decision: Value::Null },
+        StepEvent::ModerationFlagged { phase: ModerationPhase::Output, decision: Value::Null },
         StepEvent::ContractViolated { phase: ContractSide::Instructions, errors: Arc::default() },
         StepEvent::GovernanceDecided(Record::new("{}")),
         StepEvent::ApprovalRequested(Box::new(request)),

@@ -4,11 +4,11 @@ use crate::journal::event::StepAt;
 use crate::layers;
 use crate::limits::TOOL_TURNS_RESERVED;
 use crate::money::Money;
+use crate::origin::{Labels, SourceClass};
 use crate::plan::step::Work;
 use crate::port::adapter::Quote;
 use crate::run::decide::draft::costs::signed;
 use crate::run::decide::draft::{Draft, PreparedStep};
-use crate::run::label::{Labels, SourceClass};
 use crate::run::state::{Grant, Run};
 use sluice_govern::account::{
     Costing, Estimate, Name, RunCap, Spender, caps_for, input_tokens, worst,

@@ -10,10 +10,10 @@ use super::session::continued;
 use super::summary::summary;
 use crate::journal::event::{Account, Record, StepEvent};
 use crate::money::Money;
+use crate::origin::Labels;
 #[cfg(feature = "sabotage")]
 use crate::port::authority::Unasked;
 use crate::run::decide::draft::{Draft, PreparedStep};
-use crate::run::label::Labels;
 use crate::status::StepStatus;
 use sluice_govern::decision::{Decision, Disposition};
 use sluice_govern::evaluate;

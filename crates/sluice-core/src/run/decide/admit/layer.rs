@@ -11,7 +11,7 @@ use crate::limits::LAYERS_BYTES_MAX;
 use crate::memory;
 use crate::plan::Member;
 use crate::plan::step::Work;
-use crate::port::memo::Memo;
+use crate::port::remembered_output::RememberedOutput;
 use crate::run::decide::draft::Draft;
 use crate::run::seat::SHELL;
 use sluice_govern::registry::{Instruction, MemoryUse, Whose};
@@ -108,12 +108,13 @@ fn profile<'d>(draft: &'d Draft<'_>, at: StepAt, agent: &str) -> Option<Profile<
 fn recall(draft: &Draft<'_>, name: &str) -> Option<memory::Loaded> {
     let fabric = draft.given.authority.fabric();
     let profile = fabric.memories.get(name)?;
-    let mut memos: Vec<Memo> = Vec::new();
+    let mut remembered_outputs: Vec<RememberedOutput> = Vec::new();
     if let Some(last) = &profile.last_outputs {
-        memos.extend(draft.memos.iter().rev().cloned());
-        memos.extend(draft.given.authority.memos(&last.agent).iter().cloned());
+        remembered_outputs.extend(draft.remembered_outputs.iter().rev().cloned());
+        remembered_outputs
+            .extend(draft.given.authority.remembered_outputs(&last.agent).iter().cloned());
     }
-    Some(memory::load(fabric, profile, &memos))
+    Some(memory::load(fabric, profile, &remembered_outputs))
 }
 
 /// Records in the log of a step which parts of its memory are missing. The step runs

@@ -5,8 +5,8 @@
 //! the labels of the step that left the session.
 
 use crate::journal::event::StepAt;
+use crate::origin::Labels;
 use crate::run::decide::draft::Draft;
-use crate::run::label::Labels;
 use sluice_govern::registry::SessionMode;
 use sluice_govern::route::Route;
 

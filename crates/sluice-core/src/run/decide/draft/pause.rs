@@ -30,7 +30,7 @@ pub(crate) fn unpause(draft: &mut Draft<'_>, by: &str) -> Result<(), Refusal> {
 /// Pauses the run, and so its clock, while it waits only for people; resumes it when
 /// it no longer does.
 pub(crate) fn pause_if_only_people(draft: &mut Draft<'_>) {
-    let only_people = draft.run.has_only_people();
+    let only_people = draft.run.waits_only_for_people();
     if only_people && matches!(draft.run.status, RunStatus::Running | RunStatus::Queued) {
         change(draft, RunStatus::Paused, REASON_APPROVAL, None);
     }

@@ -69,8 +69,8 @@ fn may_answer(draft: &Draft<'_>, approval: &Approval, resolve: &Resolve) -> Resu
     let known = &draft.given.authority.fabric().groups;
     let member = approval.groups.iter().any(|group| is_in(group, by, &resolve.roles, known));
     if !approval.groups.is_empty() && !member {
-        let for_whom = approval.approvers.join(", ");
-        return Err(Refusal::NotApprover { by: by.clone(), for_whom });
+        let approvers = approval.approvers.join(", ");
+        return Err(Refusal::NotApprover { by: by.clone(), approvers });
     }
     // A person who has approved may still reject.
     let approves = resolve.decision == Decision::Approve;

@@ -55,7 +55,7 @@ pub(crate) fn follow(draft: &mut Draft<'_>, next: Next) {
 
 /// Starts a step after the wait before an attempt, or queues it if there is no room.
 pub(super) fn wake(draft: &mut Draft<'_>, at: StepAt) {
-    let now = !draft.run.must_ask(at) && may_start(draft.run) && has_room_for(draft, at);
+    let now = !draft.run.needs_approval(at) && may_start(draft.run) && has_room_for(draft, at);
     if now {
         start(draft, at);
     } else {

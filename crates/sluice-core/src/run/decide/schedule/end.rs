@@ -145,7 +145,7 @@ fn result(run: &Run) -> Value {
 /// Reports to the parent, if there is one, that the run now waits only for people, or no
 /// longer does.
 pub(crate) fn report_pace(draft: &mut Draft<'_>, rested: bool) {
-    let rests = draft.run.rests();
+    let rests = draft.run.is_clock_stopped();
     if rests == rested || draft.run.status.is_terminal() {
         return;
     }

@@ -10,9 +10,10 @@ use crate::id::RunId;
 use crate::journal::event::{ChildPace, LogLine, Path, Provenance, StepAt, StepEvent};
 use crate::limits::CHILD_ORIGINS_MAX;
 use crate::outputs::coerce::Coercion;
+use crate::plan::policy::ModerationPhase;
 use crate::plan::policy::RetryCause;
 use crate::port::adapter::{Answer, Usage};
-use crate::port::moderator::{Phase, Verdict};
+use crate::port::moderator::Verdict;
 use crate::run::command::Refusal;
 use crate::run::decide::draft::Draft;
 use crate::run::decide::draft::pause::{pause_if_only_people, resume_after_people};
@@ -54,7 +55,7 @@ pub(crate) fn child_ended(
             };
             let answer = Answer { outputs: Some(outputs), ..Answer::default() };
             if let Some(verdict) = objection(draft, at, &answer, verdict) {
-                fail_flagged(draft, at, Phase::Output, &verdict, answer.usage);
+                fail_flagged(draft, at, ModerationPhase::Output, &verdict, answer.usage);
                 return Ok(Next::Nothing);
             }
             Ok(child_completed(draft, at, child, answer, origins))

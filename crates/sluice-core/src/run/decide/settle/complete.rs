@@ -10,9 +10,10 @@ use super::progress::in_flight;
 use crate::code::Code;
 use crate::failure::Failure;
 use crate::journal::event::{ContractSide, StepAt, StepEvent};
+use crate::plan::policy::ModerationPhase;
 use crate::plan::policy::RetryCause;
 use crate::port::adapter::{Answer, CallErrorCode};
-use crate::port::moderator::{Phase, Verdict};
+use crate::port::moderator::Verdict;
 use crate::run::command::Refusal;
 use crate::run::decide::draft::Draft;
 use crate::status::RunStatus;
@@ -38,10 +39,10 @@ pub(crate) fn complete_dispatch(
         return Ok(Next::Nothing);
     }
     // An answer that the moderator has not cleared is not recorded either.
-    let moderated = draft.run.step(at).moderation.covers(Phase::Output);
+    let moderated = draft.run.step(at).moderation.covers(ModerationPhase::Output);
     let cleared = !moderated || verdict == Some(Verdict::Clear);
     if let Some(verdict) = objection(draft, at, &answer, verdict) {
-        fail_flagged(draft, at, Phase::Output, &verdict, answer.usage);
+        fail_flagged(draft, at, ModerationPhase::Output, &verdict, answer.usage);
         return Ok(Next::Nothing);
     }
     if let Some(error) = answer.error.take() {

@@ -6,8 +6,9 @@
 use super::fail::{FailedAttempt, give_up};
 use crate::code::Code;
 use crate::journal::event::{LogLine, StepAt, StepEvent};
+use crate::plan::policy::ModerationPhase;
 use crate::port::adapter::{Answer, Usage};
-use crate::port::moderator::{Phase, Verdict};
+use crate::port::moderator::Verdict;
 use crate::run::command::Refusal;
 use crate::run::decide::draft::Draft;
 use crate::run::moderate::{digest, output_text};
@@ -25,9 +26,9 @@ pub(crate) fn input_moderated(
     }
     if *verdict == Verdict::Clear {
         let digest = digest.to_owned();
-        draft.log(at, LogLine::ModerationCleared { phase: Phase::Input, digest });
+        draft.log(at, LogLine::ModerationCleared { phase: ModerationPhase::Input, digest });
     } else {
-        fail_flagged(draft, at, Phase::Input, verdict, Usage::default());
+        fail_flagged(draft, at, ModerationPhase::Input, verdict, Usage::default());
     }
     Ok(())
 }
@@ -40,13 +41,13 @@ pub(super) fn objection(
     answer: &Answer,
     verdict: Option<Verdict>,
 ) -> Option<Verdict> {
-    if !draft.run.step(at).moderation.covers(Phase::Output) {
+    if !draft.run.step(at).moderation.covers(ModerationPhase::Output) {
         return None;
     }
     match verdict {
         Some(Verdict::Clear) if answer.error.is_none() => {
             let digest = digest(&output_text(answer));
-            draft.log(at, LogLine::ModerationCleared { phase: Phase::Output, digest });
+            draft.log(at, LogLine::ModerationCleared { phase: ModerationPhase::Output, digest });
             None
         }
         None if answer.error.is_none() => {
@@ -60,7 +61,7 @@ pub(super) fn objection(
 pub(super) fn fail_flagged(
     draft: &mut Draft<'_>,
     at: StepAt,
-    phase: Phase,
+    phase: ModerationPhase,
     verdict: &Verdict,
     usage: Usage,
 ) {

@@ -9,6 +9,7 @@ use crate::journal::event::{
     ApprovalSource, Completed, Resolution, StepAt, StepEvent, StepOutcome,
 };
 use crate::limits::ANSWER_BYTES_MAX;
+use crate::origin::{Labels, SourceClass};
 use crate::outputs::Settled;
 use crate::outputs::coerce::Coercion;
 use crate::outputs::complete::complete;
@@ -17,7 +18,6 @@ use crate::plan::step::{LensWork, Work};
 use crate::port::adapter::{Answer, Usage};
 use crate::run::command::{Refusal, Resolve};
 use crate::run::decide::draft::Draft;
-use crate::run::label::{Labels, SourceClass};
 use crate::run::scope::RunScope;
 use crate::run::state::{Approval, Run};
 use crate::value::text;

@@ -2,8 +2,8 @@
 
 use crate::journal::event::{Delta, DeltaPart, LogLine, Path, StepAt, StepEvent, Wait};
 use crate::limits::LOG_LINE_BYTES_MAX;
+use crate::plan::policy::ModerationPhase;
 use crate::port::adapter::Emission;
-use crate::port::moderator::Phase;
 use crate::run::command::Refusal;
 use crate::run::decide::draft::Draft;
 use crate::run::state::Run;
@@ -49,7 +49,7 @@ pub(crate) fn stream(draft: &mut Draft<'_>, at: StepAt, part: DeltaPart) {
 /// Records the parts of an answer that a bridge delivers. The parts of a moderated output
 /// are dropped: the moderator judges the whole answer first.
 pub(crate) fn stream_parts(draft: &mut Draft<'_>, at: StepAt, parts: Vec<Emission>) {
-    if draft.run.step(at).moderation.covers(Phase::Output) {
+    if draft.run.step(at).moderation.covers(ModerationPhase::Output) {
         return;
     }
     for part in parts {

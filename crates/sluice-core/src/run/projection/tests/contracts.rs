@@ -1,4 +1,4 @@
-//! Graphs whose contracts are broken.
+//! Graphs with contract violations.
 
 use super::check;
 use crate::port::adapter::CallErrorCode;

@@ -1,4 +1,4 @@
-//! Steps that wait, work, retry and are skipped.
+//! Steps that wait, run, retry or are skipped.
 
 use super::check;
 use crate::port::adapter::CallErrorCode;

@@ -8,7 +8,7 @@ use crate::postgres::column::{Id, Text, int, sql_limit};
 use crate::postgres::entry::{INSERT_ENTRIES, MOVE_CHAINS};
 use crate::postgres::remembered_output::PRUNE;
 use crate::postgres::session::step;
-use sluice_core::port::memo::Memo;
+use sluice_core::port::remembered_output::RememberedOutput;
 use sluice_core::port::store::{Blob, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -98,7 +98,7 @@ impl<'a> DecidedBatch<'a> {
     fn provenance_edges(&self, pipeline: &mut Pipeline<'a>) {
         let mut newest: BTreeMap<(Id, Id), i64> = BTreeMap::new();
         for append in &self.done {
-            for edge in &append.takings {
+            for edge in &append.provenance_edges {
                 let pair = (Id::from(edge.from), Id::from(append.run));
                 newest.insert(pair, int(edge.values));
             }
@@ -160,40 +160,60 @@ impl<'a> DecidedBatch<'a> {
     /// limit.
     pub(super) fn remembered_outputs(&self, pipeline: &mut Pipeline<'a>) {
         let appends = self.done.iter().zip(&self.macs);
-        let memos = appends.flat_map(|(append, macs)| {
-            append.memos.iter().enumerate().map(|(at, memo)| (memo, macs.output(at)))
+        let remembered_outputs = appends.flat_map(|(append, macs)| {
+            append
+                .remembered_outputs
+                .iter()
+                .enumerate()
+                .map(|(at, remembered_output)| (remembered_output, macs.output(at)))
         });
-        let (memos, macs): (Vec<&'a Memo>, Vec<&'a [u8]>) = memos.unzip();
-        if memos.is_empty() {
+        let (remembered_outputs, macs): (Vec<&'a RememberedOutput>, Vec<&'a [u8]>) =
+            remembered_outputs.unzip();
+        if remembered_outputs.is_empty() {
             return;
         }
         step!(
             pipeline,
             REMEMBER_OUTPUTS,
-            memos.iter().map(|memo| Text(&memo.agent)).collect::<Vec<Text<'a>>>(),
-            backwards(memos.len()),
-            memos.iter().map(|memo| Id::from(memo.run)).collect::<Vec<Id>>(),
-            memos.iter().map(|memo| int(memo.at_ms)).collect::<Vec<i64>>(),
-            memos.iter().map(|memo| &memo.body[..]).collect::<Vec<&[u8]>>(),
+            remembered_outputs
+                .iter()
+                .map(|remembered_output| Text(&remembered_output.agent))
+                .collect::<Vec<Text<'a>>>(),
+            backwards(remembered_outputs.len()),
+            remembered_outputs
+                .iter()
+                .map(|remembered_output| Id::from(remembered_output.run))
+                .collect::<Vec<Id>>(),
+            remembered_outputs
+                .iter()
+                .map(|remembered_output| int(remembered_output.at_ms))
+                .collect::<Vec<i64>>(),
+            remembered_outputs
+                .iter()
+                .map(|remembered_output| &remembered_output.body[..])
+                .collect::<Vec<&[u8]>>(),
             macs,
         );
-        let agents: BTreeSet<&'a str> = memos.iter().map(|memo| &memo.agent[..]).collect();
+        let agents: BTreeSet<&'a str> = remembered_outputs
+            .iter()
+            .map(|remembered_output| &remembered_output.agent[..])
+            .collect();
         let agents: Vec<Text<'a>> = agents.into_iter().map(Text).collect();
         step!(pipeline, PRUNE, agents, sql_limit(REMEMBERED_OUTPUTS_MAX));
     }
 
     /// Inserts messages. The result lists those with new keys, which were stored.
     pub(super) fn messages(&self, pipeline: &mut Pipeline<'a>) -> Option<usize> {
-        let letters = &self.messages;
-        (!letters.is_empty()).then(|| {
+        let messages = &self.messages;
+        (!messages.is_empty()).then(|| {
             step!(
                 pipeline,
                 INSERT_MESSAGES,
-                letters.iter().map(|sent| Id::from(sent.message.run)).collect::<Vec<Id>>(),
-                letters.iter().map(|sent| Text(&sent.message.key)).collect::<Vec<Text<'a>>>(),
-                backwards(letters.len()),
-                letters.iter().map(|sent| &sent.message.body[..]).collect::<Vec<&[u8]>>(),
-                letters.iter().map(|sent| sent.mac).collect::<Vec<&[u8]>>(),
+                messages.iter().map(|sent| Id::from(sent.message.run)).collect::<Vec<Id>>(),
+                messages.iter().map(|sent| Text(&sent.message.key)).collect::<Vec<Text<'a>>>(),
+                backwards(messages.len()),
+                messages.iter().map(|sent| &sent.message.body[..]).collect::<Vec<&[u8]>>(),
+                messages.iter().map(|sent| sent.mac).collect::<Vec<&[u8]>>(),
             )
         })
     }

@@ -1,4 +1,4 @@
-//! Steps that stand in line for an agent, and those that need not.
+//! Steps that queue for an agent, and steps that need not.
 
 use super::{Script, check};
 use crate::port::authority::fake::FakeAuthority as Desk;

@@ -5,7 +5,7 @@ use crate::id::RunId;
 /// A remembered output. A store keeps the newest of each agent, and deletes those of a run
 /// whose payloads are erased.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Memo {
+pub struct RememberedOutput {
     /// The agent that produced the output.
     pub agent: String,
     /// The run in which it was produced.

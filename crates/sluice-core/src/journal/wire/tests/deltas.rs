@@ -1,4 +1,4 @@
-//! Parts of answers, which stand beside their frames.
+//! Stream deltas, which are stored next to their frames.
 
 use super::*;
 use crate::journal::chain::Chain;
@@ -14,7 +14,7 @@ fn text(index: u64, text: &str) -> Event {
     part(index, DeltaPart::Text(text.to_owned()))
 }
 
-/// Two parts, with something in between.
+/// A frame with two stream deltas and another event between them.
 fn streamed() -> Frame {
     let events = [text(0, "Hel"), Event::RunRecovered, text(1, "lo")];
     framed(&encode(&events, AT_MS, &plan()), &events)
@@ -25,7 +25,7 @@ fn shown(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_frame_says_which_events_are_beside_it() {
+fn a_frame_has_stand_ins_for_its_stream_deltas() {
     let frame = streamed();
     expect![[r#"{"v":3,"at":1790000000123,"events":[{"type":"node.stream.delta","beside":true,"payload":{"nodeId":"first","deltaIndex":0,"attempt":1}},{"type":"run.recovered","payload":{}},{"type":"node.stream.delta","beside":true,"payload":{"nodeId":"first","deltaIndex":1,"attempt":1}}]}"#]]
         .assert_eq(&shown(&frame.body));
@@ -33,9 +33,9 @@ fn a_frame_says_which_events_are_beside_it() {
         .assert_eq(&shown(&frame.beside));
 }
 
-/// Written when parts of answers were still inside. Never to be changed.
+/// Written when frames had stream deltas inside. Must never change.
 #[test]
-fn a_frame_of_version_2_with_parts_inside_is_read_for_ever() {
+fn a_frame_of_version_2_with_stream_deltas_inside_can_be_read() {
     let old = br#"{"v":2,"at":5,"events":[{"type":"node.stream.delta","salt":"00000000000000000000000000000000","payload":{"nodeId":"first","deltaIndex":0,"attempt":1,"kind":"text","text":"one"}}]}"#;
     let decoded = decode(old, Some(&plan()), &BTreeMap::new()).unwrap();
     assert_eq!(decoded.events, [text(0, "one")]);
@@ -43,11 +43,11 @@ fn a_frame_of_version_2_with_parts_inside_is_read_for_ever() {
         Frame { first: 1, count: 1, body: old.to_vec(), beside: Vec::new(), chain: Vec::new() };
     let raw = whole(&frame).unwrap();
     assert!(raw.events[0].payload.contains("\"one\""));
-    assert_eq!(elide(&frame), Ok(None), "there is nothing beside it");
+    assert_eq!(elide(&frame), Ok(None), "it has no stored deltas");
 }
 
 #[test]
-fn what_is_not_beside_a_frame_as_it_says_is_refused() {
+fn stream_deltas_that_do_not_match_their_frame_are_refused() {
     let good = streamed();
     let other = framed(&encode(&[text(0, "Hel")], AT_MS, &plan()), &[text(0, "Hel")]);
     let swapped = framed(
@@ -75,17 +75,17 @@ fn what_is_not_beside_a_frame_as_it_says_is_refused() {
         said += &format!("{}\n", whole(&frame).unwrap_err());
     }
     expect![[r#"
-        event 1 is missing beside its frame
-        the frame is unreadable: a part is missing beside it
-        the frame is unreadable: more is beside it than it has a place for
-        the frame is unreadable: what is beside it is not what it stands for
-        the frame is unreadable: what is beside it belongs to another frame
-        the frame is unreadable: what is beside it belongs to another frame
-        the frame is unreadable: a part is missing beside it
-        the frame is unreadable: what commits to a part is no hash
-        the frame is unreadable: what is beside it is not written as that is
-        the frame is unreadable: more is beside it than it has a place for
-        the frame is unreadable: more is beside it than it has a place for
+        the stream delta of event 1 is missing
+        the frame cannot be read: a stream delta is missing
+        the frame cannot be read: it has more stream deltas than stand-ins
+        the frame cannot be read: a stream delta does not match its stand-in
+        the frame cannot be read: its stream deltas belong to another frame
+        the frame cannot be read: its stream deltas belong to another frame
+        the frame cannot be read: a stream delta is missing
+        the frame cannot be read: the commitment of an elided stream delta is not a valid hash
+        the frame cannot be read: its elided stream deltas are not in canonical form
+        the frame cannot be read: it has more stream deltas than stand-ins
+        the frame cannot be read: it has more stream deltas than stand-ins
     "#]]
     .assert_eq(&said);
 }
@@ -98,13 +98,13 @@ fn a_stand_in_is_only_where_a_part_was() {
             r#"{{"v":{v},"at":5,"events":[{{"type":"{kind}"{more},"beside":true,"payload":{{}}}}]}}"#
         )
     };
-    let none = "the frame is unreadable: a stand-in is none";
+    let none = "the frame cannot be read: a stand-in is not valid";
     assert_eq!(raw_of(&with(2, "node.stream.delta", "")), none);
     assert_eq!(raw_of(&with(3, "run.recovered", "")), none);
     assert_eq!(raw_of(&with(3, "node.stream.delta", r#","erased":true"#)), none);
     assert_eq!(
         raw_of(r#"{"v":3,"at":5,"events":[]}"#),
-        "the frame is unreadable: its version is not that of what it holds"
+        "the frame cannot be read: its version does not match its content"
     );
 }
 
@@ -129,7 +129,7 @@ fn elided_parts_leave_their_commitments_and_all_hashes_hold() {
         assert_eq!(hashes.add(event.kind, raw.at_ms, event.commitment().unwrap()).0, kept);
     }
     assert_eq!(elide(&frame), Ok(None), "once is enough");
-    // Nothing is left of them to erase.
+    // Elided deltas have no payload to erase.
     let erased = erase(&frame, |place| place != 1, &BTreeMap::new()).unwrap();
     assert_eq!((erased.body, erased.beside, erased.gone), (frame.body, frame.beside, Vec::new()));
 }

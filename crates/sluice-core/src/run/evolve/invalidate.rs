@@ -1,4 +1,4 @@
-//! Steps whose results no longer count.
+//! Invalidation: the results of a step are dropped, and it starts again as a new generation.
 
 use super::add;
 use crate::code::Code;
@@ -9,7 +9,7 @@ use crate::status::StepStatus;
 use std::sync::Arc;
 
 impl Run {
-    /// The step is as it was before it was ever done, but counts from where it was.
+    /// Resets a step to pending. Its counts and its cost continue from where they were.
     pub(super) fn invalidated(&mut self, at: StepAt) {
         let was = self.state(at).status();
         let settled = self.state(at).is_settled();
@@ -17,9 +17,9 @@ impl Run {
         self.retire_instances(at);
         self.unlist(at);
         let sources = std::mem::take(&mut self.state_mut(at).sources);
-        self.untake(&sources);
+        self.uncount_values(&sources);
         let state = self.state_mut(at);
-        // The agent chosen for the step keeps it, unless the choice was why it failed.
+        // The assignment stays, unless the step failed because of it.
         let misassigned = matches!(state.assigned, Some(Assignee::Member(_)))
             && state
                 .failure
@@ -49,7 +49,7 @@ impl Run {
         }
     }
 
-    /// Instances go; what they counted and cost stays with their step.
+    /// Removes the instances of a step. The step keeps their counts and their cost.
     fn retire_instances(&mut self, at: StepAt) {
         let count = self.state(at).fan_out.as_ref().map_or(0, |one| one.instances.len());
         for item in (0u32..).take(count) {
@@ -65,7 +65,7 @@ impl Run {
             add(&mut state.usage, &one.usage);
         }
         for one in &fan_out.instances {
-            self.untake(&one.sources);
+            self.uncount_values(&one.sources);
         }
     }
 

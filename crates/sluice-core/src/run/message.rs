@@ -1,31 +1,35 @@
-//! Commands that cross from one process to another, written down.
+//! Messages: encoded commands for a run that another node owns.
 
 use super::command::{Command, Decision, Resolve};
-use super::id::{ApprovalId, RunId};
-use super::status::RunStatus;
 use crate::choice::find as word;
+use crate::id::{ApprovalId, RunId};
 use crate::journal::event::{ChildPace, Provenance, StepAt};
 use crate::money::Money;
 use crate::port::adapter::{Answer, CallError, CallErrorCode, Emission, ToolEnded, ToolUse, Usage};
+use crate::status::RunStatus;
 use serde_json::{Map, Value, json};
 
 /// A command for another run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Letter {
-    /// The addressee.
+pub struct RunMessage {
+    /// The receiving run.
     pub run: RunId,
-    /// A second letter with this key is dropped.
+    /// Deduplication key: a second message with this key is dropped.
     pub key: String,
     /// The command.
     pub command: Command,
 }
 
-/// A letter that cannot be read.
+/// Why a message cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a letter cannot be read: {0}")]
+#[error("the message cannot be read: {0}")]
 pub struct Unreadable(String);
 
-/// Writes a command down. None for those that never leave their process.
+fn invalid(field: &str) -> Unreadable {
+    Unreadable(format!("`{field}` is missing or not valid"))
+}
+
+/// Encodes a command; `None` for commands that never leave their process.
 pub fn encode(command: &Command) -> Option<Vec<u8>> {
     let value = match command {
         Command::Cancel { by, reason } => {
@@ -75,8 +79,8 @@ pub fn encode(command: &Command) -> Option<Vec<u8>> {
     Some(value.to_string().into_bytes())
 }
 
-/// Writes down a result that came by callback. Whoever takes it knows a step by
-/// its name alone; which one that is, the run knows.
+/// Encodes a result that arrived by callback. The receiver of the callback knows only the name
+/// of the step; `decode` finds the step in the run.
 pub fn callback(step: &str, dispatch_no: u32, answer: &Answer) -> Vec<u8> {
     let answer = encode_answer(answer);
     let value = json!({
@@ -85,7 +89,7 @@ pub fn callback(step: &str, dispatch_no: u32, answer: &Answer) -> Vec<u8> {
     value.to_string().into_bytes()
 }
 
-/// Writes down parts of an answer that a bridge delivers.
+/// Encodes parts of an answer that a bridge delivers.
 pub fn parts(step: &str, dispatch_no: u32, parts: &[Emission]) -> Vec<u8> {
     let part = |part: &Emission| match part {
         Emission::Text(text) => Some(json!({"text": text})),
@@ -106,8 +110,8 @@ pub fn parts(step: &str, dispatch_no: u32, parts: &[Emission]) -> Vec<u8> {
 
 fn decode_part(part: &Value) -> Option<Emission> {
     let text = |key: &str| part[key].as_str().map(str::to_owned);
-    if let Some(said) = text("text") {
-        return Some(Emission::Text(said));
+    if let Some(piece) = text("text") {
+        return Some(Emission::Text(piece));
     }
     if let Some(line) = text("log") {
         return Some(Emission::Log(line));
@@ -124,25 +128,24 @@ fn decode_part(part: &Value) -> Option<Emission> {
     }))
 }
 
-/// Reads a command for a run in which `find` finds steps.
+/// Decodes a command. `find` finds a step of the receiving run by name.
 pub fn decode(body: &[u8], find: impl Fn(&str) -> Option<StepAt>) -> Result<Command, Unreadable> {
-    let bad = |what: &str| Unreadable(what.to_owned());
     let value: Value =
         serde_json::from_slice(body).map_err(|error| Unreadable(error.to_string()))?;
     if value["v"] != 1 {
-        return Err(bad("it is of an unknown version"));
+        return Err(Unreadable("unknown version".to_owned()));
     }
-    let text = |key: &str| value[key].as_str().map(str::to_owned).ok_or_else(|| bad(key));
+    let text = |key: &str| value[key].as_str().map(str::to_owned).ok_or_else(|| invalid(key));
     Ok(match value["do"].as_str().unwrap_or_default() {
         "parts" => {
-            let (at, dispatch_no) = decode_named(&value, find)?;
-            let parts = value["parts"].as_array().ok_or_else(|| bad("parts"))?;
-            let parts = parts.iter().map(|one| decode_part(one).ok_or_else(|| bad("parts")));
+            let (at, dispatch_no) = decode_named_step(&value, find)?;
+            let parts = value["parts"].as_array().ok_or_else(|| invalid("parts"))?;
+            let parts = parts.iter().map(|one| decode_part(one).ok_or_else(|| invalid("parts")));
             Command::Parts { at, dispatch_no, parts: parts.collect::<Result<_, _>>()? }
         }
         "callback" => {
-            let (at, dispatch_no) = decode_named(&value, find)?;
-            let answer = decode_answer(&value["answer"]).ok_or_else(|| bad("answer"))?;
+            let (at, dispatch_no) = decode_named_step(&value, find)?;
+            let answer = decode_answer(&value["answer"]).ok_or_else(|| invalid("answer"))?;
             Command::Complete { at, dispatch_no, answer: Box::new(answer) }
         }
         "cancel" => Command::Cancel { by: text("by")?, reason: text("reason")? },
@@ -151,87 +154,84 @@ pub fn decode(body: &[u8], find: impl Fn(&str) -> Option<StepAt>) -> Result<Comm
         "retry" => Command::Retry { by: text("by")? },
         "assign" => {
             let step = value["step"].as_u64().and_then(|step| u32::try_from(step).ok());
-            let step = step.ok_or_else(|| bad("step"))?;
+            let step = step.ok_or_else(|| invalid("step"))?;
             Command::Assign { by: text("by")?, step, whom: text("whom")? }
         }
         "rewind" => {
-            let keep = value["keep"].as_array().ok_or_else(|| bad("keep"))?;
+            let keep = value["keep"].as_array().ok_or_else(|| invalid("keep"))?;
             let step = |one: &Value| one.as_u64().and_then(|step| u32::try_from(step).ok());
-            let keep = keep.iter().map(|one| step(one).ok_or_else(|| bad("keep")));
+            let keep = keep.iter().map(|one| step(one).ok_or_else(|| invalid("keep")));
             Command::Rewind { by: text("by")?, keep: keep.collect::<Result<_, _>>()? }
         }
         "resolve" => Command::Resolve(Box::new(decode_resolve(&value)?)),
         "child_ended" => Command::ChildEnded {
-            child: RunId::parse(&text("child")?).ok_or_else(|| bad("child"))?,
-            status: word::<RunStatus>(&text("status")?).ok_or_else(|| bad("status"))?,
+            child: RunId::parse(&text("child")?).ok_or_else(|| invalid("child"))?,
+            status: word::<RunStatus>(&text("status")?).ok_or_else(|| invalid("status"))?,
             outputs: Some(value["outputs"].clone()).filter(|outputs| !outputs.is_null()),
-            error: serde_json::from_value(value["error"].clone()).map_err(|_| bad("error"))?,
-            // Letters that were written before runs said so have none.
+            error: serde_json::from_value(value["error"].clone()).map_err(|_| invalid("error"))?,
+            // Messages of old versions have no origins.
             origins: match value["origins"].as_array() {
                 None => Vec::new(),
                 Some(all) => {
                     let all =
-                        all.iter().map(|one| decode_origin(one).ok_or_else(|| bad("origins")));
+                        all.iter().map(|one| decode_origin(one).ok_or_else(|| invalid("origins")));
                     all.collect::<Result<_, _>>()?
                 }
             },
         },
         "child_paced" => Command::ChildPaced {
-            child: RunId::parse(&text("child")?).ok_or_else(|| bad("child"))?,
-            pace: word::<ChildPace>(&text("pace")?).ok_or_else(|| bad("pace"))?,
-            at_ms: value["at_ms"].as_u64().ok_or_else(|| bad("at_ms"))?,
+            child: RunId::parse(&text("child")?).ok_or_else(|| invalid("child"))?,
+            pace: word::<ChildPace>(&text("pace")?).ok_or_else(|| invalid("pace"))?,
+            at_ms: value["at_ms"].as_u64().ok_or_else(|| invalid("at_ms"))?,
         },
         "complete" => {
-            let (at, dispatch_no) = decode_place(&value)?;
-            let answer = decode_answer(&value["answer"]).ok_or_else(|| bad("answer"))?;
+            let (at, dispatch_no) = decode_step(&value)?;
+            let answer = decode_answer(&value["answer"]).ok_or_else(|| invalid("answer"))?;
             Command::Complete { at, dispatch_no, answer: Box::new(answer) }
         }
         "use_tool" => {
-            let (at, dispatch_no) = decode_place(&value)?;
+            let (at, dispatch_no) = decode_step(&value)?;
             let (id, tool, input) = (text("id")?, text("tool")?, value["input"].clone());
             Command::UseTool { at, dispatch_no, wanted: ToolUse { id, tool, input } }
         }
-        other => return Err(Unreadable(format!("`{other}` is nothing it could ask"))),
+        other => return Err(Unreadable(format!("unknown command `{other}`"))),
     })
 }
 
-/// Which step, by its name, and which dispatch of it.
-fn decode_named(
+/// The step, by its name, and the number of the dispatch.
+fn decode_named_step(
     value: &Value,
     find: impl Fn(&str) -> Option<StepAt>,
 ) -> Result<(StepAt, u32), Unreadable> {
-    let bad = |what: &str| Unreadable(what.to_owned());
-    let at = value["step"].as_str().and_then(find).ok_or_else(|| bad("step"))?;
+    let at = value["step"].as_str().and_then(find).ok_or_else(|| invalid("step"))?;
     let number = value["dispatch_no"].as_u64().and_then(|no| u32::try_from(no).ok());
-    Ok((at, number.ok_or_else(|| bad("dispatch_no"))?))
+    Ok((at, number.ok_or_else(|| invalid("dispatch_no"))?))
 }
 
-/// Which step, and which dispatch of it.
-fn decode_place(value: &Value) -> Result<(StepAt, u32), Unreadable> {
-    let bad = |what: &str| Unreadable(what.to_owned());
+/// The step, by its position, and the number of the dispatch.
+fn decode_step(value: &Value) -> Result<(StepAt, u32), Unreadable> {
     let number = |key: &str| value[key].as_u64().and_then(|one| u32::try_from(one).ok());
-    let step = number("step").ok_or_else(|| bad("step"))?;
+    let step = number("step").ok_or_else(|| invalid("step"))?;
     let at = StepAt { step, item: number("item") };
-    Ok((at, number("dispatch_no").ok_or_else(|| bad("dispatch_no"))?))
+    Ok((at, number("dispatch_no").ok_or_else(|| invalid("dispatch_no"))?))
 }
 
 fn decode_resolve(value: &Value) -> Result<Resolve, Unreadable> {
-    let bad = |what: &str| Unreadable(what.to_owned());
-    let text = |key: &str| value[key].as_str().map(str::to_owned).ok_or_else(|| bad(key));
+    let text = |key: &str| value[key].as_str().map(str::to_owned).ok_or_else(|| invalid(key));
     Ok(Resolve {
-        approval: ApprovalId::parse(&text("approval")?).ok_or_else(|| bad("approval"))?,
-        decision: Decision::parse(&text("decision")?).ok_or_else(|| bad("decision"))?,
+        approval: ApprovalId::parse(&text("approval")?).ok_or_else(|| invalid("approval"))?,
+        decision: Decision::parse(&text("decision")?).ok_or_else(|| invalid("decision"))?,
         by: text("by")?,
         comment: value["comment"].as_str().map(str::to_owned),
         values: value["values"].as_object().cloned().unwrap_or_default(),
         roles: match value.get("roles") {
             None => Vec::new(),
-            Some(roles) => serde_json::from_value(roles.clone()).map_err(|_| bad("roles"))?,
+            Some(roles) => serde_json::from_value(roles.clone()).map_err(|_| invalid("roles"))?,
         },
         constraints: match value.get("constraints") {
             None => None,
             Some(written) => {
-                serde_json::from_value(written.clone()).map_err(|_| bad("constraints"))?
+                serde_json::from_value(written.clone()).map_err(|_| invalid("constraints"))?
             }
         },
     })

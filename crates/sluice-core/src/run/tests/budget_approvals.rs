@@ -1,4 +1,4 @@
-//! Budgets that ask a person instead of saying no.
+//! Budgets that require an approval instead of blocking.
 
 use super::governed::{envelope, rules};
 use super::{Script, check};
@@ -48,7 +48,7 @@ fn a_budget_can_be_asked_about_and_an_answer_counts_once_the_cap_is_raised() {
             8 approval.requested b apr1 policy "Let `b` do this?\ngo\ncap budget of run has 0.30 left of 0.60, and it may cost 0.40"
             9 run.status.changed paused (approval)
             money: run/run held=0.30 spent=0.30
-            refused: not_approver (bob may not answer this: it is for treasurer)
+            refused: not_approver (bob may not decide this approval: its approvers are treasurer)
             10 approval.resolved b apr1 approved by eve
             11 run.status.changed running (approval)
             12 node.started b attempt=1 dispatch=1
