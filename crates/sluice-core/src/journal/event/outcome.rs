@@ -163,7 +163,7 @@ payload! {
 
 payload! {
     /// The failure of a step.
-    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
     pub struct Ending {
         /// Code of the failure.
         code: String = "errorCode" as Always, Word;

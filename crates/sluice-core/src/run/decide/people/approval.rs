@@ -207,7 +207,7 @@ impl Agreement {
             all.quorum = all.quorum.max(hold.quorum);
             all.not_initiator |= hold.not_initiator;
         }
-        // A hold without names is a group of all people. It is kept beside named groups,
+        // A hold without names is a group of all people. It is kept next to named groups,
         // so that all people count towards its quorum.
         if all.groups.iter().all(Vec::is_empty) {
             all.groups.clear();

@@ -105,8 +105,7 @@ fn gather(draft: &mut Draft<'_>, at: StepAt) {
             message: format!("{name}: {message}"),
             violations: cause.map(|ending| Arc::clone(&ending.violations)).unwrap_or_default(),
             attempts: 1,
-            usage: Usage::default(),
-            answer: None,
+            ..Ending::default()
         };
         let timed_out = one.status() == StepStatus::TimedOut;
         let ending = Box::new(ending);

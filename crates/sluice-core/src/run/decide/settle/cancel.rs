@@ -8,7 +8,6 @@ use crate::run::command::{Command, Refusal};
 use crate::run::decide::draft::Draft;
 use crate::run::state::{Run, StepState};
 use crate::status::RunStatus;
-use std::sync::Arc;
 
 /// Cancels the run: steps in flight are asked to stop, all others are cancelled.
 pub(crate) fn cancel(draft: &mut Draft<'_>, by: &str, reason: &str) -> Result<(), Refusal> {
@@ -76,10 +75,8 @@ pub(super) fn fail_dependent(draft: &mut Draft<'_>, at: StepAt) {
             Family::Lobsterx => "Blocked by upstream failure".to_owned(),
             Family::Lens => Code::UpstreamFailure.to_string(),
         },
-        violations: Arc::default(),
         attempts: draft.run.state(at).attempt,
-        usage: Usage::default(),
-        answer: None,
+        ..Ending::default()
     };
     draft.record(at, StepEvent::Failed(Box::new(ending)));
 }

@@ -31,6 +31,9 @@ const KIND_HUMAN_INPUT: &str = "human_input";
 /// The output of a lens node that requests an approval without values.
 const APPROVED: &str = "approved";
 
+/// A valid outcome with its coercions, or why there is none.
+type Outcome = Result<(StepOutcome, Vec<Coercion>), Failure>;
+
 /// Records that a step is complete. `answer` is what the outcome was made from.
 pub(super) fn complete_step(
     draft: &mut Draft<'_>,
@@ -57,11 +60,7 @@ pub(super) fn complete_step(
 
 /// Coerces and validates an answer. Moves the values of the outcome out of the answer; a
 /// refused answer stays as it came.
-pub(super) fn outcome(
-    draft: &Draft<'_>,
-    at: StepAt,
-    answer: &mut Answer,
-) -> Result<(StepOutcome, Vec<Coercion>), Failure> {
+pub(super) fn outcome(draft: &Draft<'_>, at: StepAt, answer: &mut Answer) -> Outcome {
     let bytes = answer.text.as_ref().map_or(0, String::len);
     if bytes > ANSWER_BYTES_MAX {
         let message = format!("the answer is {bytes} bytes, over {ANSWER_BYTES_MAX}");
@@ -81,11 +80,7 @@ pub(super) fn outcome(
 }
 
 /// The outcome of a command or a child run.
-pub(super) fn work_outcome(
-    draft: &Draft<'_>,
-    at: StepAt,
-    answer: Map<String, Value>,
-) -> Result<(StepOutcome, Vec<Coercion>), Failure> {
+pub(super) fn work_outcome(draft: &Draft<'_>, at: StepAt, answer: Map<String, Value>) -> Outcome {
     let (mut outcome, coercions) = step_outcome(draft, at, answer, SourceClass::Agent)?;
     let grant = grant_of(draft.run, at);
     if draft.run.definition.plan.family == Family::Lens {
@@ -102,7 +97,7 @@ fn step_outcome(
     at: StepAt,
     answer: Map<String, Value>,
     class: SourceClass,
-) -> Result<(StepOutcome, Vec<Coercion>), Failure> {
+) -> Outcome {
     let step = draft.run.step(at);
     let none = Map::new();
     let prepared = draft.run.state(at).prepared.as_deref();
@@ -131,12 +126,7 @@ fn labels_of(draft: &Draft<'_>, at: StepAt, class: SourceClass) -> Labels {
     Labels::of(class, draft.given.now_ms).with(draft.run.labels_read(at))
 }
 
-fn lens_outcome(
-    draft: &Draft<'_>,
-    at: StepAt,
-    work: &LensWork,
-    answer: &mut Answer,
-) -> Result<(StepOutcome, Vec<Coercion>), Failure> {
+fn lens_outcome(draft: &Draft<'_>, at: StepAt, work: &LensWork, answer: &mut Answer) -> Outcome {
     let contract = work.output_contract.as_ref();
     let (mut envelope, said) = envelope(work, answer);
     let violations = check_output(contract, &envelope);
