@@ -25,7 +25,6 @@ use sluice_server::api::router::Router;
 use sluice_server::app::{App, Settings};
 use sluice_server::auth::identities::{hash, row};
 use sluice_server::auth::secret;
-use sluice_server::mcp;
 use sluice_server::organisation::Organisation;
 use sluice_server::refused::ServiceResult;
 use sluice_server::service::registry::{self, Mode, RowChange};
