@@ -27,7 +27,7 @@ choices! {
         TooLong = "too_long",
         /// The text does not match its pattern.
         PatternMismatch = "pattern_mismatch",
-        /// The value is none of the allowed ones.
+        /// The value is not one of the allowed values.
         EnumMismatch = "enum_mismatch",
         /// The name is not declared.
         UnknownField = "unknown_field",

@@ -22,7 +22,8 @@ fn most(handles: u64) -> u64 {
     (handles.saturating_sub(OWN) / 2).max(CONNECTIONS_MIN)
 }
 
-/// Raises the limit of handles towards `wanted`. Returns the new limit; none if there is none.
+/// Raises the limit of handles towards `wanted`. Returns the new limit; `None` if the system
+/// sets no limit.
 fn raise(wanted: u64) -> Option<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let current = current?;

@@ -85,7 +85,7 @@ pub trait RowEdit {
         (Vec::new(), faults)
     }
 
-    /// The only epoch of the registry that may be changed; any if there is none.
+    /// The change is refused if the registry has another epoch; `None` accepts any epoch.
     fn epoch(&self) -> Option<u64> {
         None
     }

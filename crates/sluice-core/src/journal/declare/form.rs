@@ -181,5 +181,5 @@ impl<T, F: Form<T>> Form<Arc<T>> for Shared<F> {
 
 /// Left out where it is empty, zero or false.
 pub(in crate::journal) type Sparse = Unless<Always>;
-/// Left out where there is none.
+/// The field is left out if the value is `None`.
 pub(in crate::journal) type Optional = Maybe<Always>;

@@ -22,7 +22,7 @@ impl Run {
         state.calls.insert(request.id.clone(), call);
     }
 
-    /// The decision about a tool call of the dispatch in flight; `None` if there is none yet,
+    /// The decision about a tool call of the dispatch in flight; `None` if it is not decided yet,
     /// or if it is about a different tool.
     pub fn ruling(&self, at: StepAt, dispatch_no: u32, wanted: &ToolUse) -> Option<&Ruling> {
         self.index.in_flight.get(&at).filter(|current| **current == dispatch_no)?;

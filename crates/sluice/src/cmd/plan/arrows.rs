@@ -14,7 +14,7 @@ const CONDITION_CHARS_MAX: usize = 60;
 pub(super) struct Arrow {
     pub(super) from: usize,
     pub(super) to: usize,
-    /// The condition; empty if there is none.
+    /// The condition; empty for an arrow without a condition.
     pub(super) condition: Option<String>,
 }
 

@@ -31,7 +31,7 @@ const KIND_HUMAN_INPUT: &str = "human_input";
 /// The output of a lens node that requests an approval without values.
 const APPROVED: &str = "approved";
 
-/// A valid outcome with its coercions, or why there is none.
+/// A valid outcome with its coercions, or why the answer is not valid.
 type Outcome = Result<(StepOutcome, Vec<Coercion>), Failure>;
 
 /// Records that a step is complete. `answer` is what the outcome was made from.
