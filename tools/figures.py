@@ -6,8 +6,8 @@ Prints one line for each figure, so that two trees can be compared line by line:
     git worktree add ../before dec2257
     diff <(tools/figures.py ../before) <(tools/figures.py)
 
-Production code is every tracked Rust file under a `src` directory of `crates`, without
-test files and without `#[cfg(test)] mod tests` blocks at the end of a file.
+Production code is every tracked Rust file under a `src` directory of `crates`, without the
+crate `sluice-testing`, test files and `#[cfg(test)] mod tests` blocks at the end of a file.
 
     tools/figures.py --names   also lists the type names that are defined more than three times
     tools/figures.py --cycles  also lists the modules of sluice-core that form a cycle
@@ -31,7 +31,7 @@ def tracked(root):
 
 
 def is_test(path):
-    return "/tests/" in path or path.endswith("/tests.rs")
+    return "/tests/" in path or path.endswith("/tests.rs") or path.startswith("crates/sluice-testing/")
 
 
 def production(root):

@@ -4,7 +4,7 @@ use crate::fixture::{BenchEngine, StoreOptions, Tally, Work, brief, stored};
 use anyhow::Context as _;
 use clap::Args;
 use serde_json::Value;
-use sluice_store::postgres::server::Server;
+use sluice_testing::postgres::Server;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

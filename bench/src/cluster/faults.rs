@@ -3,7 +3,7 @@
 use super::node::Cluster;
 use super::{Dice, Options, print_row};
 use anyhow::Context as _;
-use sluice_store::postgres::server::Proxy;
+use sluice_testing::postgres::Proxy;
 use std::time::{Duration, Instant};
 
 /// Poll interval while waiting for recovery, in milliseconds.

@@ -2,7 +2,7 @@
 
 use super::Options;
 use anyhow::Context as _;
-use sluice_store::postgres::server::{Proxy, Server};
+use sluice_testing::postgres::{Proxy, Server};
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

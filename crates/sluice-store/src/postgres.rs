@@ -47,7 +47,6 @@ mod read;
 mod registry;
 mod remembered_output;
 mod seal;
-pub mod server;
 mod session;
 mod slot;
 mod stored;

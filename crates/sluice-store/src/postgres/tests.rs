@@ -16,8 +16,8 @@ use crate::conformance::{self, Bench, SetClock, wait};
 use crate::memory::MemoryStore;
 use crate::sqlite::SqliteStore;
 use proptest::prelude::*;
-use server::Server;
 use sluice_core::evidence::mac::Doubts;
+use sluice_testing::postgres::Server;
 use std::sync::OnceLock;
 
 /// The server of this test binary. It ends with the process.

@@ -26,6 +26,9 @@ const BANNED: [(&str, &str); 3] = [
     ("serde_yaml", "accepts duplicate keys; `sluice_core::yaml` reads documents"),
 ];
 
+/// The crate with test servers, which only tests and benchmarks may use.
+const TESTING: &str = "sluice-testing";
+
 /// Every package that a build for this machine uses, from `cargo metadata`.
 fn packages() -> Vec<Value> {
     let run = |program: &str, args: &[&str]| {
@@ -78,6 +81,11 @@ fn faults(package: &Value) -> Vec<String> {
     {
         faults.push(format!("{name} needs any version of {}", need["name"]));
     }
+    let mut needs = package["dependencies"].as_array().unwrap().iter();
+    let is_test_code = |need: &Value| need["name"] == TESTING && need["kind"] != "dev";
+    if source.is_none() && name != "bench" && needs.any(is_test_code) {
+        faults.push(format!("{name} builds {TESTING} into production code"));
+    }
     faults
 }
 
@@ -106,4 +114,10 @@ fn what_is_not_allowed_is_found() {
     let own = serde_json::json!({"name": "own", "license": "MIT", "source": null,
         "dependencies": [{"name": "any", "source": registry, "req": "*"}]});
     assert_eq!(faults(&own).len(), 1);
+    let user = |kind: Value| {
+        serde_json::json!({"name": "own", "license": "MIT", "source": null,
+        "dependencies": [{"name": TESTING, "source": null, "req": "*", "kind": kind}]})
+    };
+    assert_eq!(faults(&user("dev".into())), [""; 0]);
+    assert_eq!(faults(&user(Value::Null)).len(), 1);
 }

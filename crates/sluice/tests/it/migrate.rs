@@ -3,7 +3,7 @@
 mod moved;
 
 use crate::world::{World, plain, shown};
-use sluice_store::postgres::server::Server as Postgres;
+use sluice_testing::postgres::Server as Postgres;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 

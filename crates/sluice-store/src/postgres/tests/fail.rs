@@ -3,7 +3,7 @@
 use super::load::under_load;
 use super::*;
 use crate::conformance::{DONE, first, node, plain, run};
-use server::Proxy;
+use sluice_testing::postgres::Proxy;
 use std::time::Instant;
 
 /// A store with a shorter response timeout.

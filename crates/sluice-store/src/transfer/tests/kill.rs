@@ -1,7 +1,7 @@
 //! A process that is killed during a transfer.
 
 use super::*;
-use crate::postgres::server::Server;
+use sluice_testing::postgres::Server;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
