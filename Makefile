@@ -11,7 +11,7 @@ RUNS ?= 1000
 SCHEMATHESIS_SECONDS ?= 150
 BINARY = $(or $(CARGO_TARGET_DIR),target)/debug/sluice
 
-.PHONY: help cc python postgres node binary openapi mcp-client aimock console start test check schemathesis browser console-test screenshots lint fmt bench cluster chaos sim kill changes attack fuzz mutants clean
+.PHONY: help cc crates python postgres node binary openapi mcp-client aimock console start test check schemathesis browser console-test screenshots lint fmt bench cluster chaos sim kill changes attack fuzz mutants clean
 
 help:
 	@echo 'make start    build Sluice and serve a demo; prints the address, the token file and commands to try'
@@ -93,10 +93,15 @@ console/dist/index.html: console/node_modules/.installed console/src/api/schema.
 	cd console && npm run --silent build -- --logLevel warn
 	@touch $@
 
+crates:
+	$(CARGO) fetch --quiet --locked --target $$(rustc -vV | sed -n 's/^host: //p')
+
 # The demo: a server whose agents answer from a script.
 DEMO = .sluice-demo
 
-start: cc console
+# Downloads the crates while npm downloads the packages of the console.
+start: cc
+	$(MAKE) --no-print-directory -j2 crates console
 	$(CARGO) build --profile demo --locked -p sluice
 	target/demo/sluice apply -f examples/demo/config.yaml --data $(DEMO)
 	@echo
