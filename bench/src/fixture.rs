@@ -54,6 +54,11 @@ impl StoreOptions {
         StoreOptions { data: Some(data), ..self.clone() }
     }
 
+    /// The same options, with a directory of its own inside the configured one.
+    pub(crate) fn apart(&self, name: &str) -> StoreOptions {
+        StoreOptions { data: self.data.as_ref().map(|dir| dir.join(name)), ..self.clone() }
+    }
+
     /// Whether several nodes can share the store.
     pub(crate) fn is_shared(&self) -> bool {
         matches!(self.store, StoreKind::Postgres)

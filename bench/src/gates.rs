@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::{Map, Value, json};
 use sluice_govern::action::Action;
-use sluice_govern::decision::{Constraints, Decision, Disposition};
+use sluice_govern::decision::{Constraints, Disposition};
 use sluice_govern::evaluate;
 use sluice_govern::facts::{
     Cap, CapGate, Facts, Inputs, Place, RunFacts, StepFacts, Subject, Verb, Worst,
@@ -11,7 +11,7 @@ use sluice_govern::facts::{
 use sluice_govern::money::Money;
 use sluice_govern::policy::{DEFAULT, Policies};
 use sluice_govern::registry::{Agent, Gateway, Health, Held, Posture};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -134,26 +134,31 @@ fn step_inputs() -> StepInputs {
     }
 }
 
-/// A decision that allows the step.
-pub(crate) fn decision() -> anyhow::Result<Decision> {
-    Ok(evaluate(&facts(&step_inputs(), Vec::new()), &policies(0)?).decision)
-}
-
-pub(crate) fn run(options: &Options) -> anyhow::Result<Value> {
-    let policies = policies(options.policies)?;
+/// The time of each of many decisions that allow the step, sorted, and the bytes of one.
+pub(crate) fn decide(
+    policies: &Policies,
+    caps_count: usize,
+    decisions: usize,
+) -> anyhow::Result<(Vec<Duration>, usize)> {
     let step_inputs = step_inputs();
-    let facts = facts(&step_inputs, caps(options.caps));
-    let mut times = Vec::with_capacity(options.decisions);
+    let facts = facts(&step_inputs, caps(caps_count));
+    let mut times = Vec::with_capacity(decisions);
     let mut written = 0;
-    for _ in 0..options.decisions {
+    for _ in 0..decisions {
         let begun = Instant::now();
-        let evaluated = evaluate(&facts, &policies);
+        let evaluated = evaluate(&facts, policies);
         times.push(begun.elapsed());
         let allowed = evaluated.decision.disposition == Disposition::Allow;
         anyhow::ensure!(allowed, "{evaluated:?}");
         written = evaluated.write(None, 0).len();
     }
     times.sort_unstable();
+    Ok((times, written))
+}
+
+pub(crate) fn run(options: &Options) -> anyhow::Result<Value> {
+    let policies = policies(options.policies)?;
+    let (times, written) = decide(&policies, options.caps, options.decisions)?;
     let micros = |share: f64| {
         #[expect(
             clippy::cast_possible_truncation,

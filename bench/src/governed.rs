@@ -1,15 +1,18 @@
-//! A chain of steps under full governance, compared with a chain that writes as much but
-//! skips the gates, and with one that writes no decisions at all.
+//! A chain of steps under full governance, compared with a chain under the built-in
+//! policies, which allow everything, and with one that is not sealed either.
+//!
+//! Every dispatch passes the gates, so no chain is without them. What they cost is timed
+//! apart, under the same policies and as many caps.
 
 use crate::chain::round;
 use crate::fixture::{BenchEngine, StoreOptions, brief, chain, cpu_s, sealer, stored};
 use clap::Args;
 use serde_json::{Value, json};
-use sluice_core::journal::event::{Event, Record, StepEvent};
+use sluice_core::journal::event::{Event, StepEvent};
 use sluice_core::journal::wire;
-use sluice_core::port::authority::Unasked;
 use sluice_engine::config::Config;
-use sluice_govern::policy::DEFAULT;
+use sluice_engine::sealer::Sealer;
+use sluice_govern::policy::{DEFAULT, Policies};
 use sluice_govern::registry::{Kind, Row};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,19 +35,15 @@ pub(crate) struct Options {
     /// Rounds in which the kinds alternate
     #[arg(long, default_value_t = 20)]
     rounds: usize,
-    /// Measure one kind only, for a profiler: 0 full, 1 same rows, 2 no rows
+    /// Measure one kind only, for a profiler: 0 full, 1 no rows, 2 no rows and no seals
     #[arg(long)]
     only: Option<usize>,
     #[command(flatten)]
     place: StoreOptions,
 }
 
-/// The default policies, ten more that apply, three budgets, and an agent.
-pub(crate) fn rows() -> Vec<Row> {
-    let envelope = |name: &str, scope: &str, of: Option<&str>| {
-        let body = json!({"scope": scope, "of": of, "period": "daily", "amount_cents": 1e9});
-        Row { kind: Kind::Envelope, name: name.to_owned(), body }
-    };
+/// The default policies, and ten more that apply.
+fn policy_files() -> [(String, String); 2] {
     let policies: String = (0..10)
         .map(|number| {
             format!(
@@ -56,24 +55,42 @@ pub(crate) fn rows() -> Vec<Row> {
             )
         })
         .collect();
-    let policy = |name: &str, text: &str| Row {
-        kind: Kind::Policy,
-        name: name.to_owned(),
-        body: json!({"text": text, "set": "active"}),
-    };
-    vec![
-        envelope("everything", "global", None),
-        envelope("the-agent", "agent", Some("mock")),
-        envelope("the-flow", "workflow", Some("chain")),
-        policy(DEFAULT.0, DEFAULT.1),
-        policy("house", &policies),
-    ]
+    [(DEFAULT.0.to_owned(), DEFAULT.1.to_owned()), ("house".to_owned(), policies)]
 }
 
-/// A decision as full governance writes it, for the chain that skips the gates.
-async fn sample(options: &Options) -> anyhow::Result<Record> {
-    let config = Config::default();
-    let plant = BenchEngine::governed(&options.place, MOCK, rows(), config, None).await?;
+/// The budgets of full governance: name, scope and what the scope is limited to.
+const BUDGETS: [(&str, &str, Option<&str>); 3] = [
+    ("everything", "global", None),
+    ("the-agent", "agent", Some("mock")),
+    ("the-flow", "workflow", Some("chain")),
+];
+
+/// Policies and budgets of full governance.
+pub(crate) fn rows() -> Vec<Row> {
+    let budgets = BUDGETS.map(|(name, scope, of)| {
+        let body = json!({"scope": scope, "of": of, "period": "daily", "amount_cents": 1e9});
+        Row { kind: Kind::Envelope, name: name.to_owned(), body }
+    });
+    let policies = policy_files().map(|(name, text)| {
+        let body = json!({"text": text, "set": "active"});
+        Row { kind: Kind::Policy, name, body }
+    });
+    budgets.into_iter().chain(policies).collect()
+}
+
+/// Decisions that are timed apart.
+const DECISIONS: usize = 100_000;
+
+/// Median time of one decision under full governance, in seconds.
+fn gates_s() -> anyhow::Result<f64> {
+    let policies = Policies::load(&policy_files());
+    let policies = policies.map_err(|errors| anyhow::anyhow!("{errors:?}"))?;
+    let (times, _) = crate::gates::decide(&policies, BUDGETS.len(), DECISIONS)?;
+    Ok(times[times.len() / 2].as_secs_f64())
+}
+
+/// The length of a decision as the engine journals it.
+async fn decision_bytes(plant: &BenchEngine) -> anyhow::Result<usize> {
     let run = plant.start(&stored(&chain(1))?).await?;
     plant.ended(run).await?;
     let loaded = plant.engine.load(run).await?;
@@ -81,31 +98,25 @@ async fn sample(options: &Options) -> anyhow::Result<Record> {
         let plan = Some(&loaded.definition.plan);
         for event in wire::decode(&frame.body, plan, &BTreeMap::new())?.events {
             if let Event::Step(_, StepEvent::GovernanceDecided(record)) = event {
-                return Ok(record);
+                return Ok(record.text().len());
             }
         }
     }
     anyhow::bail!("no decision was journalled")
 }
 
-fn unasked(unasked: Unasked) -> Config {
-    let mut config = Config::default();
-    // Leaked: the measurement lasts as long as the process.
-    config.sabotage.unasked = Some(Box::leak(Box::new(unasked)));
-    config
-}
-
 pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
-    let record = sample(options).await?;
-    let bytes = record.text().len();
-    let full =
-        BenchEngine::governed(&options.place, MOCK, rows(), Config::default(), Some(sealer()));
-    let decision = crate::gates::decision()?;
-    let noted = unasked(Unasked::Noted(Box::new(decision), record));
-    let noted = BenchEngine::governed(&options.place, MOCK, rows(), noted, Some(sealer()));
-    let silent = unasked(Unasked::Silent);
-    let silent = BenchEngine::governed(&options.place, MOCK, Vec::new(), silent, None);
-    let plants = [Arc::new(full.await?), Arc::new(noted.await?), Arc::new(silent.await?)];
+    let gates_s = gates_s()?;
+    let open = async |name: &str, rows: Vec<Row>, sealer: Option<Sealer>| {
+        let (place, config) = (options.place.apart(name), Config::default());
+        BenchEngine::governed(&place, MOCK, rows, config, sealer).await.map(Arc::new)
+    };
+    let plants = [
+        open("full", rows(), Some(sealer())).await?,
+        open("no_rows", Vec::new(), Some(sealer())).await?,
+        open("no_seals", Vec::new(), None).await?,
+    ];
+    let bytes = [decision_bytes(&plants[0]).await?, decision_bytes(&plants[1]).await?];
     let stored = stored(&chain(options.steps))?;
     for plant in &plants {
         round(plant, &stored, options.concurrency, options.concurrency).await?;
@@ -127,15 +138,18 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
     let of = |base: usize| share(&took[base], &took[0]);
     let all_of = |base: usize| brief(seconds(&took[base]) / seconds(&took[0]));
     let speed = took.each_ref().map(|took| brief(steps * took.len() as f64 / seconds(took)));
-    let cpu_us =
-        [0, 1, 2].map(|which| brief(cpu[which] / (steps * took[which].len() as f64) * 1e6));
+    let cpu_s = [0, 1, 2].map(|which| cpu[which] / (steps * took[which].len() as f64));
     Ok(json!({
-        "bench": "governed", "decision_bytes": bytes,
-        "steps_per_s": {"full": speed[0], "same_rows": speed[1], "no_rows": speed[2]},
-        "of_same_rows": of(1), "of_no_rows": of(2),
-        "all_of_same_rows": all_of(1), "all_of_no_rows": all_of(2),
-        "cpu_us_per_step": cpu_us,
-        "cpu_of_same_rows": brief(cpu[1] / cpu[0]), "cpu_of_no_rows": brief(cpu[2] / cpu[0]),
+        "bench": "governed",
+        "decision_bytes": {"full": bytes[0], "no_rows": bytes[1]},
+        "steps_per_s": {"full": speed[0], "no_rows": speed[1], "no_seals": speed[2]},
+        "of_no_rows": of(1), "of_no_seals": of(2),
+        "all_of_no_rows": all_of(1), "all_of_no_seals": all_of(2),
+        "cpu_us_per_step": cpu_s.map(|cpu_s| brief(cpu_s * 1e6)),
+        "cpu_of_no_rows": brief(cpu_s[1] / cpu_s[0]),
+        "cpu_of_no_seals": brief(cpu_s[2] / cpu_s[0]),
+        "gates_us_per_step": brief(gates_s * 1e6),
+        "cpu_of_no_gates": brief(1.0 - gates_s / cpu_s[0]),
     }))
 }
 
