@@ -37,9 +37,6 @@ pub struct Config {
     pub look_ms: u64,
     /// Calls to the moderator.
     pub moderation: Moderation,
-    /// Disabled safeguards.
-    #[cfg(feature = "sabotage")]
-    pub sabotage: Sabotage,
 }
 
 /// Calls to the moderator, and moderated streams.
@@ -100,35 +97,6 @@ impl Default for Config {
             patience: Patience::default(),
             look_ms: 1000,
             moderation: Moderation::default(),
-            #[cfg(feature = "sabotage")]
-            sabotage: Sabotage::default(),
         }
     }
-}
-
-/// Safeguards that can be disabled one by one, so that the simulator can prove that each
-/// is needed.
-#[cfg(feature = "sabotage")]
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Sabotage {
-    /// Dispatches before the append is durable.
-    pub dispatch_before_log: bool,
-    /// Accepts results of earlier dispatches.
-    pub accept_late: bool,
-    /// Forgets when a parked run is due.
-    pub forget_timers: bool,
-    /// Dispatches steps without evaluating the gates.
-    pub unasked: Option<&'static sluice_core::port::authority::Unasked>,
-    /// Removes the limits of counters with this prefix.
-    pub unguarded: Option<&'static str>,
-    /// Does not free concurrency slots.
-    pub forget_slots: bool,
-    /// Reserves again for dispatches that are sent again after a crash.
-    pub reserve_again: bool,
-    /// Lets an approval be used more than once.
-    pub reuse_grants: bool,
-    /// Treats every input as cleared by the moderator.
-    pub let_in: bool,
-    /// Releases streams without moderation.
-    pub stream_unchecked: bool,
 }

@@ -138,8 +138,6 @@ impl Engine {
             ground.store.renew(node, config.lease_ms).await?;
         }
         let moderator = ModeratorClient::new(ground.moderator, config.moderation.clone());
-        #[cfg(feature = "sabotage")]
-        let moderator = moderator.sabotaged(config.sabotage);
         let inner = Arc::new(Inner {
             store: ground.store,
             clock: ground.clock,

@@ -31,8 +31,6 @@ mod moderation;
 mod perform;
 mod remote_cancel;
 mod remote_results;
-#[cfg(feature = "sabotage")]
-mod sabotage;
 pub mod start;
 mod start_policy;
 mod stream;

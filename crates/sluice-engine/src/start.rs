@@ -324,8 +324,6 @@ impl Inner {
         let given = Given { now_ms, entropy: &mut *entropy, dispatching, authority: &authority };
         let definition = Arc::clone(&request.stored.definition);
         let (mut run, decided) = start(id, definition, started, request.carried.clone(), given);
-        #[cfg(feature = "sabotage")]
-        let decided = self.unguarded(decided, Vec::new());
         let encoded = encode(&mut run, &decided.events, now_ms, &mut *entropy);
         let mut blobs = encoded.blobs;
         let brought = request.bring.iter().chain([&request.stored]);

@@ -106,10 +106,6 @@ impl LoadedRun {
             let append = Arc::new(append);
             let ownership = append.head.as_ref().map_or(Ownership::Keep, |head| head.ownership);
             let recipients: Vec<_> = append.messages.iter().map(|message| message.run).collect();
-            #[cfg(feature = "sabotage")]
-            if self.engine.config.sabotage.dispatch_before_log {
-                self.perform();
-            }
             watch.iter_mut().for_each(Stopwatch::decided);
             let committed = self.commit(&append).await;
             match committed {
@@ -155,25 +151,15 @@ impl LoadedRun {
         now_ms: u64,
         dispatching: Dispatching,
     ) -> (Decided, Vec<Result<(), Refusal>>) {
-        #[cfg(feature = "sabotage")]
-        self.engine.keep_grants(&mut self.run);
-        #[cfg(feature = "sabotage")]
-        let twice = self.engine.taken_twice(&self.run, inputs);
         let authority = self.engine.view(now_ms);
         let entropy = &mut *self.entropy;
         let given = Given { now_ms, entropy, dispatching, authority: &authority };
         let mut turn = Turn::new(&mut self.run, given);
         let mut answers = Vec::with_capacity(inputs.len());
         for input in inputs {
-            let command = input.command.clone();
-            #[cfg(feature = "sabotage")]
-            let command = self.engine.sabotaged(command, turn.run());
-            answers.push(turn.apply(command));
+            answers.push(turn.apply(input.command.clone()));
         }
-        let decided = turn.finish();
-        #[cfg(feature = "sabotage")]
-        let decided = self.engine.unguarded(decided, twice);
-        (decided, answers)
+        (turn.finish(), answers)
     }
 
     /// After a refused append: refreshes counters and rules and reloads the run. Returns
@@ -493,8 +479,6 @@ impl Inner {
             }
             Ownership::Release => run.next_due_ms(),
         };
-        #[cfg(feature = "sabotage")]
-        let due_at_ms = due_at_ms.filter(|_| !self.config.sabotage.forget_timers);
         let asks = run.approvals.values().any(|request| request.resolution.is_none());
         Head { status: run.status, ended_at_ms: run.ended_at_ms, due_at_ms, asks, ownership }
     }

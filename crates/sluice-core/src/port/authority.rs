@@ -76,12 +76,6 @@ pub trait Authority: Send + Sync {
         posture
     }
 
-    /// A decision that bypasses the gates, to measure what the gates cost.
-    #[cfg(feature = "sabotage")]
-    fn unasked(&self) -> Option<&Unasked> {
-        None
-    }
-
     /// The times of reminders and of the expiry of an approval, in milliseconds after the
     /// request.
     fn patience(&self) -> &Patience;
@@ -98,16 +92,6 @@ pub struct Tally {
     pub over: i64,
     /// Process-wide id of the account; 0 means none.
     pub number: u64,
-}
-
-/// What is journalled for a dispatch that bypasses the gates.
-#[cfg(feature = "sabotage")]
-#[derive(Debug, Clone, PartialEq)]
-pub enum Unasked {
-    /// This decision, whatever the step is; everything else is unchanged.
-    Noted(Box<sluice_govern::decision::Decision>, super::decision_record::Record),
-    /// Nothing.
-    Silent,
 }
 
 /// How long approvals and queued steps may wait.

@@ -76,11 +76,6 @@ impl<'a> Turn<'a> {
         Turn { draft: Draft::new(run, given), rested }
     }
 
-    /// The run with everything decided so far.
-    pub fn run(&self) -> &Run {
-        self.draft.run
-    }
-
     /// Records the start of a run, and the results that it takes over from another one.
     pub(super) fn start(&mut self, started: RunStarted, carried: Vec<(StepAt, StepEvent)>) {
         // The run keeps the posture, the gateway and the bindings of these rows.

@@ -6,8 +6,6 @@
 use crate::config::Moderation;
 use futures_util::FutureExt as _;
 use sluice_core::limits::MODERATED_BYTES_MAX;
-#[cfg(feature = "sabotage")]
-use sluice_core::plan::policy::ModerationPhase;
 use sluice_core::port::moderator::{Moderator, Subject, Verdict};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -23,9 +21,6 @@ pub(crate) struct ModeratorClient {
     moderator: Option<Arc<dyn Moderator>>,
     pub(crate) config: Moderation,
     permits: Semaphore,
-    /// Disabled safeguards.
-    #[cfg(feature = "sabotage")]
-    pub(crate) sabotage: crate::config::Sabotage,
 }
 
 impl ModeratorClient {
@@ -34,18 +29,7 @@ impl ModeratorClient {
         config: Moderation,
     ) -> ModeratorClient {
         let permits = Semaphore::new(config.parallel.max(1));
-        ModeratorClient {
-            moderator,
-            config,
-            permits,
-            #[cfg(feature = "sabotage")]
-            sabotage: crate::config::Sabotage::default(),
-        }
-    }
-
-    #[cfg(feature = "sabotage")]
-    pub(crate) fn sabotaged(self, sabotage: crate::config::Sabotage) -> ModeratorClient {
-        ModeratorClient { sabotage, ..self }
+        ModeratorClient { moderator, config, permits }
     }
 
     /// Checks a text; gives up when `cancel` fires.
@@ -59,10 +43,6 @@ impl ModeratorClient {
     }
 
     async fn check_with_retries(&self, subject: &Subject) -> Verdict {
-        #[cfg(feature = "sabotage")]
-        if self.sabotage.let_in && subject.phase == ModerationPhase::Input {
-            return Verdict::Clear;
-        }
         let Some(moderator) = &self.moderator else {
             let reason = "no moderator is configured: set a word list or a URL";
             return Verdict::Unavailable(reason.to_owned());

@@ -147,10 +147,7 @@ impl Inner {
 
     /// Governance data for one turn under rules that were read before.
     pub(crate) fn view_under(&self, rules: Arc<Rules>, now_ms: u64) -> View<'_> {
-        let view = View::new(rules, &self.trust, &self.agents, now_ms);
-        #[cfg(feature = "sabotage")]
-        let view = view.unasked(self.config.sabotage.unasked);
-        view
+        View::new(rules, &self.trust, &self.agents, now_ms)
     }
 
     /// Reads the rows again if they have changed. If the new rows cannot be used, the old

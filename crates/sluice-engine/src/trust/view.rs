@@ -19,8 +19,6 @@ pub(crate) struct View<'a> {
     now_ms: u64,
     /// Posture to decide under in a forecast, instead of the dry run's own.
     ahead_for: Option<Posture>,
-    #[cfg(feature = "sabotage")]
-    unasked: Option<&'static sluice_core::port::authority::Unasked>,
 }
 
 impl<'a> View<'a> {
@@ -30,32 +28,12 @@ impl<'a> View<'a> {
         agents: &'a Agents,
         now_ms: u64,
     ) -> View<'a> {
-        View {
-            rules,
-            trust,
-            agents,
-            now_ms,
-            ahead_for: None,
-            #[cfg(feature = "sabotage")]
-            unasked: None,
-        }
+        View { rules, trust, agents, now_ms, ahead_for: None }
     }
 
     /// Decides under the posture of the run that is forecast.
     pub(crate) fn ahead_for(self, posture: Option<Posture>) -> View<'a> {
         View { ahead_for: posture, ..self }
-    }
-}
-
-#[cfg(feature = "sabotage")]
-impl View<'_> {
-    /// Skips the gates.
-    pub(super) fn unasked(
-        mut self,
-        unasked: Option<&'static sluice_core::port::authority::Unasked>,
-    ) -> Self {
-        self.unasked = unasked;
-        self
     }
 }
 
@@ -115,11 +93,6 @@ impl Authority for View<'_> {
 
     fn judged_by(&self, posture: Posture) -> Posture {
         self.ahead_for.unwrap_or(posture)
-    }
-
-    #[cfg(feature = "sabotage")]
-    fn unasked(&self) -> Option<&sluice_core::port::authority::Unasked> {
-        self.unasked
     }
 
     fn patience(&self) -> &Patience {

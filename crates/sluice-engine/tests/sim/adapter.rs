@@ -3,6 +3,7 @@
 use crate::fault::Fault;
 use crate::random::{SeededRandom, halves};
 use crate::registry::worst;
+use crate::sabotage::Sabotage;
 use crate::world::{Rule, World};
 use serde_json::{Map, json};
 use sluice_core::limits::COST_MICRO_CENTS_MAX;
@@ -252,7 +253,11 @@ async fn call_back(world: Arc<World>, request: Request) {
     tokio::time::sleep(Duration::from_millis(script.delay_ms + late_ms)).await;
     let Some(at) = world.journal().find(request.run, &request.step) else { return };
     let answer = Box::new(script.answer(&world, &request));
-    let command = Command::Complete { at, dispatch_no: request.dispatch_no, answer };
+    let dispatch_no = match world.sabotage {
+        Some(Sabotage::AcceptLate) => world.journal().dispatched(request.run, at),
+        _ => request.dispatch_no,
+    };
+    let command = Command::Complete { at, dispatch_no, answer };
     let key = format!("callback:{}:{}", request.step, request.dispatch_no);
     if world.strikes(Fault::CallbackTwice) {
         let (world, command, key) = (Arc::clone(&world), command.clone(), key.clone());

@@ -133,6 +133,17 @@ impl Journal {
         self.tracks.get(&run)?.run.find(step)
     }
 
+    /// Number of a step's last dispatch.
+    pub(crate) fn dispatched(&self, run: RunId, at: StepAt) -> u32 {
+        self.tracks.get(&run).map_or(0, |track| track.steps.dispatched(at))
+    }
+
+    /// The run, if this append is the first one of a new owner.
+    pub(crate) fn taken_over(&self, append: &Append) -> Option<&Run> {
+        let track = self.tracks.get(&append.run)?;
+        (!track.writers.contains_key(&append.epoch)).then_some(&track.run)
+    }
+
     /// The store acknowledged an append, with the resulting counters and the time of its
     /// clock.
     pub(crate) fn appended(

@@ -3,6 +3,7 @@
 mod govern;
 
 use crate::random::SeededRandom;
+use crate::sabotage::Sabotage;
 use serde_json::{Map, Value, json};
 use sluice_core::doc::{self, Format, Registry};
 use sluice_core::hash::Hash;
@@ -18,10 +19,17 @@ pub(crate) struct Flow {
 }
 
 /// The workflows of a seed; with budgets and approvals if it is governed.
-pub(crate) fn flows(chance: &mut SeededRandom, mut governed: Option<SeededRandom>) -> Vec<Flow> {
+pub(crate) fn flows(
+    chance: &mut SeededRandom,
+    mut governed: Option<SeededRandom>,
+    sabotage: Option<Sabotage>,
+) -> Vec<Flow> {
     let mut stored = |mut document: Value, format| {
         if let Some(chance) = &mut governed {
             govern::govern(chance, &mut document);
+        }
+        if sabotage == Some(Sabotage::ReuseGrants) {
+            govern::cover_retries(&mut document);
         }
         stored(&document, format)
     };

@@ -13,6 +13,7 @@ mod flow;
 mod moderation;
 mod random;
 mod registry;
+mod sabotage;
 mod scene;
 mod store;
 mod suite;

@@ -3,6 +3,7 @@
 //! INVARIANT: no text is sent, shown or accepted as a result before it was cleared.
 
 use crate::random::{SeededRandom, halves};
+use crate::sabotage::Sabotage;
 use crate::world::World;
 use serde_json::{Value, json};
 use sluice_core::id::RunId;
@@ -33,6 +34,9 @@ impl Moderator for SeededModerator {
                 0..4 => std::future::pending().await,
                 4..12 => return Verdict::Unavailable("scripted".to_owned()),
                 _ => {}
+            }
+            if self.0.sabotage == Some(Sabotage::ClearUnread(subject.phase)) {
+                return Verdict::Clear;
             }
             if self.0.is_flagged(subject) {
                 return Verdict::Flagged(json!({"by": "censor"}));

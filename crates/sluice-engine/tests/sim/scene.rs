@@ -74,21 +74,22 @@ async fn whole(seed: u64, rule: Rule, safeguards: Safeguards) -> Played {
     let mut chance = SeededRandom::of(&[seed, 2]);
     let processes = usize::try_from(chance.between(1, 3)).expect("a few");
     let (sender, crashes) = mpsc::unbounded_channel();
-    let world = Arc::new(World::new(seed, rule, processes, sender));
+    let world = Arc::new(World::new(seed, rule, safeguards.sabotage, processes, sender));
     let clock = Arc::new(SimClock { world: Arc::clone(&world), skew_ms: 0 });
     let governed = rule == Rule::Governed;
-    let mut flows = flows(&mut chance, governed.then(|| SeededRandom::of(&[seed, 6])));
+    let mut flows =
+        flows(&mut chance, governed.then(|| SeededRandom::of(&[seed, 6])), safeguards.sabotage);
     if rule == Rule::Thousand {
         flows = vec![fifty()];
     }
     for flow in &flows {
         for stored in flow.bring.iter().chain([&flow.stored]) {
-            let definition = Arc::clone(&stored.definition);
+            let definition = world.definition(stored);
             world.journal().definitions.insert(stored.hash, definition);
         }
     }
     let skew = |chance: &mut SeededRandom| i64::try_from(chance.below(400)).expect("small") - 200;
-    let configs = (0..processes).map(|process| config(&mut chance, process, safeguards)).collect();
+    let configs = (0..processes).map(|process| config(&mut chance, process)).collect();
     let skews = (0..processes).map(|_| skew(&mut chance)).collect();
     let store = MemoryStore::with_checks(clock, safeguards.checks);
     let lacking = (processes > 1 && chance.permille(150)).then_some(1);
@@ -122,7 +123,7 @@ async fn whole(seed: u64, rule: Rule, safeguards: Safeguards) -> Played {
     Played { tally, digest, failure: world.verdict() }
 }
 
-fn config(chance: &mut SeededRandom, process: usize, safeguards: Safeguards) -> Config {
+fn config(chance: &mut SeededRandom, process: usize) -> Config {
     let claims = *chance.pick(&[Claims::All, Claims::All, Claims::None, Claims::Own]);
     let claims = if process == 0 { Claims::All } else { claims };
     Config {
@@ -147,7 +148,6 @@ fn config(chance: &mut SeededRandom, process: usize, safeguards: Safeguards) -> 
             window_ms: 50,
         },
         deltas_per_second: 1000,
-        sabotage: safeguards.sabotage,
     }
 }
 

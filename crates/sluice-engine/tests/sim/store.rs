@@ -1,6 +1,7 @@
 //! A store that is slow, fails, loses answers, and crashes its node.
 
 use crate::fault::Fault;
+use crate::sabotage::{Sabotage, acknowledgement};
 use crate::world::World;
 use sluice_core::hash::Hash;
 use sluice_core::id::RunId;
@@ -115,6 +116,17 @@ impl FaultyStore {
         })
     }
 
+    /// Writes in the background, some time after the caller has its answer.
+    fn write_later(&self, append: Arc<Append>) {
+        let (inner, world) = (Arc::clone(&self.inner), Arc::clone(&self.world));
+        let late_ms = world.chance().between(1, 3000);
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(late_ms)).await;
+            // The caller does not wait for this answer.
+            drop(write(&inner, &world, append).await);
+        });
+    }
+
     fn owns(&self, run: RunId, epoch: u64) {
         self.world.journal().owned(run, epoch);
     }
@@ -147,6 +159,7 @@ async fn write(
 
 impl Store for FaultyStore {
     fn append(&self, append: Arc<Append>) -> Answer<'_, Appended> {
+        let append = self.world.sabotaged(append);
         Box::pin(async move {
             self.ask(Fault::SlowWrite).await?;
             if self.world.strikes(Fault::CrashBeforeAppend) {
@@ -156,14 +169,13 @@ impl Store for FaultyStore {
                 return Err(StoreError::Unknown("scripted, not written".to_owned()));
             }
             if self.world.strikes(Fault::UnknownWrittenLate) {
-                let (inner, world) = (Arc::clone(&self.inner), Arc::clone(&self.world));
-                let late_ms = world.chance().between(1, 3000);
-                tokio::spawn(async move {
-                    tokio::time::sleep(Duration::from_millis(late_ms)).await;
-                    // The caller has stopped waiting for this answer.
-                    drop(write(&inner, &world, append).await);
-                });
+                self.write_later(append);
                 return Err(StoreError::Unknown("scripted, written later".to_owned()));
+            }
+            if self.world.sabotage == Some(Sabotage::DispatchBeforeLog) {
+                let acknowledged = acknowledgement(&self.inner, &append).await;
+                self.write_later(append);
+                return acknowledged;
             }
             let matters = !append.messages.is_empty()
                 || append.head.as_ref().is_some_and(|head| head.ownership == Ownership::Release);

@@ -2,11 +2,12 @@
 
 use crate::adapter::SCRIPTED;
 use crate::random::SeededRandom;
+use crate::sabotage::Sabotage;
 use crate::scene::{Played, play};
 use crate::tally::Tally;
 use crate::world::{Rule, Safeguards};
 use sluice_core::hash::Hash;
-use sluice_engine::config::Sabotage;
+use sluice_core::plan::policy::ModerationPhase;
 use sluice_store::memory::Checks;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -201,13 +202,16 @@ fn the_same_seed_gives_the_same_journals() {
     }
 }
 
-/// With the safeguard disabled, this invariant must be violated under some seed.
+/// With the safeguard disabled, this invariant must be violated under some seed, which
+/// holds with the safeguard.
 fn caught(what: &str, invariant: &str, safeguards: Safeguards) {
     for seed in 1..=SABOTAGED_SEEDS {
         let failure = one(seed, safeguards).failure.unwrap_or_default();
         let line = failure.lines().next().unwrap_or_default();
         if line.contains(invariant) {
             println!("without {what}: seed {seed}: {line}");
+            let with = one(seed, Safeguards::default()).failure;
+            assert_eq!(with, None, "with {what}: seed {seed}");
             return;
         }
     }
@@ -220,10 +224,8 @@ fn without(checks: impl FnOnce(&mut Checks)) -> Safeguards {
     safeguards
 }
 
-fn sabotaged(sabotage: impl FnOnce(&mut Sabotage)) -> Safeguards {
-    let mut safeguards = Safeguards::default();
-    sabotage(&mut safeguards.sabotage);
-    safeguards
+fn sabotaged(sabotage: Sabotage) -> Safeguards {
+    Safeguards { sabotage: Some(sabotage), ..Safeguards::default() }
 }
 
 #[test]
@@ -250,26 +252,22 @@ fn refusing_late_results_is_needed() {
     caught(
         "refusing late results",
         "a result is of the dispatch in flight",
-        sabotaged(|sabotage| sabotage.accept_late = true),
+        sabotaged(Sabotage::AcceptLate),
     );
 }
 
 #[test]
 fn durable_timers_are_needed() {
-    caught("durable timers", "a timer is", sabotaged(|sabotage| sabotage.forget_timers = true));
+    caught("durable timers", "a timer is", sabotaged(Sabotage::ForgetTimers));
 }
 
 #[test]
 fn logging_before_dispatching_is_needed() {
-    caught(
-        "log before dispatch",
-        "log before dispatch",
-        sabotaged(|sabotage| sabotage.dispatch_before_log = true),
-    );
+    caught("log before dispatch", "log before dispatch", sabotaged(Sabotage::DispatchBeforeLog));
 }
 
 fn unguarded(counters: &'static str) -> Safeguards {
-    sabotaged(|sabotage| sabotage.unguarded = Some(counters))
+    sabotaged(Sabotage::Unguarded(counters))
 }
 
 #[test]
@@ -312,7 +310,7 @@ fn releasing_slots_is_needed() {
     caught(
         "releasing slots",
         "counters agree with the journals: busy:",
-        sabotaged(|sabotage| sabotage.forget_slots = true),
+        sabotaged(Sabotage::ForgetSlots),
     );
 }
 
@@ -321,7 +319,7 @@ fn reserving_once_is_needed() {
     caught(
         "reserving once",
         "counters agree with the journals: held:",
-        sabotaged(|sabotage| sabotage.reserve_again = true),
+        sabotaged(Sabotage::ReserveAgain),
     );
 }
 
@@ -330,7 +328,7 @@ fn using_an_approval_once_is_needed() {
     caught(
         "using an approval once",
         "an approval is for one attempt",
-        sabotaged(|sabotage| sabotage.reuse_grants = true),
+        sabotaged(Sabotage::ReuseGrants),
     );
 }
 
@@ -339,7 +337,7 @@ fn moderating_inputs_is_needed() {
     caught(
         "moderating inputs",
         "no unchecked text is sent",
-        sabotaged(|sabotage| sabotage.let_in = true),
+        sabotaged(Sabotage::ClearUnread(ModerationPhase::Input)),
     );
 }
 
@@ -348,6 +346,15 @@ fn withholding_streams_is_needed() {
     caught(
         "withholding streams",
         "no unchecked text is shown",
-        sabotaged(|sabotage| sabotage.stream_unchecked = true),
+        sabotaged(Sabotage::ClearUnread(ModerationPhase::Output)),
+    );
+}
+
+#[test]
+fn moderating_results_is_needed() {
+    caught(
+        "moderating results",
+        "no unchecked result is accepted",
+        sabotaged(Sabotage::ClearUnread(ModerationPhase::Output)),
     );
 }

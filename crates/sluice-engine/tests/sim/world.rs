@@ -3,13 +3,13 @@
 use crate::check::Journal;
 use crate::fault::{Fault, Rates};
 use crate::random::SeededRandom;
+use crate::sabotage::Sabotage;
 use crate::tally::Tally;
 use sluice_core::id::RunId;
 use sluice_core::port::Clock;
 use sluice_core::port::adapter::Request;
 use sluice_core::run::command::{Command, Refusal};
 use sluice_engine::Engine;
-use sluice_engine::config::Sabotage;
 use sluice_engine::error::{CommandError, Delivered, LoadError};
 use sluice_store::memory::Checks;
 use std::collections::BTreeSet;
@@ -23,11 +23,11 @@ use tokio_util::sync::CancellationToken;
 /// Start time of every seed.
 const BEGIN_MS: u64 = 1_700_000_000_000;
 
-/// Enabled safeguards.
+/// Checks of the store, and a safeguard that is disabled.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Safeguards {
     pub(crate) checks: Checks,
-    pub(crate) sabotage: Sabotage,
+    pub(crate) sabotage: Option<Sabotage>,
 }
 
 /// Whether an operator has configured governance.
@@ -53,6 +53,7 @@ pub(crate) struct NodeSlot {
 pub(crate) struct World {
     pub(crate) seed: u64,
     pub(crate) rule: Rule,
+    pub(crate) sabotage: Option<Sabotage>,
     pub(crate) slots: Mutex<Vec<NodeSlot>>,
     pub(crate) journal: Mutex<Journal>,
     pub(crate) tally: Mutex<Tally>,
@@ -79,6 +80,7 @@ impl World {
     pub(crate) fn new(
         seed: u64,
         rule: Rule,
+        sabotage: Option<Sabotage>,
         processes: usize,
         crashes: mpsc::UnboundedSender<usize>,
     ) -> World {
@@ -86,6 +88,7 @@ impl World {
         World {
             seed,
             rule,
+            sabotage,
             slots: Mutex::new((0..processes).map(|_| NodeSlot::default()).collect()),
             journal: Mutex::default(),
             tally: Mutex::default(),

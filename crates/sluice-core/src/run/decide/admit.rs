@@ -54,9 +54,6 @@ pub(crate) enum Admission {
     Refused(Unfit),
     /// The run is a dry run: the step is skipped for this reason.
     DryRun(&'static str),
-    /// A test dispatches it without a decision.
-    #[cfg(feature = "sabotage")]
-    Unasked(PreparedStep),
 }
 
 /// Decides whether the next attempt of a step may be dispatched.

@@ -39,3 +39,14 @@ pub(super) fn govern(chance: &mut SeededRandom, document: &mut Value) {
         }
     }
 }
+
+/// Makes every approval cover the retries of its step.
+pub(super) fn cover_retries(document: &mut Value) {
+    let Some(steps) = document.get_mut("steps").and_then(Value::as_array_mut) else { return };
+    for approval in steps.iter_mut().filter_map(|step| step.get_mut("approval")) {
+        if !approval.is_object() {
+            *approval = json!({"required": true});
+        }
+        approval["covers_retries"] = json!(true);
+    }
+}

@@ -11,8 +11,6 @@ use super::summary::summary;
 use crate::journal::event::{Account, Record, StepEvent};
 use crate::money::Money;
 use crate::origin::Labels;
-#[cfg(feature = "sabotage")]
-use crate::port::authority::Unasked;
 use crate::run::decide::draft::{Draft, PreparedStep};
 use crate::status::StepStatus;
 use sluice_govern::decision::{Decision, Disposition};
@@ -51,10 +49,6 @@ struct Routed {
 
 /// Lets the gates decide about a step, and records the decision.
 pub(super) fn govern(draft: &mut Draft<'_>, ready: PreparedStep) -> Admission {
-    #[cfg(feature = "sabotage")]
-    if draft.given.authority.unasked() == Some(&Unasked::Silent) {
-        return Admission::Unasked(ready);
-    }
     let at = ready.at;
     let role = role(draft, at);
     let route = route_of(draft, at, role.as_ref());
@@ -94,11 +88,6 @@ fn judge(draft: &Draft<'_>, ready: &PreparedStep, routed: Routed) -> (Judged, Re
     let caps = caps(draft, ready.at, &gathered);
     let facts = facts(draft, ready, &gathered, caps);
     let authority = draft.given.authority;
-    #[cfg(feature = "sabotage")]
-    if let Some(Unasked::Noted(decision, record)) = authority.unasked() {
-        let caps = bounds(facts.caps);
-        return (judged((**decision).clone(), caps, gathered), record.clone());
-    }
     let evaluated = evaluate(&facts, authority.policies());
     let record = Record::new(evaluated.write(route.as_ref(), authority.fabric().epoch));
     let decision = evaluated.decision;

@@ -39,8 +39,6 @@ pub(super) fn start(draft: &mut Draft<'_>, at: StepAt) {
         Admission::DryRun(reason) => {
             draft.record(at, StepEvent::Skipped(Skip::new(SkipCause::Advisory, reason)));
         }
-        #[cfg(feature = "sabotage")]
-        Admission::Unasked(step) => send_unasked(draft, step),
     }
 }
 
@@ -131,26 +129,6 @@ fn path_to(draft: &Draft<'_>, at: StepAt, gateway: &str) -> Path {
     };
     let soon = draft.run.step(at).timeout_ms <= SYNC_MS_MAX;
     if soon && row.capabilities.iter().any(|one| one == SYNC) { Path::Sync } else { Path::Bridge }
-}
-
-#[cfg(feature = "sabotage")]
-fn send_unasked(draft: &mut Draft<'_>, step: PreparedStep) {
-    let at = step.at;
-    let run = &*draft.run;
-    let dispatch = Dispatch {
-        attempt: step.attempt,
-        dispatch_no: run.state(at).dispatch_no + 1,
-        wave: run.definition.plan.graph.layer_of(at.step as usize),
-        agent: run.agent_of(at.step).map(str::to_owned),
-        gateway: run.started.gateway.clone(),
-        path: Path::Edge,
-        deadline_ms: Some(draft.given.now_ms.saturating_add(run.step(at).timeout_ms)),
-        prepared: (!step.recorded).then_some(step.prepared),
-        digest: None,
-        terms: Arc::default(),
-        session: None,
-    };
-    draft.record(at, StepEvent::Started(Box::new(dispatch)));
 }
 
 /// Takes a slot, a place in the window of the rate limit, and the reservation.
