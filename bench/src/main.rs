@@ -61,7 +61,7 @@ enum Benchmark {
 
 fn main() -> anyhow::Result<()> {
     let what = Bench::parse().what;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = sluice_engine::world::runtime()?;
     let figures = runtime.block_on(async {
         match &what {
             Benchmark::Documents(options) => documents::run(options),

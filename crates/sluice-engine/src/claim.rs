@@ -9,7 +9,7 @@ use crate::engine::{Inner, TakeError};
 use crate::error::LoadError;
 use crate::load::Folded;
 use crate::loaded_run::{LoadContext, MAILBOX_MAX, fold};
-use crate::mailbox::Mail;
+use crate::mailbox::{Mail, RunHandle};
 use crate::turn::TurnInput;
 use sluice_core::id::RunId;
 use sluice_core::port::store::{Claim, StoreError, Taken};
@@ -22,8 +22,8 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 /// Delay before another attempt to load a run, or to write for it.
 pub(crate) const RETRY_DELAY_MS: u64 = 500;
 
-/// Both ends of the mailbox of a loaded run.
-pub(crate) type Mailbox = (mpsc::Sender<Mail>, mpsc::Receiver<Mail>);
+/// The handle of a loaded run, and the end of its mailbox that the run reads.
+pub(crate) type Mailbox = (RunHandle, mpsc::Receiver<Mail>);
 
 /// Why a run that could not be loaded should be tried again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,13 +56,13 @@ impl Inner {
         mut mail: Option<Mail>,
     ) -> Result<(), TakeError> {
         loop {
-            if let Some((sender, mailbox)) = self.reserve_mailbox(run)? {
+            if let Some((handle, mailbox)) = self.reserve_mailbox(run)? {
                 if let Some(mail) = mail {
-                    sender.try_send(mail).expect("a new mailbox has room");
+                    handle.mailbox.try_send(mail).expect("a new mailbox has room");
                 }
                 let engine = Arc::clone(self);
                 let loading = self.run_to_end(Box::pin(async move {
-                    let loaded = engine.claim_and_load(run, dispatching, sender, mailbox).await;
+                    let loaded = engine.claim_and_load(run, dispatching, handle, mailbox).await;
                     loaded.map_err(|(error, mailbox)| {
                         engine.abort_load(run, mailbox, &error);
                         error
@@ -71,8 +71,7 @@ impl Inner {
                 return loading.await.unwrap_or(Err(TakeError::Stopping));
             }
             let Some(unsent) = mail else { return Ok(()) };
-            let sender = self.loaded_runs().get(&run).cloned();
-            mail = match sender {
+            mail = match self.mailbox(run) {
                 Some(sender) => match sender.send(unsent).await {
                     Ok(()) => return Ok(()),
                     Err(mpsc::error::SendError(back)) => Some(back),
@@ -94,8 +93,9 @@ impl Inner {
             return Ok(None);
         }
         let (sender, mailbox) = mpsc::channel(MAILBOX_MAX);
-        loaded.insert(run, sender.clone());
-        Ok(Some((sender, mailbox)))
+        let handle = RunHandle::new(sender);
+        loaded.insert(run, handle.clone());
+        Ok(Some((handle, mailbox)))
     }
 
     /// Unregisters an unused mailbox. Dropping its mail closes the reply channels of
@@ -137,7 +137,7 @@ impl Inner {
         self: &Arc<Self>,
         run: RunId,
         dispatching: Dispatching,
-        sender: mpsc::Sender<Mail>,
+        handle: RunHandle,
         mailbox: mpsc::Receiver<Mail>,
     ) -> Result<(), (TakeError, mpsc::Receiver<Mail>)> {
         let claimed = async {
@@ -154,7 +154,7 @@ impl Inner {
         match claimed.await {
             Ok((epoch, permit, folded)) => {
                 let first = self.recovery_inputs(&folded.run, dispatching).await;
-                let context = LoadContext { epoch, sender, mailbox, permit, dispatching };
+                let context = LoadContext { epoch, handle, mailbox, permit, dispatching };
                 self.spawn_run(folded, context, first);
                 Ok(())
             }
@@ -166,7 +166,7 @@ impl Inner {
     pub(crate) async fn load_claimed(self: &Arc<Self>, claim: Claim, permit: OwnedSemaphorePermit) {
         let run = claim.run;
         let Ok(reserved) = self.reserve_mailbox(run) else { return };
-        let Some((sender, mailbox)) = reserved else {
+        let Some((handle, mailbox)) = reserved else {
             // The run was lost and claimed again before its task ended. The permit is
             // dropped first: a reload takes a permit of its own, perhaps the last one.
             drop(permit);
@@ -180,7 +180,7 @@ impl Inner {
                 let dispatching = Dispatching::Allowed;
                 let first = self.recovery_inputs(&folded.run, dispatching).await;
                 let context =
-                    LoadContext { epoch: claim.epoch, sender, mailbox, permit, dispatching };
+                    LoadContext { epoch: claim.epoch, handle, mailbox, permit, dispatching };
                 self.spawn_run(folded, context, first);
             }
             Err(error) => {

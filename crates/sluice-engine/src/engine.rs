@@ -8,13 +8,13 @@ use crate::feed::{Feed, FeedReader};
 use crate::limits::PAGE_BYTES;
 use crate::load::{Folded, blobs_of, replay, stored, subject};
 use crate::loaded_run::{LoadContext, LoadedRun, fold};
-use crate::mailbox::Mail;
+use crate::mailbox::{Mail, RunHandle};
 use crate::moderation::ask::ModeratorClient;
 use crate::observe::{Gauges, Observer};
 use crate::sealer::Sealer;
 use crate::start::{Start, StartedRun};
 use crate::stream::StreamBudget;
-use crate::tail::Reader;
+use crate::tail::{Reader, Tail};
 use crate::trust::{GovernanceCache, PolicySource};
 use crate::turn::{TurnInput, TurnResult};
 use crate::watch::{FollowedRuns, Tip};
@@ -88,7 +88,7 @@ pub(crate) struct Inner {
     pub(crate) room: Arc<Semaphore>,
     pub(crate) stop: CancellationToken,
     dead: CancellationToken,
-    loaded: Mutex<BTreeMap<RunId, mpsc::Sender<Mail>>>,
+    loaded: Mutex<BTreeMap<RunId, RunHandle>>,
     /// With `Claims::Own`: the runs that this process loaded, which it wakes when due.
     own_runs: Mutex<BTreeSet<RunId>>,
     /// Whether a claim already waits for a permit.
@@ -266,9 +266,10 @@ impl Engine {
         stored(&*self.inner.store, &self.inner.definitions, hash).await
     }
 
-    /// Follows a run: yields a value after each turn that this process commits.
+    /// Follows a run: yields its tip if this process has it loaded, then a value after
+    /// each turn that this process commits.
     pub fn follow(&self, run: RunId) -> watch::Receiver<Option<Tip>> {
-        self.inner.followed.follow(run)
+        self.inner.follow(run).1
     }
 
     /// Number of loaded runs.
@@ -280,7 +281,7 @@ impl Engine {
     pub fn gauges(&self) -> Gauges {
         let (residents, mail) = {
             let loaded = self.inner.loaded_runs();
-            let waiting = |one: &mpsc::Sender<Mail>| one.max_capacity() - one.capacity();
+            let waiting = |one: &RunHandle| one.mailbox.max_capacity() - one.mailbox.capacity();
             (loaded.len(), loaded.values().map(waiting).sum())
         };
         Gauges {
@@ -338,21 +339,30 @@ impl Engine {
 }
 
 impl Inner {
-    pub(crate) fn loaded_runs(
-        &self,
-    ) -> std::sync::MutexGuard<'_, BTreeMap<RunId, mpsc::Sender<Mail>>> {
+    /// Follows a run, from its tip on if it is loaded.
+    pub(crate) fn follow(&self, run: RunId) -> (Arc<Tail>, watch::Receiver<Option<Tip>>) {
+        // Subscribe first, so that no turn is missed.
+        let (tail, tips) = self.followed.tail(run);
+        let handle = self.loaded_runs().get(&run).cloned();
+        if let Some(tip) = handle.and_then(|handle| handle.tip()) {
+            tail.publish_first(tip);
+        }
+        (tail, tips)
+    }
+
+    pub(crate) fn loaded_runs(&self) -> std::sync::MutexGuard<'_, BTreeMap<RunId, RunHandle>> {
         self.loaded.lock().expect("the lock is not poisoned")
     }
 
     /// Releases every loaded run, then the lease.
     async fn hand_over(&self) {
-        let senders: Vec<_> = self.loaded_runs().values().cloned().collect();
-        for sender in &senders {
+        let handles: Vec<_> = self.loaded_runs().values().cloned().collect();
+        for handle in &handles {
             // A closed mailbox belongs to a run that has already left memory.
-            let _ = sender.send(Mail::Release).await;
+            let _ = handle.mailbox.send(Mail::Release).await;
         }
-        for sender in senders {
-            sender.closed().await;
+        for handle in handles {
+            handle.mailbox.closed().await;
         }
         if self.config.claims == Claims::ReadOnly {
             return;
@@ -406,7 +416,7 @@ impl Inner {
         if self.stop.is_cancelled() {
             // The shutdown reached only runs that were loaded then. A full mailbox is fine:
             // its senders find the run released and go to the next owner.
-            let _ = context.sender.try_send(Mail::Release);
+            let _ = context.handle.mailbox.try_send(Mail::Release);
         }
         tracing::trace!(run = %folded.run.id, node = %self.node, epoch = context.epoch, "run loaded");
         if self.config.claims == Claims::Own {
@@ -492,7 +502,7 @@ impl Inner {
 
     /// The mailbox of a loaded run.
     pub(crate) fn mailbox(&self, run: RunId) -> Option<mpsc::Sender<Mail>> {
-        self.loaded_runs().get(&run).cloned()
+        self.loaded_runs().get(&run).map(|handle| handle.mailbox.clone())
     }
 
     /// Sends mail to a run, loading it if necessary. If it cannot be loaded the mail is
@@ -506,8 +516,7 @@ impl Inner {
     /// Tells a run that messages wait in its durable mailbox, loading it if this process
     /// may claim it.
     pub(crate) fn notify_messages(self: &Arc<Self>, run: RunId) {
-        let sender = self.loaded_runs().get(&run).cloned();
-        if let Some(sender) = sender {
+        if let Some(sender) = self.mailbox(run) {
             let full = match sender.try_send(Mail::Messages) {
                 Ok(()) => return,
                 Err(mpsc::error::TrySendError::Full(mail)) => Some(mail),

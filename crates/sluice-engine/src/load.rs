@@ -2,12 +2,13 @@
 
 use crate::definition::{Definitions, Stored};
 use crate::error::LoadError;
+use futures_util::future::join;
 use sluice_core::hash::Hash;
 use sluice_core::id::RunId;
 use sluice_core::journal::chain::{self, HASH_BYTES};
 use sluice_core::journal::envelope::Subject;
 use sluice_core::journal::event::RunStarted;
-use sluice_core::journal::wire::{self, Decoded, WireError};
+use sluice_core::journal::wire::{self, Opened, WireError};
 use sluice_core::port::store::{Frame, Loaded, Store, StoreError};
 use sluice_core::run::definition::Definition;
 use sluice_core::run::recount::Recount;
@@ -15,6 +16,9 @@ use sluice_core::run::snapshot;
 use sluice_core::run::state::Run;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// Frames that a replay reads at once: few enough to stay in the cache of the processor.
+const REPLAY_PAGE_BYTES: usize = 256 * 1024;
 
 /// A run folded from the store.
 #[derive(Debug)]
@@ -76,24 +80,45 @@ pub(crate) async fn replay_counting(
     upto: u64,
     counts: Option<Recount>,
 ) -> Result<Folded, LoadError> {
-    const PAGE_BYTES: usize = 4 * 1024 * 1024;
-    let first = readable(id, store.frames(id, 0, PAGE_BYTES).await)?;
+    let first = readable(id, store.frames(id, 0, REPLAY_PAGE_BYTES).await)?;
     if first.is_empty() {
         return Err(LoadError::NoRun(id));
     }
-    let mut folded = begin(store, definitions, id, &until(first, upto), upto, counts).await?;
-    while folded.run.version < upto {
-        let page = readable(id, store.frames(id, folded.run.version, PAGE_BYTES).await)?;
+    // The read is polled first, so that the store reads while this task folds.
+    let reading = page_after(store, id, last_event(&first), upto);
+    let page = until(first, upto);
+    let folding = begin(store, definitions, id, &page, upto, counts);
+    let (mut next, folded) = join(reading, folding).await;
+    let mut folded = folded?;
+    loop {
+        let page = readable(id, next)?;
         if page.is_empty() {
-            break;
+            return Ok(folded);
         }
-        let before = folded.run.version;
-        folded = fold(store, folded, &until(page, upto), upto).await?;
-        if folded.run.version == before {
-            break;
-        }
+        let reading = page_after(store, id, last_event(&page), upto);
+        let page = until(page, upto);
+        let folding = fold(store, folded, &page, upto);
+        let (read, done) = join(reading, folding).await;
+        (next, folded) = (read, done?);
     }
-    Ok(folded)
+}
+
+/// The frames after the event `last`; none once that is the event `upto`.
+async fn page_after(
+    store: &dyn Store,
+    id: RunId,
+    last: u64,
+    upto: u64,
+) -> Result<Vec<Frame>, StoreError> {
+    if last >= upto {
+        return Ok(Vec::new());
+    }
+    store.frames(id, last, REPLAY_PAGE_BYTES).await
+}
+
+/// The last event of a page.
+fn last_event(page: &[Frame]) -> u64 {
+    page.last().map_or(0, |frame| (frame.first + u64::from(frame.count)).saturating_sub(1))
 }
 
 /// Frames that start no later than an event.
@@ -117,8 +142,7 @@ async fn begin(
     let stored = definition(store, definitions, id, &started).await?;
     let run = Run::new(id, Arc::clone(&stored.definition), Arc::new(started));
     let mut folded = Folded { run, tail_events: 0, tail_bytes: 0, snapshot_bytes: 0, counts };
-    let decoded = opened.decode(Some(&stored.definition.plan), &blobs);
-    folded.add(first, &decoded.map_err(|error| poison(error.to_string()))?, upto)?;
+    folded.add(first, opened, &blobs, upto)?;
     fold(store, folded, &frames[1..], upto).await
 }
 
@@ -132,32 +156,44 @@ async fn fold(
     let id = folded.run.id;
     for frame in frames {
         let blobs = blobs(store, id, &frame.body).await?;
-        let plan = Arc::clone(&folded.run.definition);
-        let decoded = wire::decode(&frame.body, Some(&plan.plan), &blobs)
+        let opened = wire::open(&frame.body)
             .map_err(|error| LoadError::Poison { run: id, reason: error.to_string() })?;
-        folded.add(frame, &decoded, upto)?;
+        folded.add(frame, opened, &blobs, upto)?;
     }
     Ok(folded)
 }
 
 impl Folded {
     /// Folds one frame, up to and including the event `upto`.
-    fn add(&mut self, frame: &Frame, decoded: &Decoded, upto: u64) -> Result<(), LoadError> {
-        let poison = |reason: String| Err(LoadError::Poison { run: self.run.id, reason });
+    fn add<'a>(
+        &mut self,
+        frame: &Frame,
+        opened: Opened<'a>,
+        blobs: &'a BTreeMap<Hash, Vec<u8>>,
+        upto: u64,
+    ) -> Result<(), LoadError> {
+        let run = self.run.id;
+        let poison = |reason: String| Err(LoadError::Poison { run, reason });
         let expected = self.run.version + 1;
         if frame.first != expected {
             return poison(format!("event {expected} is missing, {} follows", frame.first));
         }
         let count = frame.count as usize;
         let hashed = [0, count * HASH_BYTES].contains(&frame.chain.len());
-        if decoded.events.len() != count || !hashed {
+        // A journal has no empty frames. One would make a replay read the same page forever.
+        if count == 0 || opened.count() != count || !hashed {
             return poison(format!("frame {} is incomplete", frame.first));
         }
         let wanted = usize::try_from(upto.saturating_sub(frame.first - 1)).unwrap_or(usize::MAX);
-        for event in decoded.events.iter().take(wanted) {
+        let (at_ms, definition) = (opened.at_ms(), Arc::clone(&self.run.definition));
+        for event in opened.events(Some(&definition.plan), blobs).take(wanted) {
+            let event = match event {
+                Ok(event) => event,
+                Err(error) => return poison(error.to_string()),
+            };
             match &mut self.counts {
-                Some(counts) => counts.fold(&mut self.run, event, decoded.at_ms),
-                None => self.run.evolve(event, decoded.at_ms),
+                Some(counts) => counts.fold(&mut self.run, &event, at_ms),
+                None => self.run.evolve(&event, at_ms),
             }
         }
         let held = wanted.min(count) * HASH_BYTES;

@@ -3,7 +3,7 @@
 use crate::engine::Inner;
 use crate::error::LoadError;
 use crate::load::{Folded, load};
-use crate::mailbox::Mail;
+use crate::mailbox::{Mail, RunHandle};
 use crate::moderation::pending::{PendingModeration, moderate};
 use crate::perform::{CallContext, CallOutput, FinishedCall, call};
 use crate::remote_cancel::RemoteDispatches;
@@ -60,8 +60,8 @@ pub(crate) struct LoadedRun {
     pub(crate) tail_bytes: usize,
     pub(crate) snapshot_bytes: usize,
     mailbox: mpsc::Receiver<Mail>,
-    /// Sends mail to this run; cloned for its calls.
-    pub(crate) sender: mpsc::Sender<Mail>,
+    /// Sends mail to this run, and shows its tip.
+    pub(crate) handle: RunHandle,
     calls: FuturesUnordered<BoxFuture<'static, FinishedCall>>,
     performing: BTreeMap<StepAt, CallInFlight>,
     /// Child runs being started, and whether each is known to exist.
@@ -88,7 +88,7 @@ struct CallInFlight {
 /// What the task of a loaded run needs besides the run's state.
 pub(crate) struct LoadContext {
     pub(crate) epoch: u64,
-    pub(crate) sender: mpsc::Sender<Mail>,
+    pub(crate) handle: RunHandle,
     pub(crate) mailbox: mpsc::Receiver<Mail>,
     pub(crate) permit: OwnedSemaphorePermit,
     pub(crate) dispatching: Dispatching,
@@ -96,6 +96,7 @@ pub(crate) struct LoadContext {
 
 impl LoadedRun {
     pub(crate) fn new(engine: Arc<Inner>, folded: Folded, context: LoadContext) -> LoadedRun {
+        context.handle.set_tip(tip(&folded.run, Ownership::Keep));
         let steps = &folded.run.definition.plan.steps;
         let fail_fast = |step: &Step| step.parallel_failure_policy == ParallelFailure::FailFast;
         LoadedRun {
@@ -113,7 +114,7 @@ impl LoadedRun {
             tail_bytes: folded.tail_bytes,
             snapshot_bytes: folded.snapshot_bytes,
             mailbox: context.mailbox,
-            sender: context.sender,
+            handle: context.handle,
             calls: FuturesUnordered::new(),
             performing: BTreeMap::new(),
             children: BTreeMap::new(),
@@ -392,11 +393,8 @@ impl LoadedRun {
 
     /// Publishes the new tip to followers, and the frame to readers.
     pub(crate) fn publish(&self, ownership: Ownership, frame: impl FnOnce() -> Option<Frame>) {
-        let tip = Tip {
-            version: self.run.version,
-            status: self.run.status,
-            resident: ownership == Ownership::Keep,
-        };
+        let tip = tip(&self.run, ownership);
+        self.handle.set_tip(tip);
         self.engine.followed.publish(self.run.id, tip, frame);
     }
 
@@ -461,7 +459,7 @@ impl LoadedRun {
         let stream = self.streams.open(at, dispatch_no);
         let context = CallContext {
             adapter,
-            output: CallOutput { at, dispatch_no, mailbox: self.sender.clone(), stream },
+            output: CallOutput { at, dispatch_no, mailbox: self.handle.mailbox.clone(), stream },
             moderation: subject.map(|subject| (Arc::clone(&self.engine.moderator), subject)),
             cancel,
             grace_ms: self.engine.config.grace_ms,
@@ -530,6 +528,10 @@ impl LoadedRun {
         }
         while self.calls.next().await.is_some() {}
     }
+}
+
+fn tip(run: &Run, ownership: Ownership) -> Tip {
+    Tip { version: run.version, status: run.status, resident: ownership == Ownership::Keep }
 }
 
 /// Appends log lines. Consecutive lines of one step share an event, so that a chatty

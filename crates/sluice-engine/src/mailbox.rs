@@ -1,10 +1,39 @@
-//! The in-memory mailbox of a loaded run.
+//! The handle and the in-memory mailbox of a loaded run.
 
+use crate::watch::Tip;
 use sluice_core::id::RunId;
 use sluice_core::journal::event::StepAt;
 use sluice_core::port::adapter::{Process, ToolEnded, ToolUse, ToolVerdict};
 use sluice_core::run::command::{Command, Refusal};
-use tokio::sync::oneshot;
+use std::sync::{Arc, Mutex, MutexGuard};
+use tokio::sync::{mpsc, oneshot};
+
+/// A loaded run as the rest of the engine sees it.
+#[derive(Debug, Clone)]
+pub(crate) struct RunHandle {
+    /// Sends mail to the run.
+    pub(crate) mailbox: mpsc::Sender<Mail>,
+    tip: Arc<Mutex<Option<Tip>>>,
+}
+
+impl RunHandle {
+    pub(crate) fn new(mailbox: mpsc::Sender<Mail>) -> RunHandle {
+        RunHandle { mailbox, tip: Arc::default() }
+    }
+
+    /// The tip after the run's last turn; `None` while it is being loaded.
+    pub(crate) fn tip(&self) -> Option<Tip> {
+        *self.lock()
+    }
+
+    pub(crate) fn set_tip(&self, tip: Tip) {
+        *self.lock() = Some(tip);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Tip>> {
+        self.tip.lock().expect("the lock is not poisoned")
+    }
+}
 
 /// Answered when the append that the command led to is durable.
 pub(crate) type Reply = oneshot::Sender<Result<(), Refusal>>;

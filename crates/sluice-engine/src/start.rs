@@ -227,9 +227,9 @@ impl Inner {
             snapshot_bytes: 0,
             counts: None,
         };
-        let (sender, mailbox) = mailbox;
+        let (handle, mailbox) = mailbox;
         let dispatching = Dispatching::Allowed;
-        let context = LoadContext { epoch: 1, sender, mailbox, permit, dispatching };
+        let context = LoadContext { epoch: 1, handle, mailbox, permit, dispatching };
         self.spawn_run(folded, context, Vec::new());
         Ok(StartedRun { run: id, existed: false })
     }

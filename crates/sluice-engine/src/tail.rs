@@ -22,7 +22,7 @@ use std::time::Duration;
 use tokio::sync::{OnceCell, watch};
 
 /// The newest frames of a followed run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Tail {
     tips: watch::Sender<Option<Tip>>,
     ring: Mutex<RecentFrames>,
@@ -54,11 +54,6 @@ impl RecentFrame {
 }
 
 impl Tail {
-    pub(crate) fn new() -> Tail {
-        let (ring, readers) = (Mutex::default(), AtomicUsize::new(0));
-        Tail { tips: watch::channel(None).0, ring, readers }
-    }
-
     pub(crate) fn is_followed(&self) -> bool {
         self.tips.receiver_count() > 0
     }
@@ -69,6 +64,17 @@ impl Tail {
 
     pub(crate) fn subscribe(&self) -> watch::Receiver<Option<Tip>> {
         self.tips.subscribe()
+    }
+
+    /// Publishes the tip of a loaded run, unless a turn has published one already.
+    pub(crate) fn publish_first(&self, tip: Tip) {
+        self.tips.send_if_modified(|now| {
+            let is_first = now.is_none();
+            if is_first {
+                *now = Some(tip);
+            }
+            is_first
+        });
     }
 
     /// Publishes the tip of the run, and the frame that led to it.
@@ -142,7 +148,7 @@ impl Reader {
         let store = &*engine.store;
         let definition = shown_definition(store, &engine.definitions, started.definition).await?;
         // Subscribe before reading the store, so that no event is missed.
-        let (tail, tips) = engine.followed.tail(run);
+        let (tail, tips) = engine.follow(run);
         tail.readers.fetch_add(1, Ordering::AcqRel);
         Ok(Reader {
             engine,

@@ -119,7 +119,7 @@ impl LoadedRun {
                     if refusals >= REFUSALS_MAX && dispatching == Dispatching::Allowed {
                         // The next turn dispatches. A full mailbox leads to one anyway.
                         dispatching = Dispatching::Deferred;
-                        let _ = self.sender.try_send(Mail::CheckGates);
+                        let _ = self.handle.mailbox.try_send(Mail::CheckGates);
                     }
                     continue;
                 }

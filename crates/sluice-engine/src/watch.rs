@@ -24,24 +24,42 @@ pub struct Tip {
 #[derive(Debug, Default)]
 pub(crate) struct FollowedRuns {
     count: AtomicUsize,
-    by_run: Mutex<BTreeMap<RunId, Arc<Tail>>>,
+    tails: Mutex<Tails>,
+}
+
+#[derive(Debug, Default)]
+struct Tails {
+    by_run: BTreeMap<RunId, Arc<Tail>>,
+    /// Tails after the last sweep.
+    swept: usize,
+}
+
+/// Tails without followers that may stay in memory, besides as many as are followed.
+const UNFOLLOWED_MAX: usize = 64;
+
+impl Tails {
+    /// The tail of a run: a new one if the last one has lost its followers, because
+    /// its tip may be old. Each sweep is paid for by the tails added since the last one.
+    fn get(&mut self, run: RunId) -> Arc<Tail> {
+        if self.by_run.len() > 2 * self.swept + UNFOLLOWED_MAX {
+            self.by_run.retain(|_, tail| tail.is_followed());
+            self.swept = self.by_run.len();
+        }
+        let tail = self.by_run.entry(run).or_default();
+        if !tail.is_followed() {
+            *tail = Arc::default();
+        }
+        Arc::clone(tail)
+    }
 }
 
 impl FollowedRuns {
-    /// Follows a run. The first value comes with its next turn.
-    pub(crate) fn follow(&self, run: RunId) -> watch::Receiver<Option<Tip>> {
-        let mut by_run = self.by_run();
-        let receiver = entry(&mut by_run, run).subscribe();
-        self.count.store(by_run.len(), Ordering::Release);
-        receiver
-    }
-
-    /// The tail of a run, for a reader that subscribes to it.
+    /// The tail of a run and a subscription to it.
     pub(crate) fn tail(&self, run: RunId) -> (Arc<Tail>, watch::Receiver<Option<Tip>>) {
-        let mut by_run = self.by_run();
-        let tail = Arc::clone(entry(&mut by_run, run));
+        let mut tails = self.tails();
+        let tail = tails.get(run);
         let receiver = tail.subscribe();
-        self.count.store(by_run.len(), Ordering::Release);
+        self.count.store(tails.by_run.len(), Ordering::Release);
         (tail, receiver)
     }
 
@@ -50,18 +68,12 @@ impl FollowedRuns {
         if self.count.load(Ordering::Acquire) == 0 {
             return;
         }
-        let Some(tail) = self.by_run().get(&run).cloned() else { return };
+        let Some(tail) = self.tails().by_run.get(&run).cloned() else { return };
         let frame = if tail.is_read() { frame() } else { None };
         tail.publish(tip, frame);
     }
 
-    fn by_run(&self) -> MutexGuard<'_, BTreeMap<RunId, Arc<Tail>>> {
-        self.by_run.lock().expect("the lock is not poisoned")
+    fn tails(&self) -> MutexGuard<'_, Tails> {
+        self.tails.lock().expect("the lock is not poisoned")
     }
-}
-
-/// The tail of a run. Tails without followers are removed.
-fn entry(by_run: &mut BTreeMap<RunId, Arc<Tail>>, run: RunId) -> &Arc<Tail> {
-    by_run.retain(|_, tail| tail.is_followed());
-    by_run.entry(run).or_insert_with(|| Arc::new(Tail::new()))
 }

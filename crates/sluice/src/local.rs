@@ -258,7 +258,7 @@ pub(crate) fn existing(data: &Data) -> Result<(), Refused> {
 
 /// Runs `work` on a runtime that an engine can use.
 pub(crate) fn wait<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = sluice_engine::world::runtime();
     let runtime = runtime.context("cannot start threads")?;
     let done = runtime.block_on(work);
     // Dropping the remaining tasks kills the processes they started.

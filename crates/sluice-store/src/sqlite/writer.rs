@@ -23,6 +23,7 @@ use sluice_core::port::store::StoreError;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
+use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, oneshot};
 use turn::WriterLoop;
 
@@ -69,6 +70,8 @@ enum Message {
 trait Job: Send {
     fn perform(&mut self, work: &mut Work<'_>) -> Result<(), Fault>;
     fn answer(self: Box<Self>, outcome: Result<(), StoreError>);
+    /// The runtime on which the caller waits.
+    fn runtime(&self) -> Option<&Handle>;
 }
 
 struct WriteJob<T, F> {
@@ -77,6 +80,7 @@ struct WriteJob<T, F> {
     /// The closure goes back with the result, so that the caller frees its data and not
     /// the thread that all callers wait for.
     answer: oneshot::Sender<(Result<T, StoreError>, F)>,
+    runtime: Option<Handle>,
 }
 
 impl<T, F> Job for WriteJob<T, F>
@@ -94,6 +98,10 @@ where
         let result = outcome.map(|()| result.expect("a committed write was performed"));
         // The caller may have dropped the receiver.
         let _ = self.answer.send((result, self.perform));
+    }
+
+    fn runtime(&self) -> Option<&Handle> {
+        self.runtime.as_ref()
     }
 }
 
@@ -143,7 +151,8 @@ impl WriterThread {
         // The thread returns the permit when it takes the write.
         self.permits.acquire().await.map_err(|_| stopped())?.forget();
         let (answer, answered) = oneshot::channel();
-        let job = Box::new(WriteJob { perform, result: None, answer });
+        let runtime = Handle::try_current().ok();
+        let job = Box::new(WriteJob { perform, result: None, answer, runtime });
         let messages = self.messages.as_ref().ok_or_else(stopped)?;
         messages.send(Message::Write { job, bytes }).map_err(|_| stopped())?;
         let gone = |_| StoreError::Unknown("the writer stopped before it answered".to_owned());

@@ -97,7 +97,7 @@ impl WriterLoop {
 
     fn perform(&mut self, mut batch: Batch) {
         match self.transact(&mut batch) {
-            Ok(()) => answer(batch, || Ok(())),
+            Ok(()) => confirm(batch),
             Err(Failed::Commit(fault)) => answer(batch, || Err(fault.not_committed())),
             Err(Failed::Before(fault)) if fault.affects_all() || batch.len() == 1 => {
                 answer(batch, || Err(fault.rolled_back()));
@@ -195,6 +195,32 @@ enum Failed {
     Before(Fault),
     /// The writes may be durable or not, depending on the error.
     Commit(Fault),
+}
+
+/// Answers the callers of committed writes.
+///
+/// Waking a task from outside of its runtime takes a lock and often a system call. So the
+/// thread wakes one task for each commit, which wakes the callers from inside. It serves only
+/// callers on its own runtime: another runtime must not wait for this one.
+fn confirm(batch: Batch) {
+    let runtime = batch.first().filter(|_| batch.len() > 1).and_then(|job| job.runtime().cloned());
+    let Some(runtime) = runtime else { return answer(batch, || Ok(())) };
+    let (inside, outside) = batch
+        .into_iter()
+        .partition(|job| job.runtime().is_some_and(|its| its.id() == runtime.id()));
+    let callers = Committed(inside);
+    // A runtime that has stopped drops the task, which answers the callers here.
+    runtime.spawn(async move { drop(callers) });
+    answer(outside, || Ok(()));
+}
+
+/// Committed writes whose callers wait for the answer. Dropping it answers them.
+struct Committed(Batch);
+
+impl Drop for Committed {
+    fn drop(&mut self) {
+        answer(std::mem::take(&mut self.0), || Ok(()));
+    }
 }
 
 fn answer(batch: Batch, outcome: impl Fn() -> Result<(), StoreError>) {
