@@ -1,0 +1,199 @@
+"""Normal forms of values, and the index of the values that a run has seen.
+
+This is a prototype of what the engine does: for each argument of a tool call it answers where this very value was
+seen before. It is pure, bounded and needs no schema. NOTES.md is the specification.
+"""
+
+import re
+import unicodedata
+
+# Texts and answers beyond these bounds are cut: what is cut counts as never seen.
+TEXT_CHARS_MAX = 64 * 1024
+LEAVES_MAX = 4096
+RECORD_CHARS_MAX = 64
+# A repeated passage: this many normal characters, from the start of a word.
+PASSAGE_CHARS = 24
+# A value that a text can repeat as a whole: at least this long, with a digit, and of a few words.
+FACT_CHARS_MIN = 6
+FACT_WORDS_MAX = 6
+
+CLASSES = ("prompt", "records", "private", "stranger")
+
+_MONTHS = {
+    name: number
+    for number, names in enumerate(
+        "january|jan february|feb march|mar april|apr may june|jun july|jul august|aug september|sep|sept "
+        "october|oct november|nov december|dec".split(),
+        1,
+    )
+    for name in names.split("|")
+}
+_MONTH = "(" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + ")"
+_ISO = re.compile(r"(?<!\d)(\d{4})-(\d{1,2})-(\d{1,2})(?!\d)")
+_MONTH_DAY = re.compile(rf"(?<![a-z]){_MONTH}\.? (\d{{1,2}})(?:st|nd|rd|th)?(?!\d)(?:,? (\d{{4}}))?")
+_DAY_MONTH = re.compile(rf"(?<!\d)(\d{{1,2}})(?:st|nd|rd|th)?(?: of)? {_MONTH}(?![a-z])(?:,? (\d{{4}}))?")
+_CLOCK = re.compile(r"(?<![\d:])(\d{1,2}):(\d{2})(?::\d{2})?(?:\.\d+)?(?: ?(am|pm))?(?![\d:])")
+_HOUR = re.compile(r"(?<![\d:.])(\d{1,2}) ?(am|pm)(?![a-z])")
+_NUMBER = re.compile(r"(?<![\w.:/-])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?![\w:/-]|\.\d)")
+_ADDRESS = re.compile(
+    r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"  # e-mail address
+    r"|(?:https?://|www\.)[^\s\"'<>)\]]+"  # URL
+    r"|(?<![\w.])(?:[a-z0-9-]+\.)+(?:com|org|net|io|ly|info|biz|co|de|uk|eu|ch|fr)(?:/[^\s\"'<>)\]]*)?(?![\w.])"
+    r"|(?<![a-z0-9])(?=[a-z0-9]*\d)[a-z0-9]{6,34}(?![a-z0-9])",  # account number, code, token
+    re.IGNORECASE,
+)
+
+
+def normal(text):
+    """Compatibility form, lower case, single spaces, no invisible characters, no punctuation at the ends."""
+    text = unicodedata.normalize("NFKC", text[:TEXT_CHARS_MAX])
+    # People forget the space after a full stop: `www.example.com.They sent`.
+    text = re.sub(r"(?<=[a-z0-9])\.(?=[A-Z][a-z])", ". ", text).casefold()
+    text = "".join(
+        " " if character.isspace() else character
+        for character in text
+        if unicodedata.category(character) not in ("Cf", "Cc") or character.isspace()
+    )
+    return re.sub(r" +", " ", text).strip(" \t.,;:!?\"'`()[]{}<>")
+
+
+def bare_url(text):
+    """A URL without its scheme and the slash at its end; other text unchanged."""
+    return re.sub(r"^https?://", "", text).rstrip("/")
+
+
+def words(text):
+    """Letters and digits with single spaces: the form in which passages are compared."""
+    return re.sub(r"[\W_]+", " ", normal(text)).strip()
+
+
+def number(text):
+    """The number that the whole text is, as a normal string."""
+    match = _NUMBER.fullmatch(text.strip().lstrip("$€£"))
+    return _plain_number(match.group()) if match else None
+
+
+def _plain_number(text):
+    value = float(text.replace(",", ""))
+    return str(int(value)) if value == int(value) else repr(abs(value) if value == 0 else value)
+
+
+def dates(text):
+    """Days as (month, day) with the year if one is given, from normal text."""
+    found = set()
+    for year, month, day in _ISO.findall(text):
+        found.add((int(year), int(month), int(day)))
+    for month, day, year in _MONTH_DAY.findall(text):
+        found.add((int(year) if year else None, _MONTHS[month], int(day)))
+    for day, month, year in _DAY_MONTH.findall(text):
+        found.add((int(year) if year else None, _MONTHS[month], int(day)))
+    return found
+
+
+def clocks(text):
+    """Times of day as minutes, from normal text."""
+    found = set()
+    for hour, minute, half in _CLOCK.findall(text):
+        found.add(_minutes(int(hour), int(minute), half))
+    for hour, half in _HOUR.findall(text):
+        found.add(_minutes(int(hour), 0, half))
+    return found
+
+
+def _minutes(hour, minute, half):
+    if half:
+        hour = hour % 12 + (12 if half == "pm" else 0)
+    return hour * 60 + minute
+
+
+def moment(text):
+    """A text that is a date, with or without a time: its date and its minutes."""
+    text = text.strip()
+    match = re.fullmatch(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ t](\d{1,2}):(\d{2})(?::\d{2})?(?:\.\d+)?z?)?", text)
+    if not match:
+        return None
+    year, month, day, hour, minute = match.groups()
+    at = int(hour) * 60 + int(minute) if hour else None
+    return (int(year), int(month), int(day)), at
+
+
+def passages(text):
+    """Every run of PASSAGE_CHARS characters that begins at the start of a word."""
+    text = words(text)
+    starts = [0] + [at + 1 for at, character in enumerate(text) if character == " "]
+    return {text[at : at + PASSAGE_CHARS] for at in starts if at + PASSAGE_CHARS <= len(text)}
+
+
+def addresses(text):
+    """E-mail addresses, URLs, account numbers and codes inside a text."""
+    return [bare_url(normal(match)) for match in _ADDRESS.findall(text[:TEXT_CHARS_MAX])]
+
+
+def facts(text):
+    """Runs of up to FACT_WORDS_MAX words that hold a digit: a passport number, a phone number, a code."""
+    found = words(text).split(" ")
+    runs = set()
+    for start in range(len(found)):
+        for end in range(start + 1, min(start + FACT_WORDS_MAX, len(found)) + 1):
+            run = " ".join(found[start:end])
+            if len(run) >= FACT_CHARS_MIN and any(character.isdigit() for character in run):
+                runs.add(run)
+    return runs
+
+
+class Seen:
+    """The texts of one class that a run has seen."""
+
+    def __init__(self):
+        self.texts = []
+        self.whole = set()
+        self.facts = set()
+        self.numbers = set()
+        self.dates = set()
+        self.clocks = set()
+        self.passages = set()
+
+    def add(self, text):
+        form = normal(text)
+        if not form:
+            return
+        self.whole.add(bare_url(form))
+        if len(form) >= FACT_CHARS_MIN and not moment(form):
+            self.facts.add(words(text))
+        self.texts.append(form)
+        # The day of a date is not a number that was named.
+        undated = _DAY_MONTH.sub(" ", _MONTH_DAY.sub(" ", form))
+        for match in _NUMBER.findall(undated):
+            self.numbers.add(_plain_number(match))
+        self.dates |= dates(form)
+        self.clocks |= clocks(form)
+        self.passages |= passages(text)
+
+    def contains(self, value, strict):
+        """The value occurs in a text, not as a part of a longer word. A strict search does not find it inside an
+        address, a date or another word with joints either: `13` in `2024-05-13`, `gmail.com` in `ada@gmail.com`.
+        """
+        return any(_occurs(text, value, strict) for text in self.texts)
+
+    def has_date(self, date):
+        year, month, day = date
+        return date in self.dates or (None, month, day) in self.dates
+
+
+_JOINTS = "-_.:/@+'"
+
+
+def _occurs(text, value, strict):
+    at = text.find(value)
+    while at >= 0:
+        if _ends_word(text[:at][::-1], strict) and _ends_word(text[at + len(value) :], strict):
+            return True
+        at = text.find(value, at + 1)
+    return False
+
+
+def _ends_word(rest, strict):
+    """A word ends before `rest`."""
+    if not rest or not rest[0].isalnum() and not (strict and rest[0] in _JOINTS):
+        return True
+    return not rest[0].isalnum() and not rest[1:2].isalnum()
