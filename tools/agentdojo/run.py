@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Runs AgentDojo's suites through Sluice and reports attacks and tasks.
+
+    run.py --binary target/debug/sluice [--suite NAME]... [--policies DIR] [--out DIR]
+
+For each suite it runs every user task without an attack, and every pair of a user task and an injection task, with
+two people: one who never approves, and one who approves exactly the calls of the user's task. The exit code is 0 if
+all runs ended, 2 if the time was up or a run failed.
+"""
+
+import argparse
+import json
+import multiprocessing
+import signal
+import sys
+import time
+from pathlib import Path
+
+import report
+from rules import Declaration
+from scenario import ATTACKS, SUITES, Suite
+from sluice import Sluice
+from world import World, serve
+
+RUN_SECONDS_MAX = 60
+
+
+def job(task):
+    """One process with its own Sluice and its own world. Returns a row for each of its pairs."""
+    suite_name, pairs, options, until = task
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    suite = Suite(suite_name, options.attack)
+    world = World(suite)
+    server = serve(world)
+    declaration = Declaration.load(suite_name)
+    read_only = [tool for tool in declaration.tools if declaration.read_only(tool)]
+    policies = options.policies and Path(options.policies) / suite_name
+    rows = []
+    with Sluice(options.binary, suite_name, server.server_port, policies, read_only) as sluice:
+        for user_task, injection_task in pairs:
+            if time.monotonic() > until:
+                break
+            rows.append(measure(world, sluice, user_task, injection_task, options.order))
+    server.shutdown()
+    return rows
+
+
+def measure(world, sluice, user_task, injection_task, order):
+    """One task or pair, with both people. A run without an approval has the same result with both."""
+    row = {"user_task": user_task, "injection_task": injection_task}
+    row["never"] = once(world, sluice, user_task, injection_task, order, lambda *_: False)
+    knows = row["never"]
+    if knows["asked"]:
+        knows = once(world, sluice, user_task, injection_task, order, lambda *call: call in world.wanted)
+    row["knows"] = knows
+    return row
+
+
+def once(world, sluice, user_task, injection_task, order, approve):
+    world.reset(user_task, injection_task, order)
+    scenario = world.scenario
+    try:
+        view, asked = sluice.perform(scenario.prompt, approve, RUN_SECONDS_MAX)
+        error = None if view["status"] == "completed" else f"{view['status']}: {view.get('steps')}"
+    except RuntimeError as trouble:
+        asked, error = [], str(trouble)
+    return {
+        "utility": scenario.utility(scenario.output),
+        "security": scenario.security(scenario.output),
+        "hijacked": world.victim.hijacked,
+        "asked": asked,
+        "refused": world.refused,
+        "calls": [call.function for call in scenario.made],
+        "error": error,
+    }
+
+
+def pairs_of(options, name):
+    pairs = Suite(name).pairs()
+    wanted = set(options.task or ())
+    return [pair for pair in pairs if not wanted or pair[0] in wanted]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--binary", required=True, type=Path, help="the sluice binary")
+    parser.add_argument("--suite", action="append", choices=SUITES, help="a suite (default: workspace and slack)")
+    parser.add_argument("--policies", help="directory with a subdirectory for each suite (default: shipped policies)")
+    parser.add_argument("--attack", default="direct", choices=ATTACKS, help="text that carries the attack")
+    parser.add_argument("--order", default="first", choices=("first", "last"), help="when the victim obeys the attacker")
+    parser.add_argument("--task", action="append", help="only this user task")
+    parser.add_argument("--jobs", type=int, default=2, help="processes, each with its own Sluice (default: 2)")
+    parser.add_argument("--seconds", type=int, default=1800, help="time for everything (default: 1800)")
+    parser.add_argument("--out", type=Path, help="directory for report.md and report.json")
+    options = parser.parse_args()
+    options.binary = options.binary.resolve()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    begun = time.monotonic()
+    until = begun + options.seconds
+    results = []
+    with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
+        for name in options.suite or ("workspace", "slack"):
+            at, pairs = time.monotonic(), pairs_of(options, name)
+            shares = [(name, pairs[number :: options.jobs], options, until) for number in range(options.jobs)]
+            rows = [row for share in pool.map(job, shares) for row in share]
+            results.append(report.summary(name, rows, len(pairs), time.monotonic() - at))
+    text = report.markdown(results, options)
+    print(text)
+    if options.out:
+        options.out.mkdir(parents=True, exist_ok=True)
+        (options.out / "report.md").write_text(text)
+        (options.out / "report.json").write_text(json.dumps(results, indent=1) + "\n")
+    return 2 if any(result["errors"] or result["missing"] for result in results) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
