@@ -11,7 +11,7 @@ RUNS ?= 1000
 SCHEMATHESIS_SECONDS ?= 150
 BINARY = $(or $(CARGO_TARGET_DIR),target)/debug/sluice
 
-.PHONY: help cc crates python postgres node binary openapi mcp-client aimock console start test check schemathesis browser console-test screenshots lint fmt bench cluster chaos sim kill changes attack fuzz mutants clean
+.PHONY: help cc crates python postgres node binary openapi mcp-client aimock console start test check schemathesis browser console-test screenshots lint fmt bench cluster chaos sim kill changes attack agentdojo fuzz mutants clean
 
 help:
 	@echo 'make start    build Sluice and serve a demo; prints the address, the token file and commands to try'
@@ -32,6 +32,7 @@ help:
 	@echo 'make kill     kill the binary with -9 repeatedly: make kill KILLS=200'
 	@echo 'make changes  change the registry and start a run at once, on one node and on three: make changes CHANGES=1000'
 	@echo 'make attack   run every attack at full size against a release build'
+	@echo 'make agentdojo  run the attacks of AgentDojo on an obedient victim: make agentdojo ARGS=--help'
 	@echo 'make fuzz     fuzz longer: make fuzz FUZZ_SECONDS=600 FUZZ_TARGETS=hook'
 	@echo 'make mutants  change each rule of the language and check that a test fails (slow)'
 
@@ -190,6 +191,10 @@ changes: cc postgres
 # Runs the attacks at full size on the release binary. `check` runs their short form.
 attack: cc postgres
 	ATTACK=full $(CARGO) test --release --locked -p sluice --test it attack:: -- --nocapture
+
+# Runs AgentDojo's tasks and attacks through Sluice: tools/agentdojo/README.md.
+agentdojo: binary python
+	tools/agentdojo.sh $(BINARY) $(ARGS)
 
 # Coverage-guided fuzzing on stable Rust (so without a sanitizer), with the examples as seeds.
 FUZZ_TARGETS = $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))

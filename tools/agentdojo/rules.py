@@ -129,3 +129,8 @@ def judge(call, rules=RULES):
 def prompt_only(call):
     """For comparison: no labels and no declared fields, every value of an effect comes from the prompt."""
     return None if call.declaration.read_only(call.tool) else outside(call.facts, {"prompt"})
+
+
+def answers_never(call):
+    """For comparison: the same, and values that were seen nowhere pass as well."""
+    return None if call.declaration.read_only(call.tool) else outside(call.facts, {"prompt", "nowhere"})

@@ -64,7 +64,9 @@ def measure(suite, declaration, decide, orders=("first", "last")):
 def variants(declaration):
     """The rules, and what each of them is worth: the same without it, and with fewer declared fields."""
     yield "no rules", declaration, lambda call: None
-    yield "prompt only, no labels", Declaration({t: {"read_only": d.get("read_only", False)} for t, d in declaration.tools.items()}), rules.prompt_only
+    bare = Declaration({name: {"read_only": tool.get("read_only", False)} for name, tool in declaration.tools.items()})
+    yield "no labels, values of the prompt", bare, rules.prompt_only
+    yield "no labels, no values of answers", bare, rules.answers_never
     for name in RULES:
         kept = {other: rule for other, rule in RULES.items() if other != name}
         yield f"without {name}", declaration, lambda call, kept=kept: judge(call, kept)
