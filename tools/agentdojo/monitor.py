@@ -10,6 +10,7 @@ from values import (
     CLASSES,
     LEAVES_MAX,
     RECORD_CHARS_MAX,
+    TEXT_CHARS_MAX,
     Seen,
     addresses,
     bare_url,
@@ -28,17 +29,21 @@ class Fields:
     """Which fields of a tool's answer are records and which are private. The rest is a stranger's text.
 
     A name stands for a field at any depth and for everything below it; `a.b` is the field `b` of `a`, `@keys` are
-    the keys of a map, and `*` is the whole answer.
+    the keys of a map, and `*` is the whole answer. `lists` are records as well: texts that hold one record in each
+    line, after a label such as `Hotels: ` in the first one.
     """
 
-    def __init__(self, records=(), private=()):
-        self.records, self.private = set(records), set(private)
+    def __init__(self, records=(), private=(), lists=()):
+        self.records, self.private, self.lists = set(records), set(private), set(lists)
+
+    def names(self, path):
+        ends = range(1, len(path) + 1)
+        return {".".join(path[start:end]) for end in ends for start in range(end)} | {"*"}
 
     def classes(self, path):
-        ends = range(1, len(path) + 1)
-        names = {".".join(path[start:end]) for end in ends for start in range(end)} | {"*"}
+        names = self.names(path)
         found = set()
-        if names & self.records:
+        if names & (self.records | self.lists):
             found.add("records")
         if names & self.private:
             found.add("private")
@@ -72,6 +77,7 @@ class Monitor:
         self.prompt_facts = facts(prompt)
         self.leaves = 0
         self.exposed = False
+        self.full = False
 
     def answered(self, tool, answer):
         """Records the answer of a tool: a JSON value, or an error text."""
@@ -91,37 +97,39 @@ class Monitor:
 
     def _leaf(self, fields, path, text):
         self.leaves += 1
-        if self.leaves > LEAVES_MAX:
+        if self.leaves > LEAVES_MAX or len(text) > TEXT_CHARS_MAX:
+            self.full = True
             return
         classes = fields.classes(path)
-        if "stranger" in classes:
-            self.exposed = self.exposed or path[-1:] != ("@keys",)
+        if "stranger" in classes and path[-1:] != ("@keys",):
+            self.exposed = True
+        for name in classes - {"records"}:
+            self.seen[name].add(text)
         if "records" not in classes:
-            for name in classes:
-                self.seen[name].add(text)
             return
-        # A text that is a record is a list of records, one in each line. A record is a short value: a long line
-        # can carry a stranger's words.
-        for line in text.splitlines():
-            for name in classes | ({"stranger"} if len(line) > RECORD_CHARS_MAX else set()):
-                self.seen[name].add(line)
-            label, colon, value = line.partition(": ")
-            if colon:
-                self.seen["records"].add(value)
+        listed = fields.names(path) & fields.lists
+        for line in records_of(text) if listed else [text]:
+            self.seen["records"].add_whole(line)
+            # A record is a short value. A long one can carry a stranger's words.
+            if len(line) > RECORD_CHARS_MAX:
+                self.seen["stranger"].add(line)
 
     def describe(self, arguments):
-        return {name: self._argument(value) for name, value in arguments.items()}
+        """Facts for each argument, and for each field of one: `attachments.file_id`."""
+        found = {}
+        _collect((), arguments, found)
+        return {".".join(path): self._argument(leaves) for path, leaves in found.items()}
 
-    def _argument(self, value):
-        leaves = []
-        _collect(value, leaves)
-        leaves = [leaf for leaf in leaves[:ITEMS_MAX] if normal(leaf)]
-        items = [self._where(leaf) - ({"prompt"} if _is_short_id(leaf, value) else set()) for leaf in leaves]
-        carries, mentions = set(), set()
-        for leaf in leaves:
-            carries |= self._carries(leaf)
-            whole = bare_url(normal(leaf))
-            mentions |= {best(self._where(one)) for one in addresses(leaf) if one != whole}
+    def _argument(self, leaves):
+        items, carries, mentions = [], set(), set()
+        for leaf in leaves[:ITEMS_MAX]:
+            text = str(leaf)
+            if normal(text):
+                items.append(self._where(text) - ({"prompt"} if _is_short_id(leaf) else set()))
+                carries |= self._carries(text)
+                mentions |= {best(self._where(one)) for one in addresses(text)}
+        if len(leaves) > ITEMS_MAX or any(len(str(leaf)) > TEXT_CHARS_MAX for leaf in leaves):
+            return Argument([*items, set()], {"private", "stranger"}, mentions | {NOWHERE})
         return Argument(items, carries, mentions)
 
     def _where(self, text):
@@ -129,7 +137,7 @@ class Monitor:
         found = {name for name in CLASSES if self._in(name, form)}
         at = moment(form)
         if at:
-            found |= {name for name in CLASSES if self._has_moment(name, *at)}
+            found |= {name for name in CLASSES if self.seen[name].has_moment(*at)}
         amount = number(form)
         if amount:
             found |= {name for name in CLASSES if amount in self.seen[name].numbers}
@@ -150,15 +158,13 @@ class Monitor:
             return False
         return seen.contains(form, strict=name == "prompt")
 
-    def _has_moment(self, name, date, minutes):
-        seen = self.seen[name]
-        return seen.has_date(date) and (minutes is None or minutes in seen.clocks)
-
     def _carries(self, text):
         """Classes of the texts of which `text` repeats a passage that the prompt does not have."""
         if bare_url(normal(text)) in self.seen["records"].whole - self.seen["private"].whole:
             return set()
         own = passages(text) - self.seen["prompt"].passages
+        if own and self.full:
+            return {"private", "stranger"}
         found = {name for name in ("private", "stranger") if own & self.seen[name].passages}
         if (facts(text) - self.prompt_facts) & self.seen["private"].facts:
             found.add("private")
@@ -166,17 +172,25 @@ class Monitor:
         return found | {"stranger"} if own & self.seen["records"].passages else found
 
 
-def _is_short_id(leaf, value):
+def records_of(text):
+    lines = [line for line in text.splitlines() if line.strip()]
+    label, colon, value = lines[0].partition(": ") if lines else ("", "", "")
+    return [value, *lines[1:]] if colon else lines
+
+
+def _is_short_id(leaf):
     """A text of one to three digits is an identifier. A prompt has such numbers by chance: `for 1 hour`."""
-    return not isinstance(value, (int, float)) and leaf.isdigit() and len(leaf) <= 3
+    return isinstance(leaf, str) and leaf.isdigit() and len(leaf) <= 3
 
 
-def _collect(value, leaves):
+def _collect(path, value, found):
+    """The values of an argument by its path; an argument also has the values of all its fields."""
     if isinstance(value, dict):
-        for item in value.values():
-            _collect(item, leaves)
+        for key, item in value.items():
+            _collect((*path, key), item, found)
     elif isinstance(value, list):
         for item in value:
-            _collect(item, leaves)
+            _collect(path, item, found)
     elif value is not None and not isinstance(value, bool):
-        leaves.append(str(value))
+        for end in range(1, len(path) + 1):
+            found.setdefault(path[:end], []).append(value)

@@ -25,7 +25,8 @@ class Declaration:
     def __init__(self, tools):
         self.tools = tools
         self.fields = {
-            name: Fields(tool.get("records", ()), tool.get("private", ())) for name, tool in tools.items()
+            name: Fields(tool.get("records", ()), tool.get("private", ()), tool.get("lists", ()))
+            for name, tool in tools.items()
         }
 
     @staticmethod

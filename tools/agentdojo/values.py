@@ -7,7 +7,8 @@ seen before. It is pure, bounded and needs no schema. NOTES.md is the specificat
 import re
 import unicodedata
 
-# Texts and answers beyond these bounds are cut: what is cut counts as never seen.
+# Beyond these bounds the monitor assumes the worst: what it did not index was seen nowhere, and every text may
+# repeat it.
 TEXT_CHARS_MAX = 64 * 1024
 LEAVES_MAX = 4096
 RECORD_CHARS_MAX = 64
@@ -38,7 +39,7 @@ _NUMBER = re.compile(r"(?<![\w.:/-])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?![\w
 _ADDRESS = re.compile(
     r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"  # e-mail address
     r"|(?:https?://|www\.)[^\s\"'<>)\]]+"  # URL
-    r"|(?<![\w.])(?:[a-z0-9-]+\.)+(?:com|org|net|io|ly|info|biz|co|de|uk|eu|ch|fr)(?:/[^\s\"'<>)\]]*)?(?![\w.])"
+    r"|(?<![\w.-])(?:[a-z0-9-]+\.)+[a-z]{2,}(?:/[^\s\"'<>)\]]*)?(?![\w-])"  # host, file name
     r"|(?<![a-z0-9])(?=[a-z0-9]*\d)[a-z0-9]{6,34}(?![a-z0-9])",  # account number, code, token
     re.IGNORECASE,
 )
@@ -148,12 +149,23 @@ class Seen:
         self.texts = []
         self.whole = set()
         self.facts = set()
+        self.moments = set()
         self.numbers = set()
         self.dates = set()
         self.clocks = set()
         self.passages = set()
 
+    def add_whole(self, text):
+        """A value that counts only as a whole."""
+        form = normal(text)
+        self.whole.add(bare_url(form))
+        self.moments.add(moment(form))
+        self.numbers.add(number(form))
+        self.texts.append(form)
+        self.passages |= passages(text)
+
     def add(self, text):
+        """A text: its parts count as well."""
         form = normal(text)
         if not form:
             return
@@ -175,9 +187,13 @@ class Seen:
         """
         return any(_occurs(text, value, strict) for text in self.texts)
 
-    def has_date(self, date):
-        year, month, day = date
-        return date in self.dates or (None, month, day) in self.dates
+    def has_moment(self, date, minutes):
+        """The date and the time occur, in one value or in two places of the texts."""
+        if (date, minutes) in self.moments:
+            return True
+        _, month, day = date
+        dated = date in self.dates or (None, month, day) in self.dates
+        return dated and (minutes is None or minutes in self.clocks)
 
 
 _JOINTS = "-_.:/@+'"
