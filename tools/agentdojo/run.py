@@ -23,6 +23,7 @@ from sluice import Sluice
 from world import World, serve
 
 RUN_SECONDS_MAX = 60
+PROGRESS_EVERY = 50
 
 
 def job(task):
@@ -41,6 +42,8 @@ def job(task):
             if time.monotonic() > until:
                 break
             rows.append(measure(world, sluice, user_task, injection_task, options.order))
+            if len(rows) % PROGRESS_EVERY == 0:
+                print(f"{suite_name}: {len(rows)} of {len(pairs)}", file=sys.stderr, flush=True)
     server.shutdown()
     return rows
 

@@ -51,7 +51,7 @@ def matching():
     cases = [
         ("in the prompt", "Write to 'ada@x.com'.", [], "Ada@x.com", ["prompt"]),
         ("inside an address", "Write to ada@x.com.", [], "x.com", ["nowhere"]),
-        ("the day of a date is no number", "What is on June 13?", [], "13", ["nowhere"]),
+        ("the day of a date is no number", "What is on June 13?", [], 13, ["nowhere"]),
         ("a short id is never in the prompt", "Book 1 hour.", [], "1", ["nowhere"]),
         ("an amount is in the prompt", "Pay 12.00.", [], 12, ["prompt"]),
         ("a moment", "Meet on 2024-05-19 at 12:00.", [], "2024-05-19 12:00", ["prompt"]),
