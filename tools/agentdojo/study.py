@@ -83,7 +83,7 @@ def show(title, row):
     tasks, done = row["tasks"], row["tasks"] - len(row["lost"])
     print(
         f"| {row['suite']} | {title} | {len(row['attacks'])} of {row['pairs']} | {len(row['harm'])} "
-        f"| {done} of {tasks} ({100 * done // tasks} %) | {row['approved']} of {tasks} |",
+        f"| {done} of {tasks} ({100 * done / tasks:.0f} %) | {row['approved']} of {tasks} |",
         flush=True,
     )
 
