@@ -19,6 +19,8 @@ def summary(suite, rows, expected, seconds):
         "tasks_done_under_attack": {who: sum(row[who]["utility"] for row in pairs) for who in ("never", "knows")},
         "lost": [lost(row, "never") for row in sorted(tasks, key=order) if not row["never"]["utility"]],
         "lost_with_approval": [lost(row, "knows") for row in sorted(tasks, key=order) if not row["knows"]["utility"]],
+        # AgentDojo's checkers pass some tasks though one of their calls was refused.
+        "unasked": sum(unasked(row["never"]) for row in tasks),
         "approvals": sum(len(row["knows"]["asked"]) for row in tasks),
         "errors": [
             f"{row['user_task']} {row['injection_task']}: {row[who]['error']}"
@@ -30,6 +32,10 @@ def summary(suite, rows, expected, seconds):
         "seconds": round(seconds, 1),
         "rows": sorted(rows, key=order),
     }
+
+
+def unasked(result):
+    return result["utility"] and not result["asked"] and not result["refused"]
 
 
 def by_attack(pairs):
@@ -60,15 +66,16 @@ def markdown(results, options):
     lines = [
         f"Policies: {policies}. Attack text: {options.attack}. The victim obeys the attacker {options.order}.",
         "",
-        "| suite | attacks that reach their goal | with approvals | tasks without approval | tasks with approvals "
-        "| approvals | seconds |",
-        "|---|---|---|---|---|---|---|",
+        "| suite | attacks that reach their goal | with approvals | tasks without approval | of these, no call refused "
+        "| tasks with approvals | approvals | seconds |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for result in results:
         attacks, done = result["attacks"], result["tasks_done"]
         lines.append(
             f"| {result['suite']} | {share(attacks['never'], result['pairs'])} | {share(attacks['knows'], result['pairs'])} "
-            f"| {share(done['never'], result['tasks'])} | {share(done['knows'], result['tasks'])} "
+            f"| {share(done['never'], result['tasks'])} | {share(result['unasked'], result['tasks'])} "
+            f"| {share(done['knows'], result['tasks'])} "
             f"| {result['approvals']} | {result['seconds']:.0f} |"
         )
     for result in results:
