@@ -138,6 +138,14 @@ pub const SLOTS_PER_LOOK_MAX: usize = 50_000;
 pub const SLOT_ROWS_MAX: usize = 50;
 /// Number of slots of one schedule that a store keeps; older ones are deleted.
 pub const SLOTS_KEPT: usize = 1000;
+/// Default page size of a list that a store returns.
+pub const LIST_DEFAULT: usize = 100;
+/// Largest page size of a list that a store returns.
+pub const LIST_MAX: usize = 1000;
+/// Number of finished deliveries of one webhook that a store keeps.
+pub const DELIVERIES_KEPT: usize = 1000;
+/// Number of remembered outputs of one agent that a store keeps; older ones are deleted.
+pub const REMEMBERED_OUTPUTS_MAX: usize = 32;
 /// How long an idempotency key is valid, in milliseconds.
 pub const KEY_MS: u64 = 24 * 60 * 60 * 1000;
 /// Maximum number of missed slots that are backfilled.

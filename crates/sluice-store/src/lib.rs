@@ -1,14 +1,13 @@
 //! Stores of journals.
 //!
 //! Three stores implement one port: memory for tests and the simulator, SQLite for one
-//! machine, PostgreSQL for many nodes. All pass the same conformance suite, which is
-//! public so that another store can run it unchanged.
+//! machine, PostgreSQL for many nodes. All pass the conformance suite of
+//! `sluice-testing`.
 //!
 //! INVARIANT: a store never decodes a frame and never branches on the state of a run.
 //! It checks versions, epochs, keys and counters, nothing else.
 
 pub mod authentic;
-pub mod conformance;
 mod inspect;
 pub mod limits;
 pub mod memory;
@@ -19,6 +18,7 @@ pub mod transfer;
 mod window;
 
 use serde_json::Value;
+use sluice_core::limits::{LIST_DEFAULT, LIST_MAX};
 use sluice_core::port::ledger::{Entry, Erasure};
 use sluice_core::port::store::{Append, Guard};
 use sluice_govern::registry::{Kind, Row};
@@ -48,7 +48,7 @@ fn registry_row(kind: &str, name: &str, body: &str) -> Result<Row, String> {
 
 /// Page size for a list; a limit of 0 means the default.
 fn page(limit: usize) -> usize {
-    if limit == 0 { limits::LIST_DEFAULT } else { limit.min(limits::LIST_MAX) }
+    if limit == 0 { LIST_DEFAULT } else { limit.min(LIST_MAX) }
 }
 
 /// Asserts what only a bug in the caller can violate.

@@ -1,9 +1,5 @@
 //! All limits of the stores.
 
-/// Default page size of a list.
-pub const LIST_DEFAULT: usize = 100;
-/// Largest page size of a list.
-pub const LIST_MAX: usize = 1000;
 /// Largest number of runs in one claim.
 pub const CLAIM_MAX: usize = 1000;
 /// Largest number of messages in one read; the next read returns the rest.
@@ -19,9 +15,6 @@ pub const SEALS_MAX: usize = 1000;
 /// Largest number of frames, and of entries, that one seal covers; the next seal covers
 /// the rest.
 pub const SEAL_ROWS_MAX: usize = 1_000_000;
-
-/// Remembered outputs per agent; older ones are deleted.
-pub const REMEMBERED_OUTPUTS_MAX: usize = 32;
 
 /// Capacity of the write queue of a SQLite store; further callers wait.
 pub const WRITES_WAITING_MAX: usize = 2048;
@@ -62,9 +55,6 @@ pub const LOG_BYTES_MAX: u64 = 64 * 1024 * 1024;
 pub const COPY_TRIES_MAX: usize = 3;
 /// Every n-th frame of a run gets a row in the index.
 pub const FRAMES_PER_MARK: u64 = 64;
-
-/// Finished deliveries kept per webhook.
-pub const DELIVERIES_KEPT: usize = 1000;
 
 /// Number of frames whose run heads the writer caches for sealing.
 pub const RECENT_HEADS_MAX: usize = 65_536;

@@ -1,7 +1,8 @@
 //! The store port: journals and everything that is committed together with them.
 //!
 //! A store takes no decisions about runs. It stores frames, checks versions, epochs and
-//! counters, and returns what it holds. One conformance suite runs on every store.
+//! counters, and returns what it holds. One conformance suite, in
+//! `sluice-testing`, runs on every store.
 //!
 //! A store on disk or in a database has a key and authenticates its contents with it
 //! (`evidence::mac`). Rows that another process wrote without the key are detected and not
@@ -442,7 +443,7 @@ pub struct Filter {
     pub parent: Option<RunId>,
     /// Only runs older than this one, for the next page.
     pub before: Option<RunId>,
-    /// Maximum number of rows; 0 means the store's own limit.
+    /// Maximum number of rows, up to `limits::LIST_MAX`; 0 means `limits::LIST_DEFAULT`.
     pub limit: usize,
 }
 

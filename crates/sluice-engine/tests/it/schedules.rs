@@ -11,7 +11,7 @@ use sluice_core::rows;
 use sluice_core::status::RunStatus;
 use sluice_engine::schedule::{Starting, Ticked};
 use sluice_govern::registry::{Kind, Row};
-use sluice_store::conformance::SetClock;
+use sluice_testing::conformance::SetClock;
 use std::fmt::Write as _;
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Webhook deliveries.
 
 use super::{MemoryState, MemoryStore};
-use crate::limits::DELIVERIES_KEPT;
 use sluice_core::id::RunId;
+use sluice_core::limits::DELIVERIES_KEPT;
 use sluice_core::port::deliveries::{Ahead, Deliveries, Delivering, Delivery};
 use sluice_core::port::store::Answer;
 use std::collections::{BTreeMap, BTreeSet};

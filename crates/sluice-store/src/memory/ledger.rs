@@ -2,7 +2,7 @@
 
 use super::{MemoryState, MemoryStore};
 use crate::REGISTRY;
-use crate::limits::REMEMBERED_OUTPUTS_MAX;
+use sluice_core::limits::REMEMBERED_OUTPUTS_MAX;
 use sluice_core::port::ledger::{
     Change, Changed, Count, Counter, Entry, Erased, Erasure, Ledger, Recorded, Rows, SealRow,
     Sealed, Sealing, Unsealed,

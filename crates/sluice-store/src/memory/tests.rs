@@ -1,6 +1,8 @@
 use super::*;
-use crate::conformance::{self, Bench, DONE, SetClock, first, message, node, plain, run, wait};
 use sluice_core::port::store::{Append, Appended, Posted};
+use sluice_testing::conformance::{
+    self, Bench, DONE, SetClock, first, message, node, plain, run, wait,
+};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 

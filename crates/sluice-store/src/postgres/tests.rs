@@ -12,11 +12,11 @@ mod tls;
 
 use super::*;
 use crate::authentic::Keyed as _;
-use crate::conformance::{self, Bench, SetClock, wait};
 use crate::memory::MemoryStore;
 use crate::sqlite::SqliteStore;
 use proptest::prelude::*;
 use sluice_core::evidence::mac::Doubts;
+use sluice_testing::conformance::{self, Bench, SetClock, wait};
 use sluice_testing::postgres::Server;
 use std::sync::OnceLock;
 

@@ -4,8 +4,8 @@ use super::SqliteStore;
 use super::column::{int, run_bytes, run_id, uint};
 use super::fault::Fault;
 use super::writer::Work;
-use crate::limits::DELIVERIES_KEPT;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use sluice_core::limits::DELIVERIES_KEPT;
 use sluice_core::port::deliveries::{Ahead, Deliveries, Delivering, Delivery};
 use sluice_core::port::store::Answer;
 

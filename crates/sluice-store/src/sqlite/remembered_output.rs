@@ -5,8 +5,8 @@ use super::fault::Fault;
 use super::reader::ReadConnection;
 use super::writer::Work;
 use crate::authentic::AppendMacs;
-use crate::limits::REMEMBERED_OUTPUTS_MAX;
 use rusqlite::params;
+use sluice_core::limits::REMEMBERED_OUTPUTS_MAX;
 use sluice_core::port::remembered_output::RememberedOutput;
 
 /// Stores the remembered outputs of a run and deletes each agent's oldest ones beyond

@@ -7,15 +7,15 @@ mod old;
 
 use super::*;
 use crate::authentic::Keyed as _;
-use crate::conformance::{
-    self, Bench, DONE, SetClock, first, guard, message, node, plain, refused, released, run, wait,
-    wait_all,
-};
 use crate::memory::MemoryStore;
 use proptest::prelude::*;
 use sluice_core::evidence::mac::Doubts;
 use sluice_core::hash::Hash;
 use sluice_core::port::store::{Blob, StoreError};
+use sluice_testing::conformance::{
+    self, Bench, DONE, SetClock, first, guard, message, node, plain, refused, released, run, wait,
+    wait_all,
+};
 use std::path::PathBuf;
 use tempfile::TempDir;
 

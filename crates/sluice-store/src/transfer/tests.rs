@@ -4,11 +4,6 @@ mod refused;
 
 use super::*;
 use crate::authentic::{self, Keyed as _};
-use crate::conformance::authentic::key;
-use crate::conformance::inspect::{common, everything, is_foreign};
-use crate::conformance::{
-    self, Bench, SetClock, entry, first, guard, hashed, message, node, plain, released, run, wait,
-};
 use crate::postgres::OpenError;
 use crate::postgres::tests::server;
 use crate::sqlite::SqliteStore;
@@ -24,6 +19,11 @@ use sluice_core::port::store::{
     Append, Appended, Blob, Create, Filter, Guard, Key, MailboxMessage, Mailboxes, Store,
 };
 use sluice_govern::registry::{Kind, Row as RegistryRow};
+use sluice_testing::conformance::authentic::key;
+use sluice_testing::conformance::inspect::{common, everything, is_foreign};
+use sluice_testing::conformance::{
+    self, Bench, SetClock, entry, first, guard, hashed, message, node, plain, released, run, wait,
+};
 use std::sync::Arc;
 
 /// A text with both characters that are encoded as two, and with their encodings.

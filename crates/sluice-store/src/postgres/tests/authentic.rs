@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::authentic::{Keyed, Mark};
-use crate::conformance::authentic::{Exposed, check_authentic, key};
-use crate::conformance::{first, hashed, message, run};
+use sluice_testing::conformance::authentic::{Exposed, check_authentic, key};
+use sluice_testing::conformance::{first, hashed, message, run};
 
 fn sql(store: &PostgresStore, sql: &str) {
     let text = sql.to_owned();
@@ -15,6 +15,7 @@ pub(super) fn exposed() -> Exposed {
     let clock = Arc::new(SetClock::default());
     let url = server().schema();
     let store = Arc::new(PostgresStore::open(&url, clock.clone()).unwrap());
+    wait(store.adopt(key(), Doubts::default())).unwrap();
     let other = open(&url);
     Exposed { store, clock, sql: Arc::new(move |text| sql(&other, text)) }
 }

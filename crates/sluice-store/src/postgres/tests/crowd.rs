@@ -1,8 +1,8 @@
 //! Very many runs.
 
 use super::*;
-use crate::conformance::{message, node, run};
 use sluice_core::status::RunStatus;
+use sluice_testing::conformance::{message, node, run};
 use std::time::Instant;
 
 /// Parked runs with alternating workflows, initiators and statuses.

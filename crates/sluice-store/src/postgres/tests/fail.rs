@@ -2,7 +2,7 @@
 
 use super::load::under_load;
 use super::*;
-use crate::conformance::{DONE, first, node, plain, run};
+use sluice_testing::conformance::{DONE, first, node, plain, run};
 use sluice_testing::postgres::Proxy;
 use std::time::Instant;
 

@@ -2,7 +2,7 @@
 //! nodes together.
 
 use super::*;
-use crate::conformance::{first, guard, hashed, plain, run, wait_all};
+use sluice_testing::conformance::{first, guard, hashed, plain, run, wait_all};
 use std::time::Instant;
 
 const RUNS: u128 = 510;

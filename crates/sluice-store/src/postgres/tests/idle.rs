@@ -1,9 +1,9 @@
 //! Statements that a store sends to the database, especially while it is idle.
 
 use super::*;
-use crate::conformance::{entry, first, message, node, run};
 use sluice_core::port::ledger::{Change, Counter, Ledger as _};
 use sluice_core::port::slots::Slots as _;
+use sluice_testing::conformance::{entry, first, message, node, run};
 
 /// A server that logs every statement with its sender.
 fn scribe() -> Server {

@@ -2,10 +2,10 @@
 
 use super::authentic::exposed;
 use super::*;
-use crate::conformance::inspect::Detection::{self, Changed, Damaged, Foreign};
-use crate::conformance::inspect::{Attack, check_inspect};
-use crate::conformance::{first, run};
 use sluice_core::port::inspect::Inspect as _;
+use sluice_testing::conformance::inspect::Detection::{self, Changed, Damaged, Foreign};
+use sluice_testing::conformance::inspect::{Attack, check_inspect};
+use sluice_testing::conformance::{first, run};
 
 /// Changes of tables that only this store has.
 const ATTACKS: &[(&str, Detection)] = &[

@@ -1,8 +1,8 @@
 //! Appends of many runs that continue through failures, and the checks afterwards.
 
 use super::*;
-use crate::conformance::{DONE, first, hashed, plain, run};
 use sluice_core::port::feed::Feed as _;
+use sluice_testing::conformance::{DONE, first, hashed, plain, run};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::thread::ScopedJoinHandle;

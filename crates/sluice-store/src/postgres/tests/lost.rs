@@ -1,9 +1,9 @@
 //! A database that goes away and comes back, and databases that are not valid targets.
 
 use super::*;
-use crate::conformance::{DONE, first, message, node, plain, run, wait_all};
 use crate::postgres::migrate::MIGRATIONS;
 use sluice_core::port::ledger::Ledger as _;
+use sluice_testing::conformance::{DONE, first, message, node, plain, run, wait_all};
 
 /// The version of a journal.
 fn version(store: &PostgresStore, number: u128) -> u64 {

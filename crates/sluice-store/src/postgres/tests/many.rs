@@ -1,14 +1,14 @@
 //! Several nodes on one database, and a database that goes away.
 
 use super::*;
-use crate::conformance::{
-    DONE, entry, first, guard, hashed, message, node, plain, refused, released, run, wait_all,
-};
 use sluice_core::port::deliveries::{Ahead, Deliveries as _};
 use sluice_core::port::feed::Feed as _;
 use sluice_core::port::ledger::{Change, Changed, Counter, Ledger as _};
 use sluice_core::port::slots::{Mark, Slot, Slots as _};
 use sluice_core::port::store::{Create, Key};
+use sluice_testing::conformance::{
+    DONE, entry, first, guard, hashed, message, node, plain, refused, released, run, wait_all,
+};
 use std::collections::BTreeSet;
 use std::thread::scope;
 use std::time::Instant;

@@ -1,7 +1,7 @@
 //! Several stores in one database, and values that the nodes of one agree on.
 
 use super::*;
-use crate::conformance::{first, run};
+use sluice_testing::conformance::{first, run};
 
 fn open_in(url: &str, schema: &str) -> PostgresStore {
     PostgresStore::open_in(url, Some(schema), Time::Database).unwrap()

@@ -1,8 +1,8 @@
 //! Servers that encrypt, and servers with the wrong identity.
 
 use super::*;
-use crate::conformance::{DONE, first, run};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use sluice_testing::conformance::{DONE, first, run};
 use std::path::Path;
 
 /// A certificate authority of a test.

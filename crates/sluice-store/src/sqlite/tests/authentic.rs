@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::authentic::{Keyed, Mark};
-use crate::conformance::authentic::{Exposed, check_authentic, key};
-use crate::conformance::inspect::{everything, is_foreign};
-use crate::conformance::{entry, hashed};
 use sluice_core::evidence::mac::MacKey;
 use sluice_core::port::inspect::Stored;
 use sluice_core::port::ledger::Ledger as _;
+use sluice_testing::conformance::authentic::{Exposed, check_authentic, key};
+use sluice_testing::conformance::inspect::{everything, is_foreign};
+use sluice_testing::conformance::{entry, hashed};
 use std::collections::BTreeMap;
 
 fn sql(dir: &Path, sql: &str) {
@@ -19,6 +19,7 @@ pub(super) fn exposed(dirs: &mut Vec<TempDir>) -> Exposed {
     let dir = tempfile::tempdir().unwrap();
     let clock = Arc::new(SetClock::default());
     let store = Arc::new(SqliteStore::open(dir.path(), clock.clone()).unwrap());
+    wait(store.adopt(key(), Doubts::default())).unwrap();
     let path = dir.path().to_owned();
     dirs.push(dir);
     Exposed { store, clock, sql: Arc::new(move |text| sql(&path, text)) }

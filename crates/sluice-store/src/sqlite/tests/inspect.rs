@@ -2,11 +2,11 @@
 
 use super::authentic::exposed;
 use super::*;
-use crate::conformance::inspect::Detection::{self, Changed, Damaged, Foreign};
-use crate::conformance::inspect::{Attack, check_inspect, everything};
-use crate::conformance::{entry, hashed};
 use sluice_core::port::inspect::Stored;
 use sluice_core::port::ledger::Ledger as _;
+use sluice_testing::conformance::inspect::Detection::{self, Changed, Damaged, Foreign};
+use sluice_testing::conformance::inspect::{Attack, check_inspect, everything};
+use sluice_testing::conformance::{entry, hashed};
 use std::os::unix::fs::FileExt as _;
 
 /// Changes of tables that only this store has.

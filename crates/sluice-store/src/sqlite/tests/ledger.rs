@@ -1,11 +1,11 @@
 //! The ledger in a file that several processes share.
 
 use super::*;
-use crate::conformance::{entry, hashed};
 use sluice_core::evidence::entry::{START, link};
 use sluice_core::port::ledger::{Change, Changed, Counter, Erased, Erasure, Ledger as _};
 use sluice_core::port::store::Guard;
 use sluice_govern::registry::{Kind, Row};
+use sluice_testing::conformance::{entry, hashed};
 
 fn windowed(max: i64) -> Vec<Guard> {
     vec![Guard { window_ms: Some(600), ..guard("w", 1, Some(max)) }]

@@ -1,9 +1,9 @@
 //! Migration of databases of earlier versions.
 
 use super::*;
-use crate::conformance::hashed;
 use sluice_core::port::feed::Feed as _;
 use sluice_core::port::ledger::Ledger as _;
+use sluice_testing::conformance::hashed;
 
 /// A database as the first version left it: two runs with interleaved frames, and a
 /// frame that no journal refers to.

@@ -1,7 +1,7 @@
 //! Duration of a transfer of some size.
 
 use super::*;
-use crate::conformance::wait_all;
+use sluice_testing::conformance::wait_all;
 use std::time::Instant;
 
 const RUNS: u128 = 1000;

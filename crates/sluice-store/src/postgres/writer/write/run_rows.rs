@@ -3,11 +3,11 @@
 
 use super::{DecidedBatch, Pipeline, backwards};
 use crate::authentic::bytes;
-use crate::limits::REMEMBERED_OUTPUTS_MAX;
 use crate::postgres::column::{Id, Text, int, sql_limit};
 use crate::postgres::entry::{INSERT_ENTRIES, MOVE_CHAINS};
 use crate::postgres::remembered_output::PRUNE;
 use crate::postgres::session::step;
+use sluice_core::limits::REMEMBERED_OUTPUTS_MAX;
 use sluice_core::port::remembered_output::RememberedOutput;
 use sluice_core::port::store::{Blob, NodeId};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,7 @@
 //! Webhook deliveries.
 
 use super::{Bench, cases, run};
-use crate::limits::DELIVERIES_KEPT;
+use sluice_core::limits::DELIVERIES_KEPT;
 use sluice_core::port::deliveries::{Ahead, Delivering, Delivery};
 
 cases![

@@ -1,7 +1,7 @@
 //! Remembered outputs: stored with the append, bounded, erased with their run.
 
 use super::{Bench, DONE, cases, first, guard, node, plain, run};
-use crate::limits::REMEMBERED_OUTPUTS_MAX;
+use sluice_core::limits::REMEMBERED_OUTPUTS_MAX;
 use sluice_core::port::ledger::{Erased, Erasure};
 use sluice_core::port::remembered_output::RememberedOutput;
 use sluice_core::port::store::{Append, Appended};

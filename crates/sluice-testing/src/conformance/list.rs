@@ -1,7 +1,7 @@
 //! Lists of runs: newest first, filtered, in pages.
 
 use super::{Bench, cases, first, node, run};
-use crate::limits::{LIST_DEFAULT, LIST_MAX};
+use sluice_core::limits::{LIST_DEFAULT, LIST_MAX};
 use sluice_core::port::store::{Append, Create, Filter, Head, Ownership};
 use sluice_core::status::RunStatus;
 

@@ -71,7 +71,7 @@ fn of_very_many_slots_the_oldest_go(bench: &Bench) {
     let kept = sluice_core::limits::SLOTS_KEPT as u64;
     let marks = (1..=kept + 5).map(|at_ms| mark(slot("a", at_ms, "skipped"), &[]));
     marked(bench, marks.collect());
-    let all = bench.wait_ok(bench.store.slots("a".to_owned(), None, crate::limits::LIST_MAX));
+    let all = bench.wait_ok(bench.store.slots("a".to_owned(), None, sluice_core::limits::LIST_MAX));
     let oldest = bench.wait_ok(bench.store.slots("a".to_owned(), Some(7), 0));
     assert_eq!((all.len() as u64, all[0].slot_ms), (kept, kept + 5));
     assert_eq!(oldest.iter().map(|one| one.slot_ms).collect::<Vec<_>>(), [6]);

@@ -1,9 +1,8 @@
 //! Changes with plain SQL, each of which an inspection must detect.
 
 use super::{everything, furnish};
-use crate::conformance::authentic::{Exposed, key};
-use crate::conformance::{Bench, wait};
-use sluice_core::evidence::mac::Doubts;
+use crate::conformance::Bench;
+use crate::conformance::authentic::Exposed;
 use sluice_core::port::inspect::Stored;
 use std::sync::Arc;
 
@@ -106,7 +105,6 @@ pub fn check_inspect(mut fresh: impl FnMut() -> Exposed, own: &[Attack], frames:
     let common = ATTACKS.iter().map(|(sql, detection)| Attack { sql, detection: *detection });
     for attack in common.chain(own.iter().copied()) {
         let Exposed { store, clock, sql } = fresh();
-        wait(store.adopt(key(), Doubts::default())).expect("an empty store is adopted");
         let bench = Bench { store, clock };
         furnish(&bench, frames);
         let before = everything(&*bench.store);
@@ -180,7 +178,6 @@ fn name(row: &Stored) -> &'static str {
 /// completely visible to the next one.
 fn one_moment(exposed: Exposed) {
     let Exposed { store, clock, sql } = exposed;
-    wait(store.adopt(key(), Doubts::default())).expect("an empty store is adopted");
     let bench = Bench { store, clock };
     furnish(&bench, 3);
     let before = everything(&*bench.store);

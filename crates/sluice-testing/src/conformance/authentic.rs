@@ -4,9 +4,8 @@
 //! row of everything, changes it with plain SQL, and checks the result.
 
 use super::{Bench, SetClock, entry, first, hashed, message, node, plain, run};
-use crate::authentic::Keyed;
 use serde_json::json;
-use sluice_core::evidence::mac::{Doubts, MacKey};
+use sluice_core::evidence::mac::MacKey;
 use sluice_core::hash::Hash;
 use sluice_core::id::RunId;
 use sluice_core::port::ledger::{Change, Erased, Erasure};
@@ -18,8 +17,8 @@ use std::sync::Arc;
 
 /// A store, and access to its tables behind its back.
 pub struct Exposed {
-    /// The store, empty and without a key.
-    pub store: Arc<dyn Keyed>,
+    /// An empty store that has adopted `key`.
+    pub store: Arc<dyn Store>,
     /// The store's clock.
     pub clock: Arc<SetClock>,
     /// Runs statements that both SQL dialects support.
@@ -68,7 +67,6 @@ const ATTACKS: &[Attack] = &[
 pub fn check_authentic(mut fresh: impl FnMut() -> Exposed) {
     for (sql, holds) in ATTACKS {
         let Exposed { store, clock, sql: perform } = fresh();
-        super::wait(store.adopt(key(), Doubts::default())).expect("an empty store is adopted");
         let bench = Bench { store, clock };
         fill(&bench);
         intact(&bench);
@@ -215,7 +213,6 @@ fn without_row(bench: &Bench) {
 /// A frame of a different run is rejected, with its MAC or without.
 fn copied(exposed: Exposed) {
     let Exposed { store, clock, sql } = exposed;
-    super::wait(store.adopt(key(), Doubts::default())).expect("an empty store is adopted");
     let bench = Bench { store, clock };
     for number in [1, 2] {
         bench.done(hashed(first(run(number))));
@@ -234,7 +231,6 @@ fn copied(exposed: Exposed) {
 /// Erasure replaces bodies and their MACs.
 fn erased(exposed: Exposed) {
     let Exposed { store, clock, .. } = exposed;
-    super::wait(store.adopt(key(), Doubts::default())).expect("an empty store is adopted");
     let bench = Bench { store, clock };
     fill(&bench);
     let erasure = Erasure {
