@@ -328,9 +328,10 @@ fn run_detail() -> Schema {
                 },
                 "required": ["node_id", "kind", "wave", "depends_on"],
             }},
+            "approvals": {"type": "array", "items": approval()},
         },
         "required": ["run_id", "workflow", "status", "started_at", "initiator", "args",
-            "definition_hash", "trace_id", "last_event_id", "last_steps", "steps"],
+            "definition_hash", "trace_id", "last_event_id", "last_steps", "steps", "approvals"],
     })
 }
 
