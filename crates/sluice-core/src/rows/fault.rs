@@ -121,6 +121,19 @@ impl FaultFinder<'_> {
             self.check_exists(row, &["agents", &at.to_string()], Kind::Agent, agent);
         }
         self.provider(row, &gateway);
+        if gateway.provider == "http" && gateway.url.is_none() && gateway.base_url.is_none() {
+            self.found.push(RowFault {
+                kind: row.kind,
+                name: row.name.clone(),
+                path: vec!["provider".to_owned()],
+                code: Code::MissingField,
+                message: "a gateway with the provider `http` needs a `base_url`".to_owned(),
+                hint: Some(
+                    "set `base_url` to the URL that receives the steps; for a bridge, set `url`"
+                        .to_owned(),
+                ),
+            });
+        }
     }
 
     /// Reports a provider for which this process has no adapter. A bridge has its own names

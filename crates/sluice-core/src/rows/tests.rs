@@ -284,6 +284,22 @@ fn a_schedule_begins_with_its_times_and_when_it_is_turned_on() {
 }
 
 #[test]
+fn a_gateway_with_the_provider_http_needs_a_url() {
+    let url = "http://b.example/work";
+    check_faults(
+        &[
+            row(Kind::Gateway, "a", json!({"provider": "http"})),
+            row(Kind::Gateway, "b", json!({"provider": "http", "base_url": url})),
+            row(Kind::Gateway, "c", json!({"provider": "http", "url": url})),
+        ],
+        expect![[r#"
+            gateway a provider missing_field: a gateway with the provider `http` needs a `base_url`
+              set `base_url` to the URL that receives the steps; for a bridge, set `url`
+        "#]],
+    );
+}
+
+#[test]
 fn a_provider_that_there_is_not_is_refused_with_a_suggestion() {
     check_faults(
         &[

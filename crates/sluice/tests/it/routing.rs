@@ -250,6 +250,19 @@ fn a_provider_that_there_is_not_is_refused_wherever_it_is_written() {
 }
 
 #[test]
+fn an_http_gateway_without_a_url_is_refused_by_apply() {
+    let world = World::new().file("setup.yaml", "gateways:\n  work: {provider: http}\n");
+    for told in [
+        world.told(&["apply", "-f", "setup.yaml"]),
+        world.told(&["gateways", "set", "work", "provider=http"]),
+    ] {
+        assert!(told.contains("error[missing_field]"), "{told}");
+        assert!(told.contains("provider `http` needs a `base_url`"), "{told}");
+        assert!(told.ends_with("exit 2\n"), "{told}");
+    }
+}
+
+#[test]
 fn a_doctor_looks_at_keys_providers_and_the_allow_list() {
     let setup = format!(
         "
