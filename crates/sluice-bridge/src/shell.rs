@@ -39,9 +39,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::process::Command;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 const SHELL: &str = "/bin/sh";
 
@@ -64,6 +65,8 @@ pub struct Config {
     pub stderr_bytes_max: usize,
     /// Time that a cancelled command has to end by itself.
     pub grace_ms: u64,
+    /// Commands that run at once; all adapters of a process share it. Further commands wait.
+    pub running: Arc<Semaphore>,
 }
 
 /// Where commands run. Missing directories are created.
@@ -84,6 +87,7 @@ impl Config {
             stdout_bytes_max: STDOUT_BYTES_MAX,
             stderr_bytes_max: STDERR_BYTES_MAX,
             grace_ms: GRACE_MS,
+            running: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),
         }
     }
 }
@@ -101,6 +105,13 @@ impl ShellAdapter {
     }
 
     async fn run(&self, request: &Request, call: &dyn Call) -> Answer {
+        let _running = tokio::select! {
+            biased;
+            () = call.cancelled() => {
+                return Answer { error: Some(outcome::cancelled()), ..Answer::default() };
+            }
+            permit = self.config.running.acquire() => permit,
+        };
         let mut group = match self.start_when_possible(request, call).await {
             Ok(group) => group,
             Err(error) => return Answer { error: Some(error), ..Answer::default() },

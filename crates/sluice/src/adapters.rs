@@ -3,6 +3,7 @@
 
 use crate::cli::run::Data;
 use crate::data_location;
+use crate::handles;
 use crate::local;
 use sluice_bridge::directory::{AdapterContext, Directory};
 use sluice_bridge::mock::{MockAdapter, Script};
@@ -17,6 +18,7 @@ use sluice_core::port::adapter::{
 use sluice_engine::agents::Agents;
 use sluice_server::service::document::Input;
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 /// The agent that answers from a script.
 pub(crate) const MOCK: &str = "mock";
@@ -52,8 +54,8 @@ pub(crate) fn served(
     kit: AdapterContext,
 ) -> Agents {
     let mut agents = Agents::new();
-    if shell == Shell::On {
-        let shell = ShellAdapter::new(Config::new(workspaces(data)));
+    if let Shell::On { running } = shell {
+        let shell = ShellAdapter::new(Config { running, ..Config::new(workspaces(data)) });
         agents = agents.with("shell", scrubbed(Arc::new(shell)));
     }
     if let Some(script) = script {
@@ -68,10 +70,21 @@ fn gateways(agents: Agents, kit: AdapterContext) -> Agents {
 }
 
 /// Whether steps may run commands on this machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) enum Shell {
-    On,
+    On {
+        /// Commands that the server runs at once.
+        running: Arc<Semaphore>,
+    },
     Off,
+}
+
+impl Shell {
+    /// Enabled, with as many commands at once as leave the file handles of a server's
+    /// connections alone.
+    pub(crate) fn beside(connections: usize) -> Shell {
+        Shell::On { running: Arc::new(Semaphore::new(handles::commands(connections))) }
+    }
 }
 
 pub(crate) fn script(input: &Input) -> Result<Script, Vec<Diagnostic>> {

@@ -178,6 +178,20 @@ async fn an_impossible_command_is_rejected() {
 }
 
 #[tokio::test]
+async fn commands_wait_while_all_places_are_taken() {
+    let running = Arc::new(Semaphore::new(1));
+    let shell = TestShell::with(|config| Config { running: Arc::clone(&running), ..config });
+    // A second command at the same time would find the directory.
+    let alone = "mkdir taken && sleep 0.1 && rmdir taken";
+    let (one, two) = tokio::join!(shell.run(alone), shell.run(alone));
+    assert_eq!((one.error, two.error), (None, None));
+    let taken = running.acquire().await.unwrap();
+    shell.call.cancel();
+    assert_eq!(error(&shell.run("true").await).0, CallErrorCode::Cancelled);
+    drop(taken);
+}
+
+#[tokio::test]
 async fn a_command_may_begin_with_a_dash() {
     let answered = run("-x").await;
     assert_eq!(error(&answered).0, CallErrorCode::ProviderError);

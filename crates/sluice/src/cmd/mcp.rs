@@ -78,7 +78,7 @@ async fn open(args: &Mcp, script: Option<Script>) -> anyhow::Result<Local> {
         let local = Local::open_with(&args.data, agents, Claims::None, policies, None).await?;
         return Ok(asked_by_agents(local, args));
     }
-    let shell = if args.shell { Shell::On } else { Shell::Off };
+    let shell = if args.shell { Shell::beside(0) } else { Shell::Off };
     let scripted = script.is_some().then(|| adapters::MOCK.to_owned());
     let agents = adapters::served(&args.data, script, shell, providers::live(&args.data)?);
     let moderator = moderation::moderator(None)?;

@@ -83,6 +83,7 @@ pub(super) async fn run(args: &Serve, out: &mut Out) -> anyhow::Result<Exit> {
     let app_of = app.clone();
     let mut open = ServedOrganisations {
         args,
+        shell: shell(args),
         script,
         kit,
         reached,
@@ -127,6 +128,8 @@ pub(super) async fn run(args: &Serve, out: &mut Out) -> anyhow::Result<Exit> {
 
 struct ServedOrganisations<'a> {
     args: &'a Serve,
+    /// Shared by all organisations.
+    shell: Shell,
     script: Option<sluice_bridge::mock::Script>,
     kit: AdapterContext,
     /// The URL by which remote gateways reach this server.
@@ -198,7 +201,6 @@ impl ServedOrganisations<'_> {
 
     async fn open(&self, name: &str) -> anyhow::Result<(Local, DispatchKey)> {
         let data = organisation::data(&self.args.data, name);
-        let shell = if self.args.shell { Shell::On } else { Shell::Off };
         let ServedLocation { opened, dispatch } = DataLocation::resolve(&data)?.serve().await?;
         let callbacks = Callbacks {
             url: format!("{}{STEP_COMPLETE}", self.reached),
@@ -212,7 +214,7 @@ impl ServedOrganisations<'_> {
             secrets: secrets.clone(),
             ..self.kit.clone()
         };
-        let agents = adapters::served(&data, self.script.clone(), shell, kit);
+        let agents = adapters::served(&data, self.script.clone(), self.shell.clone(), kit);
         let policies = crate::policies::source()?;
         let moderator = moderation::moderator(self.args.moderation.as_ref())?;
         let observer = Arc::clone(&self.observer);
@@ -267,6 +269,12 @@ fn observer(app: &App, exporter: Option<&Arc<Exporter>>) -> Arc<dyn Observer> {
             Arc::new(All(vec![metrics, exporter]))
         }
     }
+}
+
+fn shell(args: &Serve) -> Shell {
+    let connections = config::get().number(Name::ConnectionsMax);
+    let connections = usize::try_from(connections).unwrap_or(usize::MAX);
+    if args.shell { Shell::beside(connections) } else { Shell::Off }
 }
 
 fn settings(address: SocketAddr) -> Settings {
