@@ -6,7 +6,7 @@ import { isUnreachable, Problem } from "./api/client";
 import { App } from "./app";
 import { RequireSession } from "./session";
 import { applyTheme } from "./theme";
-import "./design/tokens.css";
+import "./design/variables.css";
 import "./design/base.css";
 import "./design/page.css";
 import "./design/runs.css";

@@ -11,7 +11,7 @@ import { words } from "../parts/status";
 import { isEmpty, Value, visible } from "../parts/value";
 import { Link, runPath, useQueryParam } from "../route";
 import { usePermission } from "../session";
-import { Chain } from "./chain";
+import { Verification } from "./verification";
 
 type Fact = Schemas["AuditFact"];
 
@@ -114,7 +114,7 @@ function Facts() {
           {news ? "Show the newest" : "Refresh"}
         </button>
       </div>
-      <Chain />
+      <Verification />
       <Filters />
       {run !== "" && !facts.error && (
         <div className="bar">

@@ -7,7 +7,7 @@ import { ErrorMessage, Loading } from "../parts/feedback";
 import { clock } from "../parts/format";
 import { words } from "../parts/status";
 import { navigate, runPath } from "../route";
-import type { RunState } from "./live";
+import type { RunState } from "./live-run";
 import { NO_OVERRIDES, type OverrideDrafts, Overrides, parseOverrides } from "./overrides";
 import { RepeatPreview } from "./repeat-preview";
 import { StepPicker } from "./step-picker";

@@ -11,7 +11,7 @@ import { FailureSnapshot } from "./failure";
 import { GateWaits, shownStatus } from "./gate-waits";
 import { Graph } from "./graph";
 import { Inspector } from "./inspector";
-import { type LiveRun, type RunDetail, type RunState, useRun } from "./live";
+import { type LiveRun, type RunDetail, type RunState, useRun } from "./live-run";
 import { Packet } from "./packet";
 import { Phases } from "./phases";
 import { RunActions } from "./run-actions";

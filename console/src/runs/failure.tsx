@@ -1,6 +1,6 @@
 // The failure snapshot of a run: where it stopped, completed steps, and variables.
 import { Value, visible } from "../parts/value";
-import type { RunState } from "./live";
+import type { RunState } from "./live-run";
 
 type Snapshot = NonNullable<RunState["failure_snapshot"]>;
 

@@ -1,7 +1,7 @@
 // Steps that wait at a gate: the cause, and what unblocks them.
 import { ended } from "../parts/status";
 import { visible } from "../parts/value";
-import type { Node } from "./live";
+import type { Node } from "./live-run";
 
 /** Most steps named one by one. */
 const NAMED_MAX = 5;

@@ -13,7 +13,7 @@ import { Attempts } from "./attempts";
 import { Decision } from "./decision";
 import type { Feed } from "./feed";
 import { Cause, shownStatus, waitsAtGate } from "./gate-waits";
-import type { Node, RunState } from "./live";
+import type { Node, RunState } from "./live-run";
 import { Media } from "./media";
 import { type ValueFlow, ValueFlowList } from "./value-flow";
 

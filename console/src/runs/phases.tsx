@@ -1,7 +1,7 @@
 // The phases of a run and their progress.
 import { visible } from "../parts/value";
 import { countOf } from "./feed";
-import type { RunState } from "./live";
+import type { RunState } from "./live-run";
 
 export interface Progress {
   id: string;

@@ -6,7 +6,7 @@ import { Dialog } from "../parts/dialog";
 import { ErrorMessage } from "../parts/feedback";
 import { words } from "../parts/status";
 import { navigate, runPath } from "../route";
-import type { RunState } from "./live";
+import type { RunState } from "./live-run";
 import { RepeatPreview } from "./repeat-preview";
 import { StepPicker } from "./step-picker";
 

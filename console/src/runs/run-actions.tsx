@@ -6,7 +6,7 @@ import { ErrorMessage } from "../parts/feedback";
 import { ended } from "../parts/status";
 import { usePermission } from "../session";
 import { CheckpointDialog } from "./checkpoint-dialog";
-import type { RunState } from "./live";
+import type { RunState } from "./live-run";
 import { RestartDialog } from "./restart-dialog";
 
 type OpenDialog = "cancel" | "restart" | "rewind" | null;

@@ -6,7 +6,7 @@ import { tone, words } from "../parts/status";
 import { VirtualList } from "../parts/virtual-list";
 import { countOf } from "./feed";
 import { shownStatus } from "./gate-waits";
-import type { Node, RunState } from "./live";
+import type { Node, RunState } from "./live-run";
 
 interface Props {
   state: RunState;

@@ -4,7 +4,7 @@ import { request, type Schemas } from "../api/client";
 import { visible } from "../parts/value";
 import { Link, runPath } from "../route";
 import type { Feed } from "./feed";
-import type { Node } from "./live";
+import type { Node } from "./live-run";
 import type { FlowEdge } from "./step-box";
 
 export type ValueFlow = Schemas["Provenance"]["rows"][number];

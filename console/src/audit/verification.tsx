@@ -31,7 +31,7 @@ interface Checked {
   upto: number;
 }
 
-export function Chain() {
+export function Verification() {
   const queries = useQueryClient();
   const [run] = useQueryParam("run");
   const [busy, setBusy] = useState(false);
