@@ -20,7 +20,7 @@ use sluice_core::limits::LOG_LINE_BYTES_MAX;
 use sluice_core::plan::policy::{ModerationPhase, ParallelFailure};
 use sluice_core::plan::step::Step;
 use sluice_core::port::adapter::{Answer, CallErrorCode, Execution};
-use sluice_core::port::store::{Frame, Mailboxes, MessageId, Ownership};
+use sluice_core::port::store::{Frame, Mailboxes, Ownership, ReadMessage};
 use sluice_core::run::command::{Command, Dispatching};
 use sluice_core::run::due::Effect;
 use sluice_core::run::message;
@@ -55,7 +55,7 @@ pub(crate) struct LoadedRun {
     /// Whether the run was assigned to this node again: the loaded state may be old.
     stale: bool,
     /// Messages that cannot be decoded, to be marked as read with the next append.
-    pub(crate) unreadable: Vec<MessageId>,
+    pub(crate) unreadable: Vec<ReadMessage>,
     pub(crate) tail_events: u64,
     pub(crate) tail_bytes: usize,
     pub(crate) snapshot_bytes: usize,
@@ -303,7 +303,7 @@ impl LoadedRun {
         let mut ready = Vec::with_capacity(inputs.len());
         for input in inputs {
             // A withheld message stays in the mailbox and is read again with it.
-            if input.message.is_some_and(|message| self.moderation.holds(message)) {
+            if input.message.as_ref().is_some_and(|read| self.moderation.holds(read.id)) {
                 continue;
             }
             let moderator = Arc::clone(&self.engine.moderator);
@@ -361,16 +361,17 @@ impl LoadedRun {
             if !received.is_authentic {
                 let key = &received.message.key;
                 tracing::error!(run = %self.run.id, key, "a message is not authentic and is discarded");
-                self.unreadable.push(received.id);
+                self.unreadable.push(received.as_read());
                 continue;
             }
             match message::decode(&received.message.body, |step| self.run.find(step)) {
                 Ok(command) => {
-                    inputs.push(TurnInput { command, reply: None, message: Some(received.id) });
+                    let message = Some(received.as_read());
+                    inputs.push(TurnInput { command, reply: None, message });
                 }
                 Err(error) => {
                     tracing::error!(run = %self.run.id, %error, "a message cannot be decoded and is discarded");
-                    self.unreadable.push(received.id);
+                    self.unreadable.push(received.as_read());
                 }
             }
         }

@@ -12,7 +12,7 @@ use sluice_core::journal::event::{Event, StepEvent};
 use sluice_core::journal::wire::{self, Encoded};
 use sluice_core::port::ledger::Counter;
 use sluice_core::port::store::{
-    Append, Appended, Frame, Guard, Head, MailboxMessage, MessageId, Ownership, StoreError,
+    Append, Appended, Frame, Guard, Head, MailboxMessage, Ownership, ReadMessage, StoreError,
 };
 use sluice_core::run::command::{Command, Dispatching, Given, Refusal};
 use sluice_core::run::decide::{Decided, Turn};
@@ -28,7 +28,7 @@ pub(crate) struct TurnInput {
     pub(crate) command: Command,
     pub(crate) reply: Option<Reply>,
     /// The durable message it came from.
-    pub(crate) message: Option<MessageId>,
+    pub(crate) message: Option<ReadMessage>,
 }
 
 impl TurnInput {
@@ -91,9 +91,9 @@ impl LoadedRun {
             self.flush_before_deadline(&mut inputs, now_ms);
             let status = self.run.status;
             let (decided, answers) = self.decide(&inputs, now_ms, dispatching);
-            let mut read: Vec<MessageId> =
-                inputs.iter().filter_map(|input| input.message).collect();
-            read.extend(&unreadable);
+            let mut read: Vec<ReadMessage> =
+                inputs.iter().filter_map(|input| input.message.clone()).collect();
+            read.extend(unreadable.iter().cloned());
             let is_awaited = inputs.iter().any(|input| input.reply.is_some());
             if decided.events.is_empty() && read.is_empty() && !is_awaited {
                 self.engine.trust.register_waiter(&self.run);
@@ -208,7 +208,7 @@ impl LoadedRun {
     fn append(
         &mut self,
         decided: Decided,
-        read: Vec<MessageId>,
+        read: Vec<ReadMessage>,
         now_ms: u64,
         status_before: RunStatus,
     ) -> (Append, Vec<Event>) {

@@ -14,7 +14,8 @@ use sluice_core::port::ledger::Recorded;
 use sluice_core::port::remembered_output::RememberedOutput;
 use sluice_core::port::slots::Slot;
 use sluice_core::port::store::{
-    Answer, Append, Examined, Frame, MailboxMessage, NodeId, Store, StoreError,
+    Answer, Append, Examined, Frame, MailboxMessage, MessageId, NodeId, ReadMessage, Store,
+    StoreError,
 };
 use std::sync::OnceLock;
 
@@ -120,6 +121,11 @@ impl Keys {
         self.get().is_none_or(|key| key.message(message).is(mac))
     }
 
+    /// Whether an earlier version of Sluice marked the message as read.
+    pub(crate) fn is_read_without_key(&self, run: RunId, id: MessageId, mac: &[u8]) -> bool {
+        self.get().is_some_and(|key| key.read_message_without_key(run, id).is(mac))
+    }
+
     pub(crate) fn is_remembered_output(
         &self,
         remembered_output: &RememberedOutput,
@@ -221,7 +227,7 @@ impl AppendMacs {
             snapshot: key.snapshot_of(append),
             key: callers.map(|callers| key.key_of(append.run, callers)),
             messages: append.messages.iter().map(|message| key.message(message)).collect(),
-            read: append.read.iter().map(|id| key.read_message(append.run, *id)).collect(),
+            read: append.read.iter().map(|read| key.read_message(append.run, read)).collect(),
             outputs: append
                 .remembered_outputs
                 .iter()
@@ -297,7 +303,7 @@ pub(crate) fn row_mac(
             match row.bytes("body") {
                 Some(body) => key.message(&MailboxMessage { run, key: name, body: body.to_vec() }),
                 // A read message is kept only so that its key stays unique.
-                None => key.read_message(run, row.number("id")?),
+                None => key.read_message(run, &ReadMessage { id: row.number("id")?, key: name }),
             }
         }
         Table::Key => {

@@ -12,7 +12,7 @@ use crate::hash::Hash;
 use crate::id::RunId;
 use crate::port::remembered_output::RememberedOutput;
 use crate::port::slots::Slot;
-use crate::port::store::{Append, Key, MailboxMessage, MessageId, NodeId};
+use crate::port::store::{Append, Key, MailboxMessage, MessageId, NodeId, ReadMessage};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use std::collections::{BTreeMap, BTreeSet};
@@ -131,8 +131,14 @@ impl MacKey {
         builder.bytes(&message.body).end()
     }
 
-    /// The MAC of a message that was read. Its body is deleted, so the MAC covers its id.
-    pub fn read_message(&self, run: RunId, id: MessageId) -> Mac {
+    /// The MAC of a message that was read: its body is deleted, its position and its key stay.
+    pub fn read_message(&self, run: RunId, read: &ReadMessage) -> Mac {
+        self.begin(b'R').id(run.0).number(read.id).bytes(read.key.as_bytes()).end()
+    }
+
+    /// The MAC that earlier versions of Sluice wrote for a message that was read, without its
+    /// key. It is accepted and never written.
+    pub fn read_message_without_key(&self, run: RunId, id: MessageId) -> Mac {
         self.begin(b'L').id(run.0).number(id).end()
     }
 

@@ -175,7 +175,7 @@ pub struct Append {
     /// Blobs that the frame refers to by hash. Each is stored once.
     pub blobs: Vec<Blob>,
     /// Messages of this run that this append has processed.
-    pub read: Vec<MessageId>,
+    pub read: Vec<ReadMessage>,
     /// Messages for other runs, posted with this append.
     pub messages: Vec<MailboxMessage>,
     /// Counters that this append changes. A guard that would pass its bound refuses the
@@ -328,16 +328,33 @@ pub struct MailboxMessage {
 /// Position in the order of messages.
 pub type MessageId = u64;
 
+/// A message that a run has processed. Its body is deleted; its key stays, so that the same
+/// message is not processed twice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadMessage {
+    /// The position of the message.
+    pub id: MessageId,
+    /// The deduplication key of the message.
+    pub key: String,
+}
+
 /// A message in a mailbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Received {
-    /// The id that `Append::read` takes.
+    /// The position of the message.
     pub id: MessageId,
     /// The message.
     pub message: MailboxMessage,
     /// Whether a process with the store's key posted the message. Other messages are
     /// discarded.
     pub is_authentic: bool,
+}
+
+impl Received {
+    /// What `Append::read` takes.
+    pub fn as_read(&self) -> ReadMessage {
+        ReadMessage { id: self.id, key: self.message.key.clone() }
+    }
 }
 
 /// The result of posting a message.

@@ -87,7 +87,7 @@ impl PendingModeration {
         subject: Subject,
         moderator: &Arc<ModeratorClient>,
     ) {
-        self.messages.extend(input.message);
+        self.messages.extend(input.message.as_ref().map(|read| read.id));
         self.results += 1;
         let moderator = Arc::clone(moderator);
         self.open.push(Box::pin(async move { Some(moderate(input, &subject, &moderator).await) }));
@@ -109,8 +109,8 @@ impl PendingModeration {
             {
                 self.steps.remove(at);
             }
-            if let Some(message) = input.message {
-                self.messages.remove(&message);
+            if let Some(read) = &input.message {
+                self.messages.remove(&read.id);
             }
             self.results -= usize::from(matches!(input.command, Command::Checked { .. }));
         }

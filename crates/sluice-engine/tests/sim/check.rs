@@ -20,7 +20,7 @@ use sluice_core::journal::envelope::{Subject, envelopes};
 use sluice_core::journal::event::{Event, ParentStep, Path, StepAt, StepEvent};
 use sluice_core::journal::wire;
 use sluice_core::port::adapter::Request;
-use sluice_core::port::store::{Append, Frame, MessageId, NodeId, Received};
+use sluice_core::port::store::{Append, Frame, MessageId, NodeId, ReadMessage, Received};
 use sluice_core::run::definition::Definition;
 use sluice_core::run::snapshot;
 use sluice_core::run::state::{Run, StepState};
@@ -281,7 +281,7 @@ impl Journal {
     }
 
     fn messages_read(&mut self, append: &Append) -> Result<(), String> {
-        for id in &append.read {
+        for ReadMessage { id, .. } in &append.read {
             let Some((run, key)) = self.messages.get(id) else { continue };
             // Marking a message that led to nothing as read may be repeated.
             let now = (*id, append.count > 0);

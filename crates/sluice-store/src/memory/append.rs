@@ -79,9 +79,9 @@ impl MemoryState {
         for blob in append.blobs {
             self.blobs.entry(blob.hash).or_insert(blob.body);
         }
-        for id in append.read {
-            if self.messages.get(&id).is_some_and(|message| message.run == append.run) {
-                self.messages.remove(&id);
+        for read in append.read {
+            if self.messages.get(&read.id).is_some_and(|message| message.run == append.run) {
+                self.messages.remove(&read.id);
             }
         }
         if let Some(create) = append.create {

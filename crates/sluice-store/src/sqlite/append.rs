@@ -167,9 +167,9 @@ fn write(
         let values = params![after.num, int(after.version), macs.snapshot(), state];
         work.connection.prepare_cached(sql)?.execute(values)?;
     }
-    for (at, id) in append.read.iter().enumerate() {
+    for (at, read) in append.read.iter().enumerate() {
         let sql = "UPDATE letter SET body = NULL, mac = ?3 WHERE id = ?1 AND run = ?2";
-        let values = params![int(*id), after.num, macs.read_message(at)];
+        let values = params![int(read.id), after.num, macs.read_message(at)];
         work.connection.prepare_cached(sql)?.execute(values)?;
     }
     if let Some(head) = &append.head {

@@ -146,13 +146,13 @@ fn a_refused_append_leaves_nothing(bench: &Bench) {
     bench.create(run(1));
     bench.create(run(2));
     assert_eq!(bench.post(message(run(1), "mine")), Posted::Done);
-    let id = bench.messages(Mailboxes::Run(run(1)))[0].id;
+    let read = bench.messages(Mailboxes::Run(run(1)))[0].as_read();
     let body = b"a blob".to_vec();
     let full = Append {
         head: Some(released(Some(5))),
         snapshot: Some(b"state".to_vec()),
         blobs: vec![Blob { hash: Hash::of(&body), body: body.clone() }],
-        read: vec![id],
+        read: vec![read],
         messages: vec![message(run(2), "theirs")],
         guards: vec![guard("c", 1, Some(1))],
         entries: vec![entry("said")],

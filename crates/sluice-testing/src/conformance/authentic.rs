@@ -171,7 +171,7 @@ fn without_message(bench: &Bench) {
     let messages = bench.messages(Mailboxes::Run(run(1)));
     assert!(messages.len() == 1 && !messages[0].is_authentic, "{messages:?}");
     // The message can be marked as read.
-    bench.done(hashed(Append { read: vec![messages[0].id], ..plain(run(1), 4) }));
+    bench.done(hashed(Append { read: vec![messages[0].as_read()], ..plain(run(1), 4) }));
     assert_eq!(bench.messages(Mailboxes::Run(run(1))), []);
 }
 

@@ -18,7 +18,7 @@ use sluice_core::port::ledger::{Change, SealMark, SealRow, Sealed, Sealing};
 use sluice_core::port::lineage::ProvenanceEdge;
 use sluice_core::port::remembered_output::RememberedOutput;
 use sluice_core::port::slots::{Mark, Slot};
-use sluice_core::port::store::{Append, Blob, Key, Mailboxes, Store};
+use sluice_core::port::store::{Append, Blob, Key, Mailboxes, Received, Store};
 use sluice_govern::registry::{Kind, Row};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -78,7 +78,7 @@ fn furnish(bench: &Bench, frames: u64) {
     for name in ["read", "unread"] {
         bench.post(message(run(1), name));
     }
-    let read = bench.messages(Mailboxes::Run(run(1))).first().map(|one| one.id);
+    let read = bench.messages(Mailboxes::Run(run(1))).first().map(Received::as_read);
     bench.done(hashed(Append {
         count: 2,
         snapshot: Some(b"state".to_vec()),

@@ -1,7 +1,7 @@
 //! Mailboxes: each message is stored once and read once.
 
 use super::{Bench, cases, message, node, plain, released, run};
-use sluice_core::port::store::{Append, MailboxMessage, Mailboxes, Posted, Received};
+use sluice_core::port::store::{Append, MailboxMessage, Mailboxes, Posted, ReadMessage, Received};
 
 cases![
     letters_lie_in_order,
@@ -54,8 +54,8 @@ fn a_letter_is_kept_once(bench: &Bench) {
 fn a_letter_is_kept_once_also_after_it_was_read(bench: &Bench) {
     bench.create(run(1));
     bench.post(message(run(1), "a"));
-    let id = bench.messages(mine(1))[0].id;
-    bench.done(Append { read: vec![id], ..plain(run(1), 1) });
+    let read = bench.messages(mine(1))[0].as_read();
+    bench.done(Append { read: vec![read], ..plain(run(1), 1) });
     assert_eq!(bench.messages(mine(1)), []);
     assert_eq!(bench.post(message(run(1), "a")), Posted::Duplicate);
     assert_eq!(bench.messages(mine(1)), []);
@@ -86,8 +86,8 @@ fn an_earlier_due_stays(bench: &Bench) {
     bench.park(run(2), None);
     bench.post(message(run(2), "a"));
     assert_eq!(bench.claimed(node(2), 1000, 10), [1, 2].map(run));
-    let id = bench.messages(mine(2))[0].id;
-    let parked = Append { node: node(2), epoch: 2, read: vec![id], ..plain(run(2), 1) };
+    let read = bench.messages(mine(2))[0].as_read();
+    let parked = Append { node: node(2), epoch: 2, read: vec![read], ..plain(run(2), 1) };
     bench.done(Append { head: Some(released(None)), ..parked });
     assert_eq!(bench.post(message(run(2), "a")), Posted::Duplicate);
     assert_eq!(bench.row(run(2)).due_at_ms, None);
@@ -97,14 +97,14 @@ fn a_run_let_go_with_unread_letters_is_due(bench: &Bench) {
     bench.create(run(1));
     bench.post(message(run(1), "a"));
     bench.post(message(run(1), "b"));
-    let id = bench.messages(mine(1))[0].id;
+    let read = bench.messages(mine(1))[0].as_read();
     bench.clock.set(1500);
     let head = Some(released(None));
-    bench.done(Append { head: head.clone(), read: vec![id], ..plain(run(1), 1) });
+    bench.done(Append { head: head.clone(), read: vec![read], ..plain(run(1), 1) });
     assert_eq!(bench.row(run(1)).due_at_ms, Some(1500));
     assert_eq!(bench.claimed(node(1), 1500, 10), [run(1)]);
-    let id = bench.messages(mine(1))[0].id;
-    bench.done(Append { head, read: vec![id], epoch: 2, ..plain(run(1), 2) });
+    let read = bench.messages(mine(1))[0].as_read();
+    bench.done(Append { head, read: vec![read], epoch: 2, ..plain(run(1), 2) });
     assert_eq!(bench.row(run(1)).due_at_ms, None);
 }
 
@@ -112,8 +112,11 @@ fn a_run_reads_only_its_own_letters(bench: &Bench) {
     bench.create(run(1));
     bench.create(run(2));
     bench.post(message(run(2), "a"));
-    let id = bench.messages(mine(2))[0].id;
-    bench.done(Append { read: vec![id, id + 1], ..plain(run(1), 1) });
+    let read = bench.messages(mine(2))[0].as_read();
+    bench.done(Append {
+        read: vec![read.clone(), ReadMessage { id: read.id + 1, ..read }],
+        ..plain(run(1), 1)
+    });
     assert_eq!(bench.keys(mine(2)), ["a"]);
 }
 

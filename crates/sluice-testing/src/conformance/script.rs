@@ -14,7 +14,7 @@ use sluice_core::port::Clock as _;
 use sluice_core::port::inspect::Stored;
 use sluice_core::port::store::{
     Append, Appended, Blob, Claim, Create, Filter, Guard, Head, Key, MailboxMessage, Mailboxes,
-    NodeId, Ownership, Received, Taken,
+    NodeId, Ownership, ReadMessage, Received, Taken,
 };
 use sluice_core::status::RunStatus;
 use std::collections::BTreeMap;
@@ -130,11 +130,11 @@ impl Player<'_> {
         format!("{run} after {}: {appended:?}", append.after)
     }
 
-    fn read(&self, run: RunId, dice: &mut Dice) -> Vec<u64> {
+    fn read(&self, run: RunId, dice: &mut Dice) -> Vec<ReadMessage> {
         let of = if dice.once_in(8) { Mailboxes::Owner(node(1)) } else { Mailboxes::Run(run) };
         let messages = self.bench.messages(of);
         let wanted = place(dice.roll(3));
-        messages.iter().take(wanted).map(|Received { id, .. }| *id).collect()
+        messages.iter().take(wanted).map(Received::as_read).collect()
     }
 }
 

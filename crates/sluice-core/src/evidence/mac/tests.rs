@@ -149,7 +149,12 @@ fn nothing_has_the_mac_of_something_else() {
         remembered_outputs.iter().map(|remembered_output| key.remembered_output(remembered_output)),
     );
     macs.extend(messages.iter().map(|message| key.message(message)));
-    macs.extend([(1, 1), (1, 2), (2, 1)].map(|(run, id)| key.read_message(RunId(run), id)));
+    let read = [(1, 1, "a"), (1, 2, "a"), (2, 1, "a"), (1, 1, "b")];
+    macs.extend(read.map(|(run, id, name)| {
+        key.read_message(RunId(run), &ReadMessage { id, key: name.to_owned() })
+    }));
+    let before = [(1, 1), (1, 2), (2, 1)];
+    macs.extend(before.map(|(run, id)| key.read_message_without_key(RunId(run), id)));
     let all: BTreeSet<[u8; 16]> = macs.iter().map(|mac| mac.0).collect();
     assert_eq!(all.len(), macs.len());
 }

@@ -5,6 +5,7 @@ use crate::authentic::{Keyed, Mark};
 use sluice_core::evidence::mac::MacKey;
 use sluice_core::port::inspect::Stored;
 use sluice_core::port::ledger::Ledger as _;
+use sluice_core::port::store::ReadMessage;
 use sluice_testing::conformance::authentic::{Exposed, check_authentic, key};
 use sluice_testing::conformance::inspect::{everything, is_foreign};
 use sluice_testing::conformance::{entry, hashed};
@@ -38,7 +39,13 @@ fn from_before(dir: &TempDir) {
     append(&store, Append { snapshot: Some(b"state".to_vec()), ..hashed(plain(run(1), 1)) });
     append(&store, hashed(first(run(2))));
     wait(store.post(message(run(1), "read"))).unwrap();
-    append(&store, Append { read: vec![1], ..hashed(plain(run(1), 2)) });
+    append(
+        &store,
+        Append {
+            read: vec![ReadMessage { id: 1, key: "read".to_owned() }],
+            ..hashed(plain(run(1), 2))
+        },
+    );
     wait(store.post(message(run(1), "a"))).unwrap();
     for writer in [4, 5] {
         wait(store.record(node(writer), vec![entry("one"), entry("two")])).unwrap();

@@ -39,6 +39,7 @@ const ATTACKS: &[(&str, Detection)] = &[
     ),
     ("UPDATE letter SET body = mac WHERE key = 'read'", Foreign("message")),
     ("UPDATE letter SET id = id + 100 WHERE key = 'read'", Foreign("message")),
+    ("UPDATE letter SET key = 'other' WHERE key = 'read'", Foreign("message")),
     ("UPDATE letter SET key = 'other' WHERE key = 'unread'", Foreign("message")),
     (
         "UPDATE letter SET run = (SELECT other.run FROM frame AS other

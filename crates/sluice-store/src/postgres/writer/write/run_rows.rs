@@ -63,9 +63,9 @@ impl<'a> DecidedBatch<'a> {
     fn read_messages(&self, pipeline: &mut Pipeline<'a>) {
         let (mut runs, mut ids, mut read) = (Vec::new(), Vec::new(), Vec::new());
         for (append, macs) in self.done.iter().zip(&self.macs) {
-            for (at, id) in append.read.iter().enumerate() {
+            for (at, message) in append.read.iter().enumerate() {
                 runs.push(Id::from(append.run));
-                ids.push(int(*id));
+                ids.push(int(message.id));
                 read.push(macs.read_message(at));
             }
         }
