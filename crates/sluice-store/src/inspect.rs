@@ -9,10 +9,11 @@ use crate::transfer::table::{Cell, Table};
 use sluice_core::evidence::mac::{Doubts, FramePlace, Mac, last_hash};
 use sluice_core::hash::Hash;
 use sluice_core::id::RunId;
-use sluice_core::port::inspect::{RowVersion, Stored, StoredRun};
+use sluice_core::port::inspect::{Each, RowVersion, SchemaDifference, Stored, StoredRun};
 use sluice_core::port::ledger::{Recorded, SealMark, SealRow};
 use sluice_core::port::slots::Slot;
 use sluice_core::port::store::NodeId;
+use std::collections::BTreeMap;
 
 /// The tables, in the order of [`Stored`].
 pub(crate) const ORDER: [Table; 15] = [
@@ -70,6 +71,26 @@ pub(crate) fn stored(
         | Table::Authentic => Some(None),
     };
     found.ok_or(MALFORMED)
+}
+
+/// The objects of a schema: kind and name, and the definition.
+pub(crate) type SchemaObjects = BTreeMap<String, String>;
+
+/// Reports every object that differs from the schema that Sluice made.
+pub(crate) fn compare_schemas(made: &SchemaObjects, found: &SchemaObjects, each: &mut Each) {
+    let mut report = |object: &str, difference| {
+        each(Stored::Schema { object: object.to_owned(), difference });
+    };
+    for (object, definition) in made {
+        match found.get(object) {
+            None => report(object, SchemaDifference::Missing),
+            Some(other) if other != definition => report(object, SchemaDifference::Changed),
+            Some(_) => {}
+        }
+    }
+    for object in found.keys().filter(|object| !made.contains_key(*object)) {
+        report(object, SchemaDifference::Added);
+    }
 }
 
 /// Whether the last column holds the MAC that the row should have.

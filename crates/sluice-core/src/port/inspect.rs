@@ -25,6 +25,14 @@ pub type Each = Box<dyn FnMut(Stored) + Send>;
 /// A row of a store.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Stored {
+    /// A part of the schema that is not as Sluice made it. It may change rows in Sluice's own
+    /// transactions, as a trigger does.
+    Schema {
+        /// The kind and name of the object, such as `trigger audit on frame`.
+        object: String,
+        /// How it differs from the schema of this version.
+        difference: SchemaDifference,
+    },
     /// A seal, from the first on.
     Seal {
         /// The seal.
@@ -136,6 +144,17 @@ pub enum Stored {
         /// What is damaged.
         detail: String,
     },
+}
+
+/// How an object of a schema differs from what Sluice made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SchemaDifference {
+    /// Sluice has no such object.
+    Added,
+    /// The object has another definition.
+    Changed,
+    /// The object is missing.
+    Missing,
 }
 
 /// A version of a registry row.

@@ -4,6 +4,8 @@
 //! what was committed before it. It has its own connection and ends with it, whatever
 //! fails.
 
+mod schema;
+
 use super::PostgresStore;
 use super::column::{Id, get, number};
 use super::fault::Fault;
@@ -42,9 +44,11 @@ impl Inspector<'_> {
         let begin = format!(
             "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
              SET LOCAL idle_in_transaction_session_timeout = {INSPECT_IDLE_MS};
-             SAVEPOINT whole"
+             {}; SAVEPOINT whole",
+            schema::FORM
         );
         self.session.script(&begin).await?;
+        schema::check(self.session, &mut self.each).await?;
         for table in ORDER {
             self.table(table).await?;
         }

@@ -3,6 +3,7 @@
 //! INVARIANT: one read transaction lasts from the first row to the last, so that all
 //! rows are of one moment, even while other connections write.
 
+mod schema;
 mod structure;
 
 use super::SqliteStore;
@@ -36,6 +37,7 @@ struct Inspector<'a> {
 
 impl Inspector<'_> {
     fn inspect(&mut self) -> Result<(), Fault> {
+        schema::check(self.connection, self.each)?;
         for table in ORDER {
             match table {
                 // SQLite does not store these: both follow from other tables.

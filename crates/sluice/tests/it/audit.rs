@@ -242,6 +242,26 @@ fn every_seal_is_copied_where_one_is_told_to() {
 }
 
 #[test]
+fn a_trigger_that_another_program_added_is_reported() {
+    let world = world();
+    world.printed(&["audit", "verify"]);
+    let database = Connection::open(world.path().join(".sluice/sluice.db")).unwrap();
+    let trigger = "CREATE TRIGGER quiet AFTER INSERT ON entry
+                   BEGIN UPDATE entry SET text = 'nothing' WHERE place = new.place; END;
+                   DROP INDEX run_status";
+    database.execute_batch(trigger).unwrap();
+    drop(database);
+    let told = told(&world, &["audit", "verify"]);
+    for finding in [
+        "row trigger quiet on entry of schema is inserted: Sluice has no such object",
+        "row index run_status on run of schema is missing: Sluice made it",
+    ] {
+        assert!(told.contains(finding), "{told}");
+    }
+    assert!(told.ends_with("exit 1\n"), "{told}");
+}
+
+#[test]
 fn an_erased_payload_is_gone_and_everything_still_verifies() {
     let world = world();
     let run = world.newest();

@@ -8,7 +8,7 @@ use super::{Place, Scope, Trouble, Verifier};
 use crate::evidence::entry::START;
 use crate::hash::Hash;
 use crate::id::RunId;
-use crate::port::inspect::{FrameAt, RowVersion, Stored, StoredRun};
+use crate::port::inspect::{FrameAt, RowVersion, SchemaDifference, Stored, StoredRun};
 use crate::port::ledger::{Recorded, SealMark};
 use crate::port::store::NodeId;
 use crate::rows::{self, AFTER_DIGEST};
@@ -99,6 +99,7 @@ impl Verifier {
             return;
         }
         match row {
+            Stored::Schema { object, difference } => self.schema(&object, difference),
             Stored::Seal { row, hash, upto } => {
                 self.seal(&row);
                 self.check_mark(
@@ -197,6 +198,17 @@ impl Verifier {
         detail: &str,
     ) {
         self.report.add(Place::Row { table, key: key.to_string() }, trouble, detail);
+    }
+
+    fn schema(&mut self, object: &str, difference: SchemaDifference) {
+        let (trouble, detail) = match difference {
+            SchemaDifference::Added => {
+                (Trouble::Inserted, "Sluice has no such object; it may change rows")
+            }
+            SchemaDifference::Changed => (Trouble::Changed, "it is not defined as Sluice made it"),
+            SchemaDifference::Missing => (Trouble::Missing, "Sluice made it"),
+        };
+        self.wrong_row("schema", &object, trouble, detail);
     }
 
     fn check_mac(&mut self, table: &'static str, key: &str, is_authentic: bool) {

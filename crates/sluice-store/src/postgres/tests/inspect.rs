@@ -23,6 +23,17 @@ const ATTACKS: &[(&str, Detection)] = &[
     ("DELETE FROM frame WHERE count = 2", Foreign("snapshot")),
     ("UPDATE run SET version = version + 1", Changed("run")),
     ("DROP TABLE taking", Damaged("taking")),
+    (
+        "CREATE FUNCTION quiet() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+         CREATE TRIGGER quiet BEFORE INSERT ON entry FOR EACH ROW EXECUTE FUNCTION quiet()",
+        Foreign("schema"),
+    ),
+    ("CREATE RULE quiet AS ON INSERT TO entry DO INSTEAD NOTHING", Foreign("schema")),
+    ("ALTER TABLE entry ENABLE ROW LEVEL SECURITY", Foreign("schema")),
+    ("CREATE POLICY quiet ON entry USING (false)", Foreign("schema")),
+    ("CREATE TABLE other () INHERITS (entry)", Foreign("schema")),
+    ("ALTER TABLE key ALTER COLUMN expires_at SET DEFAULT 0", Foreign("schema")),
+    ("ALTER TABLE run ADD CONSTRAINT other CHECK (version >= 0)", Foreign("schema")),
     ("ALTER TABLE slot DROP COLUMN why", Damaged("slot")),
     ("ALTER TABLE memo ALTER COLUMN at TYPE text", Damaged("memo")),
 ];

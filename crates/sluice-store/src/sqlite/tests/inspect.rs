@@ -49,6 +49,13 @@ const ATTACKS: &[(&str, Detection)] = &[
     ("UPDATE run SET started_at = 'then' WHERE num = 2", Damaged("run")),
     ("UPDATE frame SET count = 'few' WHERE first = 5", Damaged("frame")),
     ("DROP TABLE taking", Damaged("taking")),
+    (
+        "CREATE TRIGGER quiet AFTER INSERT ON entry
+         BEGIN DELETE FROM entry WHERE place = new.place; END",
+        Foreign("schema"),
+    ),
+    ("CREATE VIEW other AS SELECT id FROM run", Foreign("schema")),
+    ("CREATE TABLE other (n)", Foreign("schema")),
     ("ALTER TABLE slot DROP COLUMN why", Damaged("slot")),
 ];
 

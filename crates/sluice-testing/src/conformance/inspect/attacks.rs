@@ -94,6 +94,11 @@ const ATTACKS: &[(&str, Detection)] = &[
     ("UPDATE run SET initiator = 'eve'", Changed("run")),
     ("UPDATE run SET due_at = NULL", Changed("run")),
     ("UPDATE run SET owner = NULL", Changed("run")),
+    ("CREATE INDEX other ON run (version, id)", Foreign("schema")),
+    ("DROP INDEX run_status", Foreign("schema")),
+    ("ALTER TABLE slot ADD COLUMN other TEXT", Foreign("schema")),
+    ("ALTER TABLE slot RENAME COLUMN why TO because", Foreign("schema")),
+    ("DROP TABLE taking", Foreign("schema")),
     ("DELETE FROM run", Damaged("frame")),
     ("DELETE FROM run", Damaged("letter")),
     ("DELETE FROM run", Damaged("memo")),
@@ -143,7 +148,10 @@ pub fn is_foreign(row: &Stored) -> bool {
         | Stored::Slot { is_authentic, .. }
         | Stored::RememberedOutput { is_authentic, .. }
         | Stored::Message { is_authentic, .. } => !is_authentic,
-        Stored::ForeignBlob(_) | Stored::ForeignSnapshot(_) | Stored::Damaged { .. } => true,
+        Stored::Schema { .. }
+        | Stored::ForeignBlob(_)
+        | Stored::ForeignSnapshot(_)
+        | Stored::Damaged { .. } => true,
         Stored::Seal { .. }
         | Stored::ChainEnd { .. }
         | Stored::Count { .. }
@@ -156,6 +164,7 @@ pub fn is_foreign(row: &Stored) -> bool {
 
 fn name(row: &Stored) -> &'static str {
     match row {
+        Stored::Schema { .. } => "schema",
         Stored::Seal { .. } => "seal",
         Stored::Entry(_) => "entry",
         Stored::Version(_) => "version",
