@@ -19,6 +19,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Bytes read at once from the end of the file; longer than any seal.
 const BLOCK_BYTES: u64 = 64 * 1024;
@@ -64,10 +65,14 @@ impl SealFile {
     pub(crate) fn witness(&self) -> Result<Witness, Refused> {
         let opened = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.0);
         let file = opened.map_err(|error| self.unusable("cannot be copied to", &error))?;
+        let is_torn = ends_in_mid_line(&self.0);
+        let is_torn = is_torn.map_err(|error| self.unusable("cannot be read from", &error))?;
+        let is_torn = AtomicBool::new(is_torn);
         Ok(Arc::new(move |text: &str| {
             // A seal that cannot be appended is still in the store, and the next one proves it:
             // seals are chained.
-            let _ = (&file).write_all(format!("{text}\n").as_bytes());
+            let written = append_line(&file, text, is_torn.load(Ordering::Relaxed));
+            is_torn.store(written.is_err(), Ordering::Relaxed);
         }))
     }
 
@@ -147,6 +152,27 @@ impl AcceptedRollback {
     }
 }
 
+/// Appends a line. If the file ends in the middle of a line, that line is ended first, so
+/// that only the torn line is lost.
+pub(crate) fn append_line(mut file: &File, text: &str, is_torn: bool) -> io::Result<()> {
+    let start = if is_torn { "\n" } else { "" };
+    file.write_all(format!("{start}{text}\n").as_bytes())
+}
+
+/// Whether a process ended while it appended to this file. A file that is not regular, such
+/// as a pipe, cannot be read.
+pub(crate) fn ends_in_mid_line(path: &Path) -> io::Result<bool> {
+    let is_regular = std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0);
+    if !is_regular {
+        return Ok(false);
+    }
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::End(-1))?;
+    let mut last = [0];
+    file.read_exact(&mut last)?;
+    Ok(last != *b"\n")
+}
+
 /// The last seals in a file that are signed by one of `keys`, in order. Other lines are
 /// ignored. A file that is not regular, such as a pipe, has none.
 fn tail(path: &Path, keys: &[PublicKey]) -> io::Result<Vec<Seal>> {
@@ -220,6 +246,24 @@ mod tests {
         std::fs::write(&path, long).unwrap();
         let last: Vec<u64> = (25..=40).collect();
         assert_eq!(numbers(&path, &keys), last);
+    }
+
+    #[test]
+    fn a_seal_after_a_torn_line_is_not_lost() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("seals");
+        let own = Signer::new(&[1; 32]);
+        let line = |number| seal(&own, number).text();
+        // The process ended while it wrote seal 2.
+        std::fs::write(&path, format!("{}\n{}", line(1), &line(2)[..40])).unwrap();
+        for number in [3, 4] {
+            let witness = SealFile(path.clone()).witness().unwrap();
+            witness(&line(number));
+        }
+        assert_eq!(numbers(&path, &[own.public()]), [1, 3, 4]);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(text.lines().filter(|line| Seal::is_torn(line)).count(), 1);
+        assert_eq!(text.lines().count(), 4, "{text}");
     }
 
     #[test]

@@ -102,6 +102,12 @@ impl Seal {
         };
         (seal.text() == text).then_some(seal)
     }
+
+    /// Whether a line is the beginning of a seal: a process ended while it wrote the line.
+    pub fn is_torn(line: &str) -> bool {
+        let read: Result<Value, serde_json::Error> = serde_json::from_str(line);
+        line.starts_with('{') && read.is_err_and(|error| error.is_eof())
+    }
 }
 
 /// Makes the next seal; `None` if there is nothing to seal.
@@ -131,6 +137,17 @@ mod tests {
     fn seal() -> Seal {
         let leaves = [Leaf::run(RunId(1), 7, Hash([1; 32]))];
         Seal::new(3, 5, Hash([9; 32]), &leaves, &Signer::new(&[7; 32]))
+    }
+
+    #[test]
+    fn every_beginning_of_a_seal_is_torn_and_nothing_else() {
+        let text = seal().text();
+        for end in 1..text.len() {
+            assert!(Seal::is_torn(&text[..end]), "{end}");
+        }
+        for other in ["", "notes", "{\"at\": nothing", "[", &text, &format!("{text}x")] {
+            assert!(!Seal::is_torn(other), "{other}");
+        }
     }
 
     #[test]

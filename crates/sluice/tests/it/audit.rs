@@ -262,6 +262,30 @@ fn a_trigger_that_another_program_added_is_reported() {
 }
 
 #[test]
+fn a_torn_line_of_a_seal_file_costs_no_other_seal() {
+    let world = World::new().file("two.lobsterx.yaml", DOCUMENT).file("mock.yaml", MOCK);
+    let run = ["run", "two.lobsterx.yaml", "--mock", "mock.yaml", "--seal-file", "seals.txt"];
+    world.printed(&run);
+    let file = world.path().join("seals.txt");
+    let whole = std::fs::read_to_string(&file).unwrap();
+    // The process is killed while it appends its last seal.
+    std::fs::write(&file, &whole[..whole.len() - 30]).unwrap();
+    world.printed(&["audit", "seal", "--out", "seals.txt"]);
+    world.printed(&run);
+    let after = std::fs::read_to_string(&file).unwrap();
+    assert!(after.contains(&whole), "the newest seal was added as a line of its own: {after}");
+    assert!(after.lines().count() > whole.lines().count() + 1, "{after}");
+    world.printed(&["audit", "verify", "--seal", "seals.txt"]);
+    let mut python = Command::new("python3");
+    python.arg("-B").arg(root().join("tools/verify_packet.py")).arg("--seals").arg(&file);
+    let output = python.output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    // A file with nothing else has no seal to require.
+    std::fs::write(&file, &whole[..40]).unwrap();
+    assert_eq!(world.output(&["audit", "verify", "--seal", "seals.txt"]).status.code(), Some(2));
+}
+
+#[test]
 fn an_erased_payload_is_gone_and_everything_still_verifies() {
     let world = world();
     let run = world.newest();

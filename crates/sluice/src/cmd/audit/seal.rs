@@ -4,10 +4,10 @@ use crate::Exit;
 use crate::backend::{self, Identity};
 use crate::cli::audit::Seal;
 use crate::out::Out;
+use crate::seal_file;
 use anyhow::Context as _;
 use serde_json::json;
 use std::fs::OpenOptions;
-use std::io::Write as _;
 
 pub(super) async fn run(args: &Seal, out: &mut Out) -> anyhow::Result<Exit> {
     let client = backend::write(&args.data, Identity::default()).await?;
@@ -15,13 +15,14 @@ pub(super) async fn run(args: &Seal, out: &mut Out) -> anyhow::Result<Exit> {
     client.close().await;
     let number = made["number"].as_u64().unwrap_or_default();
     let text = made["seal"].as_str().unwrap_or_default();
-    let line = format!("{text}\n");
     match &args.out {
-        None => out.print(&line)?,
+        None => out.print(&format!("{text}\n"))?,
         Some(path) => {
             let cannot = || format!("cannot write to {}", path.display());
+            let is_torn = seal_file::ends_in_mid_line(path).with_context(cannot)?;
             let file = OpenOptions::new().append(true).create(true).open(path);
-            file.and_then(|mut file| file.write_all(line.as_bytes())).with_context(cannot)?;
+            file.and_then(|file| seal_file::append_line(&file, text, is_torn))
+                .with_context(cannot)?;
             out.note(&format!("seal {number} was added to {}", path.display()))?;
         }
     }

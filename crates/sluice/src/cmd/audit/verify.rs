@@ -76,7 +76,14 @@ fn read_seals(args: &Verify) -> anyhow::Result<Vec<Seal>> {
             Refused::new(SEAL_UNREADABLE, message, remedy)
         };
         let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
-        for (number, line) in text.lines().enumerate() {
+        // A torn line is the seal of a process that ended while it wrote it. The store has the
+        // seal, and the next one in the file proves it: seals are chained.
+        let mut whole =
+            text.lines().enumerate().filter(|(_, line)| !Seal::is_torn(line)).peekable();
+        if !text.is_empty() && whole.peek().is_none() {
+            return Err(unreadable("no line is a whole seal".to_owned()).into());
+        }
+        for (number, line) in whole {
             let seal = Seal::parse(line);
             let seal =
                 seal.ok_or_else(|| unreadable(format!("line {} is not a seal", number + 1)))?;
