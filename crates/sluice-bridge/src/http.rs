@@ -43,7 +43,7 @@ impl HttpAdapter {
     /// Sends each step to the URL in the first line of its command. The following lines are
     /// the instruction. The result must be the response: without a gateway a callback could
     /// not be authenticated.
-    pub fn by_command(wire: Arc<dyn Wire>) -> HttpAdapter {
+    pub(crate) fn by_command(wire: Arc<dyn Wire>) -> HttpAdapter {
         let (gateway, destination) = (String::new(), Destination::Command);
         HttpAdapter { gateway, destination, key: None, callbacks: None, wire }
     }

@@ -54,7 +54,7 @@ impl File {
     }
 
     /// Artefact of the step: the content, or a note that it was too large.
-    pub fn artefact(&self) -> Value {
+    pub(crate) fn artefact(&self) -> Value {
         let fits = self.url().is_some();
         let content = match &self.content {
             FileContent::Base64(data) => Content::Base64(data),
@@ -75,7 +75,7 @@ pub(crate) fn decoded_len(data: &str) -> usize {
 }
 
 /// The `media` of an answer: an object for one file, a list for several.
-pub fn media_value<'f>(files: impl IntoIterator<Item = &'f File>) -> Option<Value> {
+pub(crate) fn media_value<'f>(files: impl IntoIterator<Item = &'f File>) -> Option<Value> {
     let mut all: Vec<Value> = files.into_iter().filter_map(File::media).collect();
     match all.len() {
         0 => None,

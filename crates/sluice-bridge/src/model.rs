@@ -74,7 +74,10 @@ struct ModelCall<'a> {
 
 impl ModelAdapter {
     /// Adapter for a model provider; `None` if the provider is unknown.
-    pub fn for_connection(kit: &AdapterContext, connection: &Connection) -> Option<ModelAdapter> {
+    pub(crate) fn for_connection(
+        kit: &AdapterContext,
+        connection: &Connection,
+    ) -> Option<ModelAdapter> {
         let base = connection.base_url.as_deref();
         let dialect: Box<dyn Dialect> = match connection.provider.as_str() {
             "openai" => Box::new(openai::OpenAi::at(base)),

@@ -22,7 +22,7 @@ use sluice_core::limits::DOCUMENT_DEPTH_MAX;
 const FENCE_BYTES_MAX: usize = 64;
 
 /// The most likely object in a text, if there is one.
-pub fn object_in(text: &str) -> Option<Map<String, Value>> {
+pub(crate) fn object_in(text: &str) -> Option<Map<String, Value>> {
     let mut best: Option<(Rank, Map<String, Value>)> = None;
     for found in scan::values(text) {
         let Some(object) = object(text, &found) else {
@@ -37,7 +37,7 @@ pub fn object_in(text: &str) -> Option<Map<String, Value>> {
 }
 
 /// Parses a text that is an object, ignoring white space around it.
-pub fn object_of(text: &str) -> Option<Map<String, Value>> {
+pub(crate) fn object_of(text: &str) -> Option<Map<String, Value>> {
     let trimmed = text.trim_ascii();
     if !trimmed.starts_with('{') {
         return None;

@@ -140,7 +140,7 @@ impl Outbound {
     }
 
     /// A client with another name resolver.
-    pub fn with_names(allow: AllowList, names: Arc<dyn NameResolver>) -> Outbound {
+    pub(crate) fn with_names(allow: AllowList, names: Arc<dyn NameResolver>) -> Outbound {
         Outbound { allow: Arc::new(allow), names, clients: Mutex::default() }
     }
 

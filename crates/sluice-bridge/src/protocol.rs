@@ -21,18 +21,17 @@ use sha2::{Digest as _, Sha256};
 use sluice_core::id::RunId;
 use std::fmt;
 
-/// Path for dispatches.
-pub const DISPATCH_PATH: &str = "/api/v2/dispatch";
+pub(crate) const DISPATCH_PATH: &str = "/api/v2/dispatch";
 /// Former path for dispatches.
-pub const DISPATCH_PATH_OLD: &str = "/api/workflow/dispatch";
+pub(crate) const DISPATCH_PATH_OLD: &str = "/api/workflow/dispatch";
 /// Path for synchronous dispatches.
-pub const SYNC_PATH: &str = "/api/v2/dispatch/sync";
+pub(crate) const SYNC_PATH: &str = "/api/v2/dispatch/sync";
 /// Path for cancellations.
-pub const CANCEL_PATH: &str = "/api/v2/cancel";
+pub(crate) const CANCEL_PATH: &str = "/api/v2/cancel";
 /// Path for health checks.
-pub const HEALTH_PATH: &str = "/api/v2/health";
+pub(crate) const HEALTH_PATH: &str = "/api/v2/health";
 /// Path of the event stream.
-pub const EVENTS_PATH: &str = "/api/v2/events";
+pub(crate) const EVENTS_PATH: &str = "/api/v2/events";
 /// Header with the gateway's token.
 pub const GATEWAY_TOKEN: &str = "x-gateway-token";
 /// Header with the dispatch's token.

@@ -59,7 +59,6 @@ pub(crate) struct RecordedExchange {
     pub(crate) outcome: RecordedOutcome,
 }
 
-/// A request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RecordedRequest {
     /// HTTP method; `TOOL` for a tool call, `TOOLS` for a tool list.
@@ -71,7 +70,6 @@ pub(crate) struct RecordedRequest {
     pub(crate) body: RecordedBody,
 }
 
-/// Body of a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RecordedBody {

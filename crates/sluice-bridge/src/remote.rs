@@ -101,9 +101,9 @@ impl RemoteAdapter {
         })
     }
 
-    /// Replaces the default times.
+    #[cfg(test)]
     #[must_use]
-    pub fn with_timing(self, patience: RemoteTiming) -> RemoteAdapter {
+    pub(crate) fn with_timing(self, patience: RemoteTiming) -> RemoteAdapter {
         RemoteAdapter { patience, ..self }
     }
 

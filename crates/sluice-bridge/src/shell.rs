@@ -21,8 +21,6 @@ mod working_directory;
 #[cfg(test)]
 mod tests;
 
-pub use survivor::{Survivor, kill_survivor};
-
 use crate::limits::{
     ARGUMENT_BYTES_MAX, GRACE_MS, SPAWN_RETRY_MS, SPAWN_RETRY_MS_MAX, SPAWN_WAIT_MS_MAX,
     STDERR_BYTES_MAX, STDOUT_BYTES_MAX,
@@ -41,6 +39,9 @@ use std::pin::pin;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+#[cfg(test)]
+use survivor::Survivor;
+use survivor::kill_survivor;
 use tokio::process::Command;
 use tokio::sync::{Semaphore, watch};
 

@@ -46,7 +46,7 @@ impl ToolServerError {
 
     /// Whether the error comes from a replay with a recording that does not match. A retry does
     /// not help.
-    pub fn is_divergence(&self) -> bool {
+    pub(crate) fn is_divergence(&self) -> bool {
         self.0.starts_with(ToolServerError::DIVERGED)
     }
 }

@@ -23,11 +23,11 @@ pub struct RequestIndex<'a> {
 impl RequestIndex<'_> {
     /// For requests outside of dispatches, such as health checks. Recordings do not contain
     /// them, and a replay answers with nothing.
-    pub const OUTSIDE_DISPATCH: RequestIndex<'static> =
+    pub(crate) const OUTSIDE_DISPATCH: RequestIndex<'static> =
         RequestIndex { step: "", dispatch_no: 0, number: 0 };
 
     /// Whether the request belongs to no dispatch.
-    pub fn is_outside_dispatch(&self) -> bool {
+    pub(crate) fn is_outside_dispatch(&self) -> bool {
         self.dispatch_no == 0
     }
 }

@@ -53,7 +53,7 @@ impl ArgDecl {
     }
 
     /// All contradictions in the declaration.
-    pub fn contradictions(&self) -> Vec<Contradiction> {
+    pub(crate) fn contradictions(&self) -> Vec<Contradiction> {
         let schema = self.schema();
         let mut found = schema.contradictions();
         if let Some(default) = self.default.as_ref().filter(|value| !value.is_null()) {

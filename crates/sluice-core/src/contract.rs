@@ -88,7 +88,7 @@ impl InputContract {
     }
 
     /// All contradictions in the contract.
-    pub fn contradictions(&self) -> Vec<Contradiction> {
+    pub(crate) fn contradictions(&self) -> Vec<Contradiction> {
         let mut found = in_fields("fields", &self.fields);
         let mut seen = BTreeSet::new();
         for name in self.fields.keys() {
@@ -139,14 +139,17 @@ impl OutputContract {
     }
 
     /// All contradictions in the contract.
-    pub fn contradictions(&self) -> Vec<Contradiction> {
+    pub(crate) fn contradictions(&self) -> Vec<Contradiction> {
         let schema = self.schema.iter();
         schema.flat_map(|fields| in_fields("schema", fields)).collect()
     }
 }
 
 /// The violations of an output, with or without a contract.
-pub fn check_output(contract: Option<&OutputContract>, envelope: &Envelope) -> Vec<Violation> {
+pub(crate) fn check_output(
+    contract: Option<&OutputContract>,
+    envelope: &Envelope,
+) -> Vec<Violation> {
     match contract {
         Some(contract) => contract.check(envelope),
         None => envelope.emptiness().into_iter().collect(),

@@ -84,7 +84,7 @@ impl Problem {
 
     /// Moves the problem to another span.
     #[must_use]
-    pub fn at_span(mut self, span: Span) -> Problem {
+    pub(crate) fn at_span(mut self, span: Span) -> Problem {
         self.span = span;
         self
     }
@@ -110,7 +110,7 @@ impl Problem {
     /// Suppresses later problems at the same place: a value that cannot be read is neither
     /// of the wrong type nor out of bounds.
     #[must_use]
-    pub fn conclusive(mut self) -> Problem {
+    pub(crate) fn conclusive(mut self) -> Problem {
         self.conclusive = true;
         self
     }

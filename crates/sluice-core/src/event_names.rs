@@ -4,7 +4,7 @@
 //! of the journal holds it against the names that the events themselves have.
 
 /// The names of all events that are journalled.
-pub const NAMES: [&str; 28] = [
+pub(crate) const NAMES: [&str; 28] = [
     "run.started",
     "run.status.changed",
     "run.completed",

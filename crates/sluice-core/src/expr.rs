@@ -122,7 +122,7 @@ impl Expr {
 
     /// The paths that must not be true for the expression to hold, alone or joined by
     /// `and`, and how the expression requires it.
-    pub fn denials(&self) -> Vec<(&Reference, Denial)> {
+    pub(crate) fn denials(&self) -> Vec<(&Reference, Denial)> {
         let mut found = Vec::new();
         self.deny(&self.0.root, &mut found);
         found

@@ -8,96 +8,96 @@ pub const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
 /// Maximum nesting of a document, and of any value made from one.
 pub const DOCUMENT_DEPTH_MAX: usize = 64;
 /// Maximum number of nodes in a document, with each use of an alias counted.
-pub const DOCUMENT_NODES_MAX: usize = 262_144;
+pub(crate) const DOCUMENT_NODES_MAX: usize = 262_144;
 /// Maximum number of steps (or nodes of a lens graph) in one document.
 pub const STEPS_MAX: usize = 10_000;
 /// Maximum number of edges in one lens document.
-pub const EDGES_MAX: usize = 50_000;
+pub(crate) const EDGES_MAX: usize = 50_000;
 /// Maximum size of all copies that the steps of one document contain: of `defaults`, library
 /// steps and lenses.
-pub const COPIED_BYTES_MAX: usize = 8 * 1024 * 1024;
+pub(crate) const COPIED_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Maximum number of names compared with misspelt ones, over all problems of one document.
-pub const SUGGESTIONS_COMPARED_MAX: usize = 500_000;
+pub(crate) const SUGGESTIONS_COMPARED_MAX: usize = 500_000;
 /// Maximum number of problems reported for one document; one more line counts the rest.
-pub const PROBLEMS_MAX: usize = 200;
+pub(crate) const PROBLEMS_MAX: usize = 200;
 /// Maximum length of an identifier: step ids, names, labels.
 pub const NAME_CHARS_MAX: usize = 128;
 /// Maximum length of the id of a lens edge, which drawing programs generate.
-pub const EDGE_ID_CHARS_MAX: usize = 200;
+pub(crate) const EDGE_ID_CHARS_MAX: usize = 200;
 
 /// Maximum size of an expression, in bytes.
-pub const EXPRESSION_BYTES_MAX: usize = 4096;
+pub(crate) const EXPRESSION_BYTES_MAX: usize = 4096;
 /// Maximum nesting of an expression.
-pub const EXPRESSION_DEPTH_MAX: usize = 32;
+pub(crate) const EXPRESSION_DEPTH_MAX: usize = 32;
 /// Work units that one evaluation may spend: one for each operator, for each value visited and
 /// for each 64 bytes of text searched.
-pub const EXPRESSION_FUEL: u32 = 100_000;
+pub(crate) const EXPRESSION_FUEL: u32 = 100_000;
 /// Maximum size of a regular expression, in bytes.
-pub const PATTERN_BYTES_MAX: usize = 1024;
+pub(crate) const PATTERN_BYTES_MAX: usize = 1024;
 /// Maximum size of a compiled regular expression, in bytes. Unicode classes are large:
 /// `\w{1,30}` alone takes over 256 KiB.
-pub const PATTERN_COMPILED_BYTES_MAX: usize = 1024 * 1024;
+pub(crate) const PATTERN_COMPILED_BYTES_MAX: usize = 1024 * 1024;
 /// Maximum number of references or placeholders in one template.
-pub const TEMPLATE_REFERENCES_MAX: usize = 1000;
+pub(crate) const TEMPLATE_REFERENCES_MAX: usize = 1000;
 /// Maximum depth of quoting in a shell command with references.
-pub const SHELL_DEPTH_MAX: usize = 64;
+pub(crate) const SHELL_DEPTH_MAX: usize = 64;
 /// Maximum size of a rendered template, in bytes.
-pub const TEMPLATE_TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
+pub(crate) const TEMPLATE_TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Maximum nesting of a field schema (`items` and `properties`).
-pub const SCHEMA_DEPTH_MAX: usize = 16;
+pub(crate) const SCHEMA_DEPTH_MAX: usize = 16;
 /// Maximum number of violations reported for one set of outputs or inputs.
-pub const VIOLATIONS_MAX: usize = 100;
+pub(crate) const VIOLATIONS_MAX: usize = 100;
 
 /// Maximum number of members in one team.
-pub const TEAM_MEMBERS_MAX: usize = 256;
+pub(crate) const TEAM_MEMBERS_MAX: usize = 256;
 
 /// Default number of steps of one run in flight.
-pub const MAX_PARALLEL_DEFAULT: u32 = 64;
+pub(crate) const MAX_PARALLEL_DEFAULT: u32 = 64;
 /// Maximum value of `max_parallel`.
-pub const MAX_PARALLEL_MAX: u32 = 1024;
+pub(crate) const MAX_PARALLEL_MAX: u32 = 1024;
 /// Default number of instances of one `for_each` step.
-pub const MAX_ITEMS_DEFAULT: u32 = 1000;
+pub(crate) const MAX_ITEMS_DEFAULT: u32 = 1000;
 /// Maximum value of `max_items`.
-pub const MAX_ITEMS_MAX: u32 = 10_000;
+pub(crate) const MAX_ITEMS_MAX: u32 = 10_000;
 /// Maximum duration in a document: a year.
 pub const DURATION_MS_MAX: u64 = 366 * 24 * 60 * 60 * 1000;
 /// Default time limit of a `.lobsterX` step.
-pub const STEP_TIMEOUT_MS_DEFAULT: u64 = 600_000;
+pub(crate) const STEP_TIMEOUT_MS_DEFAULT: u64 = 600_000;
 /// Default time limit of a lens node.
-pub const NODE_TIMEOUT_MS_DEFAULT: u64 = 60_000;
+pub(crate) const NODE_TIMEOUT_MS_DEFAULT: u64 = 60_000;
 /// Maximum number of attempts in a `retry` map.
-pub const ATTEMPTS_MAX: u32 = 100;
+pub(crate) const ATTEMPTS_MAX: u32 = 100;
 /// Maximum number of repeated requests after violations (`repair`).
-pub const REASK_MAX: u32 = 10;
+pub(crate) const REASK_MAX: u32 = 10;
 
 /// Maximum size of an instruction of the platform or the owner, in bytes.
-pub const INSTRUCTION_BYTES_MAX: usize = 32 * 1024;
+pub(crate) const INSTRUCTION_BYTES_MAX: usize = 32 * 1024;
 /// Maximum size of all layers of one prompt, without the message.
-pub const LAYERS_BYTES_MAX: usize = 256 * 1024;
+pub(crate) const LAYERS_BYTES_MAX: usize = 256 * 1024;
 /// Maximum size of a note, in bytes.
-pub const NOTE_BYTES_MAX: usize = 32 * 1024;
+pub(crate) const NOTE_BYTES_MAX: usize = 32 * 1024;
 /// Maximum number of notes in one memory profile.
-pub const MEMORY_NOTES_MAX: usize = 50;
+pub(crate) const MEMORY_NOTES_MAX: usize = 50;
 /// Maximum number of outputs of an agent that one memory profile loads.
-pub const MEMORY_OUTPUTS_MAX: usize = 20;
+pub(crate) const MEMORY_OUTPUTS_MAX: usize = 20;
 /// Maximum size of what one memory profile loads; a longer text is cut.
-pub const MEMORY_BYTES_MAX: usize = 64 * 1024;
+pub(crate) const MEMORY_BYTES_MAX: usize = 64 * 1024;
 /// Default size of what one memory profile loads.
-pub const MEMORY_BYTES_DEFAULT: usize = 16 * 1024;
+pub(crate) const MEMORY_BYTES_DEFAULT: usize = 16 * 1024;
 /// Maximum size of a remembered output, in bytes; a longer one is cut.
-pub const REMEMBERED_OUTPUT_BYTES_MAX: usize = 4 * 1024;
+pub(crate) const REMEMBERED_OUTPUT_BYTES_MAX: usize = 4 * 1024;
 
 /// Maximum size of a step's bound inputs.
-pub const INPUT_BYTES_MAX: usize = 512 * 1024;
+pub(crate) const INPUT_BYTES_MAX: usize = 512 * 1024;
 /// Maximum depth of child runs.
 pub const RECURSION_DEPTH_MAX: u32 = 5;
 /// Default expiry of an approval request: seven days.
-pub const APPROVAL_MS_DEFAULT: u64 = 7 * 24 * 60 * 60 * 1000;
+pub(crate) const APPROVAL_MS_DEFAULT: u64 = 7 * 24 * 60 * 60 * 1000;
 /// Default time that a step waits at a gate that delays it: an hour.
-pub const QUEUE_MS_DEFAULT: u64 = 60 * 60 * 1000;
+pub(crate) const QUEUE_MS_DEFAULT: u64 = 60 * 60 * 1000;
 /// How long a reservation stays for a dispatch with unknown cost: a day.
-pub const RESERVATION_MS: u64 = 24 * 60 * 60 * 1000;
+pub(crate) const RESERVATION_MS: u64 = 24 * 60 * 60 * 1000;
 /// Maximum plausible cost of a single dispatch, in micro-cents: 100,000 dollars.
 pub const COST_MICRO_CENTS_MAX: u64 = 10_000_000_000_000;
 /// Maximum plausible number of input or output tokens of a single dispatch.
@@ -113,29 +113,29 @@ pub const MODERATED_BYTES_MAX: usize = 2 * ANSWER_BYTES_MAX;
 pub const PHRASE_BYTES_MAX: usize = 256;
 /// Minimum size of an event field that is stored as a blob instead of in its frame, in bytes of
 /// JSON.
-pub const BLOB_BYTES_MIN: usize = 64 * 1024;
+pub(crate) const BLOB_BYTES_MIN: usize = 64 * 1024;
 
 /// Maximum number of erased events in one audit entry; more need several entries.
-pub const ERASED_EVENTS_MAX: usize = 1000;
+pub(crate) const ERASED_EVENTS_MAX: usize = 1000;
 /// Maximum number of findings that a verification lists; the rest is counted.
-pub const FINDINGS_MAX: usize = 1000;
+pub(crate) const FINDINGS_MAX: usize = 1000;
 /// Maximum size of a packet, in bytes.
-pub const PACKET_BYTES_MAX: usize = 512 * 1024 * 1024;
+pub(crate) const PACKET_BYTES_MAX: usize = 512 * 1024 * 1024;
 
 /// Maximum number of parts of a child's result whose origin the parent receives.
-pub const CHILD_ORIGINS_MAX: usize = 10_000;
+pub(crate) const CHILD_ORIGINS_MAX: usize = 10_000;
 
 /// Maximum number of event names in an outbound webhook.
-pub const WEBHOOK_EVENTS_MAX: usize = 64;
+pub(crate) const WEBHOOK_EVENTS_MAX: usize = 64;
 
 /// Minimum time between two slots of a schedule, in milliseconds.
-pub const EVERY_MS_MIN: u64 = 1000;
+pub(crate) const EVERY_MS_MIN: u64 = 1000;
 /// How far back missed slots are examined, in milliseconds.
-pub const SLOT_LOOK_BACK_MS: u64 = 31 * 24 * 60 * 60 * 1000;
+pub(crate) const SLOT_LOOK_BACK_MS: u64 = 31 * 24 * 60 * 60 * 1000;
 /// Maximum number of slots examined at once.
-pub const SLOTS_PER_LOOK_MAX: usize = 50_000;
+pub(crate) const SLOTS_PER_LOOK_MAX: usize = 50_000;
 /// If more slots than this are due at once, they are recorded together.
-pub const SLOT_ROWS_MAX: usize = 50;
+pub(crate) const SLOT_ROWS_MAX: usize = 50;
 /// Number of slots of one schedule that a store keeps; older ones are deleted.
 pub const SLOTS_KEPT: usize = 1000;
 /// Default page size of a list that a store returns.
@@ -149,16 +149,16 @@ pub const REMEMBERED_OUTPUTS_MAX: usize = 32;
 /// How long an idempotency key is valid, in milliseconds.
 pub const KEY_MS: u64 = 24 * 60 * 60 * 1000;
 /// Maximum number of missed slots that are backfilled.
-pub const BACKFILL_MAX: usize = 10;
+pub(crate) const BACKFILL_MAX: usize = 10;
 
 /// Maximum number of rows in a cost report.
-pub const COST_ROWS_MAX: usize = 10_000;
+pub(crate) const COST_ROWS_MAX: usize = 10_000;
 
 /// Number of turns of a model with tools for which money is reserved.
-pub const TOOL_TURNS_RESERVED: u64 = 4;
+pub(crate) const TOOL_TURNS_RESERVED: u64 = 4;
 /// Maximum timeout of a step whose gateway answers synchronously, in milliseconds.
-pub const SYNC_MS_MAX: u64 = 270_000;
+pub(crate) const SYNC_MS_MAX: u64 = 270_000;
 /// Maximum number of tool calls in an attempt.
 pub const TOOL_CALLS_MAX: usize = 256;
 /// Maximum size of a tool's input, in bytes of JSON.
-pub const TOOL_INPUT_BYTES_MAX: usize = 64 * 1024;
+pub(crate) const TOOL_INPUT_BYTES_MAX: usize = 64 * 1024;

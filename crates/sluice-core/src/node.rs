@@ -84,7 +84,7 @@ impl<'t> Node<'t> {
     }
 
     /// About how many bytes a copy takes.
-    pub fn weight(&self) -> usize {
+    pub(crate) fn weight(&self) -> usize {
         let inside = match &self.kind {
             Kind::Null | Kind::Bool(_) | Kind::Number(_) => 0,
             Kind::Text(text) => text.len(),
@@ -127,7 +127,7 @@ impl<'t> Node<'t> {
     ///
     /// Parts of a text with escapes or folded lines have no simple position; the span of
     /// the whole node is returned for them.
-    pub fn locate(&self, source: &str, part: Span) -> Span {
+    pub(crate) fn locate(&self, source: &str, part: Span) -> Span {
         let (Kind::Text(text), Some(raw)) = (&self.kind, source.get(self.span.range())) else {
             return self.span;
         };

@@ -38,7 +38,7 @@ impl Labels {
     }
 
     /// The labels of tool output: it comes from outside, and no person has checked it.
-    pub fn of_tools() -> Labels {
+    pub(crate) fn of_tools() -> Labels {
         let tools: Labels = [SourceClass::Tool].into_iter().collect();
         Labels { untrusted: true, ..tools }
     }

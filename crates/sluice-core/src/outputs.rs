@@ -47,7 +47,7 @@ pub fn settle(
 
 /// Sets every input that is not a declared output back to its upstream value, whatever the
 /// agent returned under that name.
-pub fn passthrough<'a>(
+pub(crate) fn passthrough<'a>(
     inputs: impl IntoIterator<Item = (&'a str, &'a Value)>,
     declared: &IndexMap<String, FieldSchema>,
     outputs: &mut Map<String, Value>,

@@ -80,7 +80,7 @@ impl Path {
     }
 
     /// Whether the path starts with `$`, as in `$id.stdout`.
-    pub fn has_sigil(&self) -> bool {
+    pub(crate) fn has_sigil(&self) -> bool {
         self.text.starts_with('$')
     }
 

@@ -172,7 +172,7 @@ impl Team {
     }
 
     /// Whether every step of a member needs an approval.
-    pub fn asks_always(&self) -> bool {
+    pub(crate) fn asks_always(&self) -> bool {
         let policy = self.policies.get(APPROVAL_POLICY);
         policy.and_then(|policy| policy.get("required")).and_then(Value::as_bool).unwrap_or(false)
     }

@@ -21,9 +21,10 @@ mod tests;
 pub use caution::cautions;
 pub use diff::{Difference, FieldChange, diff};
 pub use entry::{AFTER_DIGEST, BEFORE_DIGEST, digest, entries};
-pub use fault::{ALWAYS_THERE, RowFault, faults};
+pub(crate) use fault::ALWAYS_THERE;
+pub use fault::{RowFault, faults};
 pub use lens::changed_versions;
-pub use secret::{NotYours, RowAuthor, entrust, secret_field, secret_of};
+pub use secret::{NotYours, RowAuthor, entrust, secret_of};
 pub use settle::{kept, settle, sign};
 
 use sluice_govern::registry::{Kind, Row};

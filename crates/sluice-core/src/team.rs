@@ -34,7 +34,7 @@ pub enum Seat {
 const NAMED_MAX: usize = 5;
 
 /// The assignment of each step; empty without a team.
-pub fn seats(plan: &Plan) -> Vec<Seat> {
+pub(crate) fn seats(plan: &Plan) -> Vec<Seat> {
     let Some(team) = &plan.team else { return Vec::new() };
     let order = order(team);
     plan.steps.iter().map(|step| seat(team, &order, step)).collect()
@@ -97,13 +97,13 @@ fn unfit(member: &Member, step: &Step) -> Option<String> {
 }
 
 /// Whether a member's profile allows a tool.
-pub fn may_use(member: &Member, tool: &str) -> bool {
+pub(crate) fn may_use(member: &Member, tool: &str) -> bool {
     let names = |list: &[String]| list.iter().any(|one| one == tool);
     names(&member.allow_tools) && !names(&member.deny_tools)
 }
 
 /// Why no member can execute a step, for people.
-pub fn why_unassigned(team: &Team, step: &Step) -> String {
+pub(crate) fn why_unassigned(team: &Team, step: &Step) -> String {
     let role = step.role.as_deref().filter(|_| step.agent.is_none());
     let members = order(team).into_iter().map(|at| &team.members[at as usize]);
     let candidates = members.filter(|member| match (&step.agent, role) {

@@ -46,7 +46,7 @@ pub fn numeric(text: &str) -> Option<Number> {
 }
 
 /// Compares numbers by value, whatever their representation: 1 equals 1.0.
-pub fn compare_numbers(a: &Number, b: &Number) -> Ordering {
+pub(crate) fn compare_numbers(a: &Number, b: &Number) -> Ordering {
     let float = |number: &Number| number.as_f64().unwrap_or(0.0);
     match (integer(a), integer(b)) {
         (Some(a), Some(b)) => a.cmp(&b),
@@ -92,7 +92,7 @@ pub fn same(a: &Value, b: &Value) -> bool {
 ///
 /// Agents append explanations: `COMPLETE -- all good` is `COMPLETE`. The token must end at a
 /// boundary, so `COMPLETED` and `COMPLETE-ish` are different.
-pub fn is_token(answer: &str, token: &str) -> bool {
+pub(crate) fn is_token(answer: &str, token: &str) -> bool {
     if token.is_empty() {
         return answer.is_empty();
     }
@@ -153,7 +153,7 @@ pub fn type_name(value: &Value) -> &'static str {
 }
 
 /// The static name of a JSON type, for a text with that name.
-pub fn known_type_name(word: &str) -> Option<&'static str> {
+pub(crate) fn known_type_name(word: &str) -> Option<&'static str> {
     let names = ["null", "boolean", "integer", "number", "string", "array", "object"];
     names.into_iter().find(|name| *name == word)
 }

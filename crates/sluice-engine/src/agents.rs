@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Name of the gateway for adapters in this process.
-pub const LOCAL_GATEWAY: &str = "local";
+pub(crate) const LOCAL_GATEWAY: &str = "local";
 
 /// Provider of adapters with scripted answers.
 const SCRIPTED: &str = "mock";

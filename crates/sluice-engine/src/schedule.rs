@@ -48,7 +48,6 @@ pub struct Ticked {
     pub waiting: bool,
 }
 
-/// One check of one schedule.
 struct ScheduleCheck<'a> {
     engine: &'a Arc<Inner>,
     rows: &'a Rows,

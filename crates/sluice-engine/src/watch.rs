@@ -17,7 +17,7 @@ pub struct Tip {
     /// Its status.
     pub status: RunStatus,
     /// Whether this process has it loaded.
-    pub resident: bool,
+    pub(crate) resident: bool,
 }
 
 /// Followed runs. Without followers a turn costs one atomic read.

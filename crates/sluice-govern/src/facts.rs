@@ -87,7 +87,7 @@ pub struct Facts<'a> {
 
 impl Facts<'_> {
     /// Whether the agent is on trial, so that some gates only observe.
-    pub fn on_trial(&self) -> bool {
+    pub(crate) fn on_trial(&self) -> bool {
         match self.subject {
             Subject::Agent(_, Some(agent)) => agent.phase_at(self.now_ms) == Phase::Poc,
             Subject::Agent(_, None) | Subject::User(_) => false,
@@ -95,13 +95,13 @@ impl Facts<'_> {
     }
 
     /// The caps that a gate checks. A person has no own caps.
-    pub fn caps_of(&self, whose: CapGate) -> impl Iterator<Item = &Cap<'_>> {
+    pub(crate) fn caps_of(&self, whose: CapGate) -> impl Iterator<Item = &Cap<'_>> {
         let looks = whose == CapGate::Envelope || matches!(self.subject, Subject::Agent(..));
         self.caps.iter().filter(move |cap| looks && cap.whose == whose)
     }
 
     /// Whether a budget blocks the action, and does not only observe.
-    pub fn short_of_money(&self) -> bool {
+    pub(crate) fn short_of_money(&self) -> bool {
         let stops = |whose| self.caps_of(whose).any(|cap| cap.stops(self.worst).is_some());
         !self.on_trial() && (stops(CapGate::Agent) || stops(CapGate::Envelope))
     }

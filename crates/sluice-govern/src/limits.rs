@@ -4,33 +4,33 @@
 //! memory.
 
 /// Largest policy file, in bytes.
-pub const POLICY_FILE_BYTES_MAX: usize = 256 * 1024;
+pub(crate) const POLICY_FILE_BYTES_MAX: usize = 256 * 1024;
 /// Largest policy set, in bytes.
-pub const POLICIES_BYTES_MAX: usize = 4 * 1024 * 1024;
+pub(crate) const POLICIES_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Largest number of policies in a set.
-pub const POLICIES_MAX: usize = 10_000;
+pub(crate) const POLICIES_MAX: usize = 10_000;
 /// Deepest nesting of brackets in a policy.
-pub const POLICY_DEPTH_MAX: usize = 32;
+pub(crate) const POLICY_DEPTH_MAX: usize = 32;
 /// Largest number of operators in a policy. Each can be a level of the tree that Cedar
 /// builds, even in flat text: `a && b && c` is nested. This many need less than half
 /// the usual stack of a thread.
-pub const POLICY_OPERATORS_MAX: usize = 200;
+pub(crate) const POLICY_OPERATORS_MAX: usize = 200;
 /// Longest name of a policy or of an approver, in characters.
-pub const POLICY_NAME_CHARS_MAX: usize = 128;
+pub(crate) const POLICY_NAME_CHARS_MAX: usize = 128;
 /// Largest number of errors reported for a set.
-pub const POLICY_ERRORS_MAX: usize = 100;
+pub(crate) const POLICY_ERRORS_MAX: usize = 100;
 /// Stack of the thread that parses policies: Cedar's parser and validator recurse.
-pub const POLICY_STACK_BYTES: usize = 64 * 1024 * 1024;
+pub(crate) const POLICY_STACK_BYTES: usize = 64 * 1024 * 1024;
 /// Largest number of differences shown between two actions.
 pub const DIFFERENCES_MAX: usize = 100;
 /// Nesting level below which two actions are compared as a whole.
-pub const DIFFERENCE_DEPTH_MAX: usize = 64;
+pub(crate) const DIFFERENCE_DEPTH_MAX: usize = 64;
 /// Capacity of the cache of policy answers.
-pub const ANSWERS_MAX: usize = 4096;
+pub(crate) const ANSWERS_MAX: usize = 4096;
 /// Largest number of candidates in a routing decision.
-pub const CANDIDATES_MAX: usize = 64;
+pub(crate) const CANDIDATES_MAX: usize = 64;
 /// Largest number of names, and of principals, that a new policy set is tried with
 /// before it is put in force.
-pub const POLICY_NAMES_MAX: usize = 32;
+pub(crate) const POLICY_NAMES_MAX: usize = 32;
 /// Largest quorum of an approval.
-pub const QUORUM_MAX: u32 = 100;
+pub(crate) const QUORUM_MAX: u32 = 100;

@@ -142,7 +142,7 @@ pub struct Capacity {
     /// Checks that need much processor time.
     pub checks: Checks,
     /// Checks that may take minutes.
-    pub long_checks: Checks,
+    pub(crate) long_checks: Checks,
 }
 
 impl Capacity {
@@ -233,7 +233,7 @@ impl App {
 
     /// The organisation and caller that a secret identifies. An address that sends too many
     /// invalid secrets is refused with the time after which it may try again.
-    pub async fn identify(
+    pub(crate) async fn identify(
         &self,
         secret: &str,
         from: IpAddr,
@@ -287,7 +287,7 @@ impl App {
 
     /// Checks for changed tokens on which streams depend, and writes repeated refusals whose
     /// interval is over.
-    pub async fn run_periodic_tasks(&self) {
+    pub(crate) async fn run_periodic_tasks(&self) {
         let now_ms = self.now_ms();
         for organisation in self.organisations() {
             organisation.refresh_watched(now_ms).await;

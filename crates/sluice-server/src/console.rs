@@ -48,7 +48,7 @@ pub fn answer(path: &str, headers: &HeaderMap) -> Option<Response> {
 }
 
 /// The methods that the console supports.
-pub const METHODS: [Method; 2] = [Method::GET, Method::HEAD];
+pub(crate) const METHODS: [Method; 2] = [Method::GET, Method::HEAD];
 
 fn answer_from(files: &Files, path: &str, headers: &HeaderMap) -> Option<Response> {
     if is_page(path) {

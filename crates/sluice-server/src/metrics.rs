@@ -140,12 +140,12 @@ impl Metrics {
     }
 
     /// Counts spans that the collector accepted.
-    pub fn spans_sent(&self, count: usize) {
+    pub(crate) fn spans_sent(&self, count: usize) {
         self.spans_sent.fetch_add(count as u64, Ordering::Relaxed);
     }
 
     /// Counts spans that were lost: the queue was full, or the collector did not accept them.
-    pub fn spans_dropped(&self, count: usize) {
+    pub(crate) fn spans_dropped(&self, count: usize) {
         self.spans_dropped.fetch_add(count as u64, Ordering::Relaxed);
     }
 

@@ -131,7 +131,7 @@ impl Organisation {
 
     /// The secret that signs requests to an inbound webhook. Cached, it is `None` if the
     /// row names another secret by now.
-    pub fn webhook_secret(
+    pub(crate) fn webhook_secret(
         &self,
         name: &str,
         hook: &Hook,
@@ -191,7 +191,7 @@ impl Organisation {
     }
 
     /// The rows as this process last read them.
-    pub fn known_rows(&self) -> Arc<Rows> {
+    pub(crate) fn known_rows(&self) -> Arc<Rows> {
         Arc::clone(&locked(&self.rows))
     }
 
@@ -202,7 +202,11 @@ impl Organisation {
 
     /// Writes a refusal of a client to the audit. Repeated refusals of the same client are
     /// counted and written later, as one entry.
-    pub async fn record_refusal(&self, client: &str, entry: Entry) -> Result<(), StoreError> {
+    pub(crate) async fn record_refusal(
+        &self,
+        client: &str,
+        entry: Entry,
+    ) -> Result<(), StoreError> {
         match self.repeats.note(client, entry) {
             Some(entry) => self.service.store.record(self.service.engine.node(), vec![entry]).await,
             None => Ok(()),
@@ -210,14 +214,14 @@ impl Organisation {
     }
 
     /// Checks for changed tokens if any stream depends on one.
-    pub async fn refresh_watched(&self, now_ms: u64) {
+    pub(crate) async fn refresh_watched(&self, now_ms: u64) {
         if self.changed.receiver_count() > 0 {
             self.refresh(now_ms).await;
         }
     }
 
     /// Writes the repeated refusals of intervals that began before this time to the audit.
-    pub async fn write_repeated(&self, began_before_ms: u64) {
+    pub(crate) async fn write_repeated(&self, began_before_ms: u64) {
         let ended = self.repeats.ended(began_before_ms);
         if ended.is_empty() {
             return;
@@ -228,7 +232,7 @@ impl Organisation {
     }
 
     /// A workflow that was prepared under this epoch, without arguments.
-    pub fn prepared_start(&self, epoch: u64, reference: &str) -> Option<Start> {
+    pub(crate) fn prepared_start(&self, epoch: u64, reference: &str) -> Option<Start> {
         let starts = locked(&self.starts);
         if starts.epoch != epoch {
             return None;
@@ -237,7 +241,7 @@ impl Organisation {
     }
 
     /// Caches a prepared workflow until the registry changes.
-    pub fn cache_start(&self, epoch: u64, reference: &str, start: Start) {
+    pub(crate) fn cache_start(&self, epoch: u64, reference: &str, start: Start) {
         let mut starts = locked(&self.starts);
         if starts.epoch != epoch || starts.by_reference.len() >= STARTS_MAX {
             *starts = PreparedStarts { epoch, by_reference: BTreeMap::new() };

@@ -88,7 +88,7 @@ impl Rates {
     }
 
     /// Whether an address may still fail to sign in, else after how long. Counts nothing.
-    pub fn has_tries(&self, from: IpAddr) -> Result<(), Duration> {
+    pub(crate) fn has_tries(&self, from: IpAddr) -> Result<(), Duration> {
         match self.used_up().get(&from).map(|until| until.duration_since(Instant::now())) {
             Some(after) if !after.is_zero() => Err(after),
             _ => Ok(()),

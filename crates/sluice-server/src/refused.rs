@@ -11,33 +11,33 @@ use sluice_engine::error::{CommandError, LoadError, StartError};
 /// The request cannot be parsed, or a value in it is not valid.
 pub const BAD_REQUEST: &str = "bad_request";
 /// No run has this id or prefix.
-pub const RUN_UNKNOWN: &str = "run_unknown";
+pub(crate) const RUN_UNKNOWN: &str = "run_unknown";
 /// No approval has this id or prefix.
-pub const APPROVAL_UNKNOWN: &str = "approval_unknown";
+pub(crate) const APPROVAL_UNKNOWN: &str = "approval_unknown";
 /// Several ids begin with this prefix.
-pub const ID_AMBIGUOUS: &str = "id_ambiguous";
+pub(crate) const ID_AMBIGUOUS: &str = "id_ambiguous";
 /// Another live process owns the run.
-pub const RUN_OWNED: &str = "run_owned";
+pub(crate) const RUN_OWNED: &str = "run_owned";
 /// The run has not ended.
-pub const RUN_NOT_ENDED: &str = "run_not_ended";
+pub(crate) const RUN_NOT_ENDED: &str = "run_not_ended";
 /// The run has no such checkpoint.
-pub const CHECKPOINT_UNKNOWN: &str = "checkpoint_unknown";
+pub(crate) const CHECKPOINT_UNKNOWN: &str = "checkpoint_unknown";
 /// The data directory is missing or cannot be used.
 pub const DATA_UNUSABLE: &str = "data_unusable";
 /// The idempotency key was used for something else.
-pub const KEY_CONFLICT: &str = "idempotency_conflict";
+pub(crate) const KEY_CONFLICT: &str = "idempotency_conflict";
 /// The caller binds a role that the deployment binds to another agent.
-pub const ROLE_BOUND: &str = "role_bound";
+pub(crate) const ROLE_BOUND: &str = "role_bound";
 /// The document is not the one that the run was started with.
 pub const DOCUMENT_CHANGED: &str = "document_changed";
 /// The run is paused by an operator.
 pub const RUN_PAUSED: &str = "run_paused";
 /// The run has no failed step to repeat.
-pub const NOTHING_FAILED: &str = "nothing_failed";
+pub(crate) const NOTHING_FAILED: &str = "nothing_failed";
 /// The command needs confirmation, and there is no terminal to ask for it.
 pub const NOT_CONFIRMED: &str = "not_confirmed";
 /// A run's journal cannot be read.
-pub const RUN_UNREADABLE: &str = "run_unreadable";
+pub(crate) const RUN_UNREADABLE: &str = "run_unreadable";
 /// The signing key of seals, or the file that seals are copied to, cannot be used.
 pub const SEAL_UNUSABLE: &str = "seal_unusable";
 /// The content of a store was not written by a process that has its key.
@@ -47,18 +47,18 @@ pub const STORE_ROLLED_BACK: &str = "store_rolled_back";
 /// A file of seals cannot be read.
 pub const SEAL_UNREADABLE: &str = "seal_unreadable";
 /// No seal covers the run, or nothing is sealed at all.
-pub const NOT_SEALED: &str = "not_sealed";
+pub(crate) const NOT_SEALED: &str = "not_sealed";
 /// The run has no such event.
-pub const EVENT_UNKNOWN: &str = "event_unknown";
+pub(crate) const EVENT_UNKNOWN: &str = "event_unknown";
 
 /// No row has this name.
 pub const ROW_UNKNOWN: &str = "row_unknown";
 /// Other rows refer to the one that would be removed.
-pub const ROW_IN_USE: &str = "row_in_use";
+pub(crate) const ROW_IN_USE: &str = "row_in_use";
 /// The content of a row is not valid for its kind.
-pub const ROW_UNREADABLE: &str = "row_unreadable";
+pub(crate) const ROW_UNREADABLE: &str = "row_unreadable";
 /// A version of a workflow exists already, with different content.
-pub const VERSION_TAKEN: &str = "version_taken";
+pub(crate) const VERSION_TAKEN: &str = "version_taken";
 /// Policies that cannot be used, or a change that would leave none.
 pub const POLICIES_REFUSED: &str = "policies_refused";
 /// The operating system gives the process too little memory or too few threads.
@@ -67,11 +67,11 @@ pub const OUT_OF_RESOURCES: &str = "out_of_resources";
 pub const RESOURCES_REMEDY: &str = "give the process more address space (`ulimit -v`), memory or \
                                     threads (`ulimit -u`, the container's limits)";
 /// Policies in force do not allow the change.
-pub const CHANGE_REFUSED: &str = "change_refused";
+pub(crate) const CHANGE_REFUSED: &str = "change_refused";
 /// A row names a variable or a file, and its author is not the operator.
-pub const SECRET_NOT_NAMED: &str = "secret_not_named";
+pub(crate) const SECRET_NOT_NAMED: &str = "secret_not_named";
 /// The operator declares no secret of this name for the organisation.
-pub const SECRET_UNKNOWN: &str = "secret_unknown";
+pub(crate) const SECRET_UNKNOWN: &str = "secret_unknown";
 /// Concurrent changes of the registry kept coming first.
 pub const REGISTRY_BUSY: &str = "registry_busy";
 /// The agent is not on trial.
@@ -79,7 +79,7 @@ pub const NOT_ON_TRIAL: &str = "not_on_trial";
 /// The word list, or the address of the moderator, cannot be used.
 pub const BAD_MODERATION: &str = "moderation_unusable";
 /// A cost query would return too many rows.
-pub const COST_TOO_WIDE: &str = "cost_too_wide";
+pub(crate) const COST_TOO_WIDE: &str = "cost_too_wide";
 /// The file exists and would be overwritten.
 pub const FILE_EXISTS: &str = "file_exists";
 

@@ -11,9 +11,9 @@ use sluice_core::hash::Hash;
 use subtle::ConstantTimeEq as _;
 
 /// The header with the time of signing, in seconds since 1970.
-pub const TIMESTAMP: &str = "sluice-timestamp";
+pub(crate) const TIMESTAMP: &str = "sluice-timestamp";
 /// The header with the signature.
-pub const SIGNATURE: &str = "sluice-signature";
+pub(crate) const SIGNATURE: &str = "sluice-signature";
 /// The header with the id of a delivery: the same for each attempt.
 pub const DELIVERY: &str = "sluice-delivery";
 

@@ -48,7 +48,7 @@ pub struct AdapterUnderTest {
     pub tools: Option<Tooling>,
     /// How much work is in progress, if the caller can observe it from outside: processes,
     /// open connections, tasks. Zero while no call runs.
-    pub underway: Option<Count>,
+    pub(crate) underway: Option<Count>,
 }
 
 /// How to make an adapter call a tool.

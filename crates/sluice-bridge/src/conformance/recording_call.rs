@@ -13,14 +13,12 @@ pub(super) enum CallBehaviour {
     Allows,
     /// Accepts emissions and denies every tool.
     Denies,
-    /// Is closed.
     Closed,
 }
 
 /// What was recorded.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RecordedCall {
-    /// Accepted emissions.
     pub(super) accepted: Vec<Emission>,
     /// Number of emissions, accepted or not.
     pub(super) emitted: usize,

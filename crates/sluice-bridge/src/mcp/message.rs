@@ -21,8 +21,9 @@ pub(super) enum Message {
         id: Value,
         method: String,
     },
-    /// A notification.
-    Notification { method: String },
+    Notification {
+        method: String,
+    },
 }
 
 /// Parses messages and skips malformed ones. Older protocol versions allow several messages in

@@ -76,7 +76,6 @@ impl RequestedCall {
     }
 }
 
-/// Result of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ToolResult {
     pub(super) call: RequestedCall,

@@ -26,7 +26,6 @@ pub(crate) enum BadStream {
     Event,
 }
 
-/// Limits of a stream.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StreamLimits {
     /// In bytes.

@@ -37,7 +37,7 @@ impl ClosedReason {
     /// Whether an allow-list entry with the host's name is enough. Metadata services and
     /// unusual ranges require an address or a network on the list, because the owner of a
     /// DNS zone could point a name to them.
-    pub fn opens_by_name(self) -> bool {
+    pub(crate) fn opens_by_name(self) -> bool {
         matches!(self, ClosedReason::Loopback | ClosedReason::Private | ClosedReason::Shared)
     }
 }
@@ -59,7 +59,7 @@ impl fmt::Display for ClosedReason {
 }
 
 /// Why an address is closed; `None` if it is public.
-pub fn closed_reason(address: IpAddr) -> Option<ClosedReason> {
+pub(crate) fn closed_reason(address: IpAddr) -> Option<ClosedReason> {
     match address.to_canonical() {
         IpAddr::V4(address) => closed_v4(address),
         IpAddr::V6(address) => closed_v6(address),

@@ -300,7 +300,6 @@ impl CallbackBody {
     }
 }
 
-/// Truncates a text.
 fn truncated(text: &str, bytes_max: usize) -> &str {
     &text[..text.floor_char_boundary(bytes_max)]
 }

@@ -100,7 +100,7 @@ impl PartsBody {
 
 impl AnswerPart {
     /// Converts an emission; `None` if only the local machine needs it.
-    pub fn from_emission(emission: Emission) -> Option<AnswerPart> {
+    pub(crate) fn from_emission(emission: Emission) -> Option<AnswerPart> {
         Some(match emission {
             Emission::Text(text) => AnswerPart::Text { text },
             Emission::Media { url, mime } => AnswerPart::Media { url, mime },

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// What happened to a process group that a crash left behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Survivor {
+pub(crate) enum Survivor {
     /// It had ended; its id may belong to another group by now.
     Gone,
     /// It was running, and is dead now.
@@ -25,7 +25,7 @@ pub enum Survivor {
 
 /// Kills the rest of a process group that an earlier engine process started, and waits a few
 /// seconds until it has disappeared. Blocking.
-pub fn kill_survivor(process: &Process) -> Survivor {
+pub(crate) fn kill_survivor(process: &Process) -> Survivor {
     let number = i32::try_from(process.group).ok().filter(|number| *number > 1);
     let id = number.and_then(Pid::from_raw).filter(|id| *id != getpgrp());
     let (Some(id), Some((boot, started)), Some(now)) =

@@ -54,7 +54,7 @@ impl Envelope {
 
     /// The violation for an empty output, which no contract allows: no output, no media and
     /// no data.
-    pub fn emptiness(&self) -> Option<Violation> {
+    pub(crate) fn emptiness(&self) -> Option<Violation> {
         let no_output = self.output.is_null() || self.output == "";
         let empty =
             no_output && holds_nothing(self.media.as_ref()) && holds_nothing(self.data.as_ref());

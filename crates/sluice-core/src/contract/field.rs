@@ -191,7 +191,7 @@ impl ContractField {
     }
 
     /// All contradictions in the field.
-    pub fn contradictions(&self) -> Vec<Contradiction> {
+    pub(crate) fn contradictions(&self) -> Vec<Contradiction> {
         let spelling = Spelling { min: "min", max: "max" };
         let holds = match self.kind {
             ContractType::Number | ContractType::Integer => Holds::Numbers,

@@ -80,7 +80,7 @@ fn hour(number: u64) -> String {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spend<'a> {
     /// The start of the hour.
-    pub hour_ms: u64,
+    pub(crate) hour_ms: u64,
     /// The agent.
     pub agent: Cow<'a, str>,
     /// The workflow of the run.

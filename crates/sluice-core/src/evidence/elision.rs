@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 /// The type of the audit entry.
-pub const ELIDED: &str = "stream_elided";
+pub(crate) const ELIDED: &str = "stream_elided";
 
 /// A range of stream deltas that were elided together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use crate::port::ledger::Entry;
 use serde_json::{Map, Value, json};
 
 /// The type of the audit entry.
-pub const ERASED: &str = "payload_erased";
+pub(crate) const ERASED: &str = "payload_erased";
 
 /// The audit entries about erased payloads of a run: each event with the hash of its remainder.
 /// Many events are split over several entries.

@@ -22,7 +22,6 @@ impl Signer {
         PublicKey(self.0.verifying_key().to_bytes())
     }
 
-    /// Signs a text.
     pub(super) fn sign(&self, text: &[u8]) -> [u8; 64] {
         self.0.sign(text).to_bytes()
     }

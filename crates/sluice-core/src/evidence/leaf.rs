@@ -11,7 +11,7 @@ use crate::port::ledger::Unsealed;
 use crate::port::store::NodeId;
 
 /// The size of a leaf.
-pub const LEAF_BYTES: usize = 57;
+pub(crate) const LEAF_BYTES: usize = 57;
 
 /// The head of a chain, covered by a seal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

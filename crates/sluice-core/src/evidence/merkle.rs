@@ -64,7 +64,7 @@ pub fn proof(leaves: &[Hash], mut index: usize) -> Option<Vec<Hash>> {
 
 /// The root that a leaf and its proof lead to in a tree of `size` leaves. `None` if the proof
 /// does not fit such a tree.
-pub fn climb(leaf: Hash, index: u64, size: u64, path: &[Hash]) -> Option<Hash> {
+pub(crate) fn climb(leaf: Hash, index: u64, size: u64, path: &[Hash]) -> Option<Hash> {
     if index >= size {
         return None;
     }

@@ -174,7 +174,6 @@ enum Scope {
     Everything,
     /// Seals, audit entries and journals.
     Evidence,
-    /// One run.
     Run(RunId),
 }
 

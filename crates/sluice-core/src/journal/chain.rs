@@ -34,7 +34,7 @@ pub fn commitment(salt: &Salt, payload: &[u8], blobs: &[u8]) -> Hash {
 
 /// The hash of the rest of an erased payload: SHA-256 of the line `sluice/residue/1` and the
 /// text. The audit entry about the erasure contains it.
-pub fn residue(payload: &[u8]) -> Hash {
+pub(crate) fn residue(payload: &[u8]) -> Hash {
     let mut hash = Sha256::new();
     hash.update(b"sluice/residue/1\n");
     hash.update(payload);

@@ -180,7 +180,7 @@ macro_rules! events {
 
         impl $name {
             /// Everything that is declared about these events, in order.
-            pub const DECLARED: &'static [$crate::journal::declare::Declaration] = &[
+            pub(crate) const DECLARED: &'static [$crate::journal::declare::Declaration] = &[
                 $($crate::journal::declare::Declaration {
                     name: $kind,
                     fact: $crate::journal::declare::events!(@fact $($category $fact)?),

@@ -222,7 +222,7 @@ pub struct BudgetFigures(pub Map<String, Value>);
 pub const HEARTBEAT: &str = "heartbeat";
 
 /// Every declaration. Two of them can have one name.
-pub fn declarations() -> impl Iterator<Item = &'static Declaration> {
+pub(crate) fn declarations() -> impl Iterator<Item = &'static Declaration> {
     Event::DECLARED.iter().chain(StepEvent::DECLARED)
 }
 

@@ -28,11 +28,11 @@ pub struct Bounds {
     /// Only these models; empty means any.
     pub models: Vec<String>,
     /// Only this model tier, if one is requested.
-    pub tier: Option<String>,
+    pub(crate) tier: Option<String>,
     /// Only lenses of these kinds; empty means any.
     pub output_kinds: Vec<String>,
     /// Whether memory is forbidden.
-    pub no_memory: bool,
+    pub(crate) no_memory: bool,
     /// Fixed values, by label.
     pub pins: BTreeMap<String, Value>,
 }
@@ -45,9 +45,9 @@ pub struct Wants {
     /// The requested model.
     pub model: Option<String>,
     /// The requested model tier.
-    pub tier: Option<String>,
+    pub(crate) tier: Option<String>,
     /// The kind of the lens.
-    pub output_kind: Option<String>,
+    pub(crate) output_kind: Option<String>,
     /// The requested memory profile.
     pub memory: Option<String>,
     /// Values that it sets, by label.
@@ -55,7 +55,7 @@ pub struct Wants {
 }
 
 /// Every request of a looser layer that a stricter one forbids. Each violation names both.
-pub fn contradictions(sheets: &[Sheet]) -> Vec<Violation> {
+pub(crate) fn contradictions(sheets: &[Sheet]) -> Vec<Violation> {
     let mut found = Vec::new();
     for loose in sheets {
         for strict in sheets.iter().filter(|strict| strict.number < loose.number) {

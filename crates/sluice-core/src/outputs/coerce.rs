@@ -39,7 +39,7 @@ pub struct Coercion {
 const VERDICT_KEYS: [&str; 5] = ["result", "value", "verified", "passed", "status"];
 
 /// Coerces `outputs` to `schema`, including nested values, and returns the changes.
-pub fn coerce(
+pub(crate) fn coerce(
     schema: &IndexMap<String, FieldSchema>,
     mut outputs: Map<String, Value>,
 ) -> (Map<String, Value>, Vec<Coercion>) {

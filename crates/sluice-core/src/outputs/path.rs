@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 
-/// One segment of a path.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum PathSegment<'a> {
     Name(&'a str),

@@ -132,7 +132,7 @@ impl FieldSchema {
     }
 
     /// All contradictions in the schema, including nested ones.
-    pub fn contradictions(&self) -> Vec<Contradiction> {
+    pub(crate) fn contradictions(&self) -> Vec<Contradiction> {
         let spelling = Spelling { min: "minimum", max: "maximum" };
         let name = self.kind.map_or("any", FieldType::as_str);
         let mut found = self.bounds().contradictions(self.holds(), name, spelling);

@@ -218,7 +218,7 @@ impl Graph {
 
     /// For each position, the last step that every path to it passes through; `None` if
     /// there is none.
-    pub fn immediate_dominators(&self) -> Vec<Option<u32>> {
+    pub(crate) fn immediate_dominators(&self) -> Vec<Option<u32>> {
         let mut found: Vec<Option<u32>> = vec![None; self.layer_of.len()];
         let mut depth = vec![0u32; self.layer_of.len()];
         for at in self.layers.iter().flatten() {

@@ -130,7 +130,7 @@ pub struct Step {
 
 impl Step {
     /// The rules for the outputs of this step.
-    pub fn output_rules(&self) -> OutputRules<'_> {
+    pub(crate) fn output_rules(&self) -> OutputRules<'_> {
         OutputRules { outputs: &self.outputs, success_criteria: &self.success_criteria }
     }
 }

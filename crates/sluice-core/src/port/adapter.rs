@@ -363,7 +363,7 @@ impl Answer {
 
     /// The answer of a failed attempt as the journal keeps it; `None` if there was none. A
     /// text over [`ANSWER_BYTES_MAX`] is cut, and `text_bytes` holds its original length.
-    pub fn into_record(self) -> Option<Arc<Value>> {
+    pub(crate) fn into_record(self) -> Option<Arc<Value>> {
         let mut record = Map::new();
         if let Some(mut text) = self.text.filter(|text| !text.is_empty()) {
             if text.len() > ANSWER_BYTES_MAX {

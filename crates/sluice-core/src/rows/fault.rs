@@ -14,7 +14,7 @@ use sluice_govern::route::is_elsewhere;
 use std::collections::BTreeMap;
 
 /// Built-in agents, which need no row.
-pub const ALWAYS_THERE: [&str; 3] = ["http", "mock", "shell"];
+pub(crate) const ALWAYS_THERE: [&str; 3] = ["http", "mock", "shell"];
 
 /// Names of models or products that people write instead of the provider.
 const PROVIDER_NICKNAMES: [(&str, &str); 10] = [

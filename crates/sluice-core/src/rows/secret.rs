@@ -36,7 +36,7 @@ pub struct NotYours {
 }
 
 /// The field that refers to a secret, for a kind of row.
-pub const fn secret_field(kind: Kind) -> Option<&'static str> {
+pub(crate) const fn secret_field(kind: Kind) -> Option<&'static str> {
     match kind {
         Kind::Gateway => Some("key"),
         Kind::Webhook | Kind::Hook => Some("secret"),

@@ -26,7 +26,7 @@ pub enum Seated<'a> {
 
 impl Run {
     /// The assignment of a step.
-    pub fn seated(&self, step: u32) -> Seated<'_> {
+    pub(crate) fn seated(&self, step: u32) -> Seated<'_> {
         let Some(team) = &self.definition.plan.team else { return Seated::Outside };
         let member = |id: &str| team.members.iter().find(|member| member.id == id);
         match &self.steps[step as usize].assigned {
@@ -40,7 +40,7 @@ impl Run {
     }
 
     /// The member of the team that executes a step.
-    pub fn member_of(&self, step: u32) -> Option<&Member> {
+    pub(crate) fn member_of(&self, step: u32) -> Option<&Member> {
         match self.seated(step) {
             Seated::Member(member) => Some(member),
             Seated::Outside | Seated::Agent(_) | Seated::Unassigned => None,
@@ -59,14 +59,14 @@ impl Run {
     }
 
     /// The role of a step: its own, or that of its member.
-    pub fn role_of(&self, step: u32) -> Option<&str> {
+    pub(crate) fn role_of(&self, step: u32) -> Option<&str> {
         let member = || self.member_of(step).and_then(|member| member.role.as_deref());
         self.plan_role(step).or_else(member)
     }
 
     /// The model that a step names, or the default model of the start, or that of the
     /// document.
-    pub fn model_of(&self, step: u32) -> Option<&str> {
+    pub(crate) fn model_of(&self, step: u32) -> Option<&str> {
         let plan = &self.definition.plan;
         let own = plan.steps[step as usize].model.as_deref();
         own.or(self.started.default_model.as_deref()).or(plan.default_model.as_deref())
@@ -75,7 +75,7 @@ impl Run {
     /// The tools that a step may use: those that it requires and that its member's profile
     /// allows. A member with `requires_approval` may use any tool that its profile does not
     /// deny, because an approval precedes the step.
-    pub fn tools_of(&self, step: u32) -> Vec<String> {
+    pub(crate) fn tools_of(&self, step: u32) -> Vec<String> {
         let tools = &self.definition.plan.steps[step as usize].tools;
         let Some(member) = self.member_of(step) else { return tools.clone() };
         let may = |tool: &&String| {
@@ -86,7 +86,7 @@ impl Run {
     }
 
     /// The approval that a step needs, if it needs one: its own, or that of its member.
-    pub fn approval_of(&self, step: u32) -> Option<&Approval> {
+    pub(crate) fn approval_of(&self, step: u32) -> Option<&Approval> {
         let own = self.definition.plan.steps[step as usize].approval.as_deref();
         own.or_else(|| {
             let member = self.member_of(step)?;

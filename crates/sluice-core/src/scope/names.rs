@@ -75,15 +75,16 @@ impl Names {
     }
 
     /// Adds a step without a result.
+    #[cfg(test)]
     #[must_use]
-    pub fn with_pending_step(mut self, id: &str) -> Names {
+    pub(crate) fn with_pending_step(mut self, id: &str) -> Names {
         self.steps.insert(id.to_owned(), Step::Pending);
         self
     }
 
-    /// Adds a local name.
+    #[cfg(test)]
     #[must_use]
-    pub fn with_local(mut self, name: &str, value: Value) -> Names {
+    pub(crate) fn with_local(mut self, name: &str, value: Value) -> Names {
         self.locals.insert(name.to_owned(), value);
         self
     }

@@ -43,7 +43,7 @@ pub struct Placeholder {
     /// The type in the placeholder, if any.
     pub kind: Option<ContractType>,
     /// Whether it is a placeholder even without a declaration.
-    pub certainty: Certainty,
+    pub(crate) certainty: Certainty,
     /// Its position, including the brackets.
     pub span: Span,
 }

@@ -86,7 +86,7 @@ impl Template {
 
 impl Template {
     /// References that a program called by the command would execute as code.
-    pub fn shell_code(&self) -> Vec<Fault> {
+    pub(crate) fn shell_code(&self) -> Vec<Fault> {
         let (mut script, mut references) = (String::new(), Vec::new());
         for part in &self.parts {
             match part {

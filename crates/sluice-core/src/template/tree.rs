@@ -31,7 +31,7 @@ pub type LabelTree = Tree<LensTemplate>;
 
 impl<T> Tree<T> {
     /// Every template in the tree, in document order.
-    pub fn templates(&self) -> Vec<&T> {
+    pub(crate) fn templates(&self) -> Vec<&T> {
         match self {
             Tree::Template(template) => vec![template],
             Tree::List(trees) => trees.iter().flat_map(Self::templates).collect(),

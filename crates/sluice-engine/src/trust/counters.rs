@@ -93,7 +93,6 @@ impl CounterTable {
         self.find(&name.text()).map(|entry| entry.known[part as usize])
     }
 
-    /// Sets a counter.
     fn set(&mut self, counter: Name<'_>, known: KnownCount) {
         let (part, name) = key_of(counter);
         let at = self.index_of(name.whole());

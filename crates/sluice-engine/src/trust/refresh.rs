@@ -295,7 +295,6 @@ impl Inner {
         self.trust.recheck.notify_one();
     }
 
-    /// A gateway reported its health.
     pub(crate) async fn gateway_reported(self: &Arc<Self>, name: &str, health: Health) {
         let now_ms = self.clock.now_ms();
         self.trust.gateway_health.report(name, health, now_ms);

@@ -56,7 +56,7 @@ impl Constraints {
 
     /// The intersection of both.
     #[must_use]
-    pub fn meet(&self, other: &Constraints) -> Constraints {
+    pub(crate) fn meet(&self, other: &Constraints) -> Constraints {
         Constraints {
             environments: meet(&self.environments, &other.environments),
             tools_allow: match (&self.tools_allow, &other.tools_allow) {

@@ -231,7 +231,7 @@ impl Resource<'_> {
 
 impl<'a> Facts<'a> {
     /// The policies' view of these facts.
-    pub fn policy_facts(&self) -> PolicyFacts<'a> {
+    pub(crate) fn policy_facts(&self) -> PolicyFacts<'a> {
         PolicyFacts {
             at: self.now_ms,
             verb: self.verb,

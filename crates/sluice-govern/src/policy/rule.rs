@@ -153,7 +153,7 @@ impl Rule {
     }
 
     /// Whether it turns a budget block into an approval request.
-    pub fn requests_budget_approval(&self) -> bool {
+    pub(crate) fn requests_budget_approval(&self) -> bool {
         self.requires_approval() && self.category == Some(Category::Budget)
     }
 
@@ -170,7 +170,7 @@ impl Rule {
     }
 
     /// Whether it only warns.
-    pub fn warns(&self) -> bool {
+    pub(crate) fn warns(&self) -> bool {
         let soft = self.enforcement == Enforcement::Soft;
         // A budget policy requests an approval only if a budget blocks.
         let quiet = self.consequence == Consequence::Log

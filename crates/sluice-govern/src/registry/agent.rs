@@ -102,7 +102,7 @@ impl Default for Agent {
 impl Agent {
     /// Whether it works only in the engine's process, so that no gateway with a URL
     /// does its work.
-    pub fn is_native(&self) -> bool {
+    pub(crate) fn is_native(&self) -> bool {
         self.execution_target.as_deref() == Some(NATIVE)
     }
 

@@ -64,7 +64,7 @@ pub async fn handle(
 }
 
 /// The response to a request that matches no route.
-pub fn no_route(app: &App, methods: &[Method]) -> Response {
+pub(crate) fn no_route(app: &App, methods: &[Method]) -> Response {
     let request_id = new_id(app);
     let refused = if methods.is_empty() {
         Refused::new(NOT_FOUND, "no such resource", "see /api/docs for the list of routes")
@@ -225,7 +225,12 @@ pub fn until_sent<T: Send + 'static>(response: Response, held: T) -> Response {
 }
 
 /// The refusal of a client that exceeds a rate limit.
-pub fn too_often(app: &App, what: &'static str, message: &str, after: Duration) -> Rejection {
+pub(crate) fn too_often(
+    app: &App,
+    what: &'static str,
+    message: &str,
+    after: Duration,
+) -> Rejection {
     app.metrics().refused(what);
     Rejection::later(TOO_MANY_REQUESTS, message, after)
 }

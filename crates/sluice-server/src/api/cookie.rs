@@ -16,7 +16,7 @@ use sluice_core::hex;
 /// The common part of the cookie name.
 pub const BASE: &str = "sluice_session";
 /// The header that a page of the console sends with every change.
-pub const CSRF: &str = "x-csrf-token";
+pub(crate) const CSRF: &str = "x-csrf-token";
 /// The header with the site that a request comes from, set by browsers.
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 /// Bytes of the hash in the cookie name.

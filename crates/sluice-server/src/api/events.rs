@@ -135,7 +135,6 @@ async fn follow_all(request: ApiRequest<AllQuery>) -> ServiceResult<Response> {
 
 /// What a stream reads.
 enum Source {
-    /// One run.
     Run(RunId, Box<Reader>),
     /// All runs, and the last position that the client has seen.
     All(Box<FeedReader>, Option<(u64, u64)>),

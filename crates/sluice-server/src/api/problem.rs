@@ -18,25 +18,25 @@ pub const UNAUTHENTICATED: &str = "unauthenticated";
 /// The caller lacks a permission.
 pub const FORBIDDEN: &str = "forbidden";
 /// A change with a session cookie that does not come from a page of the console.
-pub const CSRF_REFUSED: &str = "csrf_refused";
+pub(crate) const CSRF_REFUSED: &str = "csrf_refused";
 /// The resource does not exist.
 pub const NOT_FOUND: &str = "not_found";
 /// The resource exists, but does not support this method.
 pub const METHOD_NOT_ALLOWED: &str = "method_not_allowed";
 /// The media type of the body is not supported.
-pub const UNSUPPORTED_MEDIA_TYPE: &str = "unsupported_media_type";
+pub(crate) const UNSUPPORTED_MEDIA_TYPE: &str = "unsupported_media_type";
 /// The body is too large.
-pub const BODY_TOO_LARGE: &str = "body_too_large";
+pub(crate) const BODY_TOO_LARGE: &str = "body_too_large";
 /// The client exceeds a rate limit or its share of the capacity.
 pub const TOO_MANY_REQUESTS: &str = "too_many_requests";
 /// The server is at its capacity.
-pub const OVERLOADED: &str = "overloaded";
+pub(crate) const OVERLOADED: &str = "overloaded";
 /// The request timed out.
 pub const REQUEST_TIMEOUT: &str = "request_timeout";
 /// The store is unavailable.
-pub const STORE_UNAVAILABLE: &str = "store_unavailable";
+pub(crate) const STORE_UNAVAILABLE: &str = "store_unavailable";
 /// The server is stopping.
-pub const STOPPING: &str = "stopping";
+pub(crate) const STOPPING: &str = "stopping";
 /// A defect of Sluice.
 pub const INTERNAL: &str = "internal_error";
 
@@ -94,7 +94,7 @@ impl Rejection {
     }
 
     /// The refusal, without its retry time.
-    pub fn into_refused(self) -> Refused {
+    pub(crate) fn into_refused(self) -> Refused {
         self.refused
     }
 

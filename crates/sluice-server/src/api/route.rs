@@ -255,14 +255,14 @@ impl Route {
 
     /// Sets the status of a successful response.
     #[must_use]
-    pub fn with_status(mut self, status: u16) -> Route {
+    pub(crate) fn with_status(mut self, status: u16) -> Route {
         self.status = status;
         self
     }
 
     /// The response is a page.
     #[must_use]
-    pub fn paged(mut self) -> Route {
+    pub(crate) fn paged(mut self) -> Route {
         if let ResponseKind::Data(make) = self.response {
             self.response = ResponseKind::Page(make);
         }
@@ -278,14 +278,14 @@ impl Route {
 
     /// The handler runs on a thread of its own, because it needs much processor time.
     #[must_use]
-    pub fn heavy(mut self) -> Route {
+    pub(crate) fn heavy(mut self) -> Route {
         self.heavy = Heavy::Always;
         self
     }
 
     /// [`Route::heavy`] if the body is larger than this.
     #[must_use]
-    pub fn heavy_over(mut self, bytes: usize) -> Route {
+    pub(crate) fn heavy_over(mut self, bytes: usize) -> Route {
         self.heavy = Heavy::Over(bytes);
         self
     }
@@ -298,12 +298,12 @@ impl Route {
     }
 
     /// Whether the handler may take minutes.
-    pub fn is_long(&self) -> bool {
+    pub(crate) fn is_long(&self) -> bool {
         self.heavy == Heavy::Long
     }
 
     /// Whether a request with a body of this size needs much processor time.
-    pub fn is_heavy(&self, body_bytes: usize) -> bool {
+    pub(crate) fn is_heavy(&self, body_bytes: usize) -> bool {
         match self.heavy {
             Heavy::Never => false,
             Heavy::Always | Heavy::Long => true,
@@ -313,7 +313,7 @@ impl Route {
 
     /// Sets the check that runs before the body is read.
     #[must_use]
-    pub fn before_body(mut self, check: BeforeBody) -> Route {
+    pub(crate) fn before_body(mut self, check: BeforeBody) -> Route {
         self.before_body = Some(check);
         self
     }
@@ -396,7 +396,7 @@ pub fn body<B: DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Result<B, 
 }
 
 /// The refusal of a body that is too large.
-pub fn too_large(bytes_max: usize) -> Refused {
+pub(crate) fn too_large(bytes_max: usize) -> Refused {
     let message = format!("the body has more than {bytes_max} bytes");
     Refused::new(BODY_TOO_LARGE, message, "send a smaller body")
 }

@@ -8,7 +8,7 @@ use sluice_govern::registry::{Kind, Row, Token};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Maximum number of ancestors of a token.
-pub const ANCESTORS_MAX: usize = 8;
+pub(crate) const ANCESTORS_MAX: usize = 8;
 
 /// Tokens by the hash of their secrets, as of one epoch of the registry.
 #[derive(Debug, Default)]

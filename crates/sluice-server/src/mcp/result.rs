@@ -53,7 +53,6 @@ impl From<Refused> for ToolRefusal {
     }
 }
 
-/// A result with data and a summary.
 pub(super) fn result(summary: &str, tool_data: ToolData) -> CallToolResult {
     let (data, cut) = shorten::fit(tool_data.data, MCP_RESULT_BYTES_MAX);
     let mut text = summary.to_owned();

@@ -21,7 +21,7 @@ use sluice_core::port::store::Posted;
 use sluice_govern::registry::Gateway;
 
 /// The dispatch was sent to a different gateway.
-pub const CALLBACK_REFUSED: &str = "callback_refused";
+pub(crate) const CALLBACK_REFUSED: &str = "callback_refused";
 
 /// The gateway that sends a callback.
 #[derive(Debug, Clone, Copy)]

@@ -16,7 +16,7 @@ use sluice_engine::start::Start;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Sends a command to a run; `key` identifies it if it goes through the mailbox.
-pub async fn send_command(
+pub(crate) async fn send_command(
     service: &Service,
     run: RunId,
     command: Command,
@@ -59,7 +59,7 @@ fn kept(then: &Run, now: &Run) -> BTreeSet<u32> {
 }
 
 /// The steps that were dispatched and would not stay completed.
-pub fn repeated_steps(run: &Run, keep: &BTreeSet<u32>) -> Vec<String> {
+pub(crate) fn repeated_steps(run: &Run, keep: &BTreeSet<u32>) -> Vec<String> {
     let begun = |at: &u32| run.steps[*at as usize].dispatch_no > 0;
     let steps = (0u32..).zip(&run.definition.plan.steps);
     let again = steps.filter(|(at, _)| begun(at) && !keep.contains(at));

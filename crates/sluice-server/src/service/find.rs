@@ -62,7 +62,10 @@ pub async fn whole_run(service: &Service, text: &str) -> ServiceResult<RunRow> {
 }
 
 /// The approval with this complete id, and its run; see [`whole_run`].
-pub async fn whole_approval(service: &Service, text: &str) -> ServiceResult<(Run, ApprovalId)> {
+pub(crate) async fn whole_approval(
+    service: &Service,
+    text: &str,
+) -> ServiceResult<(Run, ApprovalId)> {
     if ApprovalId::parse(text).is_none() {
         let message = format!("`{}` is not a complete approval id", visible::brief(text));
         let remedy = "send `apr_` and all 32 digits";
@@ -110,7 +113,7 @@ async fn among(
 }
 
 /// Every run that has an open approval, newest first.
-pub async fn runs_with_open_approvals(service: &Service) -> ServiceResult<Vec<RunRow>> {
+pub(crate) async fn runs_with_open_approvals(service: &Service) -> ServiceResult<Vec<RunRow>> {
     let mut rows: Vec<RunRow> = Vec::new();
     loop {
         let before = rows.last().map(|row| row.run);
@@ -125,7 +128,7 @@ pub async fn runs_with_open_approvals(service: &Service) -> ServiceResult<Vec<Ru
 }
 
 /// Loads a run; `None` if its journal cannot be read.
-pub async fn load_if_readable(service: &Service, run: RunId) -> ServiceResult<Option<Run>> {
+pub(crate) async fn load_if_readable(service: &Service, run: RunId) -> ServiceResult<Option<Run>> {
     match service.engine.load(run).await {
         Ok(run) => Ok(Some(run)),
         Err(LoadError::Poison { .. }) => Ok(None),

@@ -54,7 +54,7 @@ pub struct GatewayForecast {
 }
 
 /// Forecasts a run of a registered workflow.
-pub async fn forecast_workflow(
+pub(crate) async fn forecast_workflow(
     organisation: &Organisation,
     reference: &str,
     request: StartRequest,

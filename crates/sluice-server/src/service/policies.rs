@@ -59,7 +59,7 @@ fn people(rows: &[Row]) -> Vec<String> {
 }
 
 /// Refuses a change after which the policies would not be usable. `who` makes the change.
-pub fn usable(before: &[Row], after: &[Row], who: &str) -> Result<(), Refused> {
+pub(crate) fn usable(before: &[Row], after: &[Row], who: &str) -> Result<(), Refused> {
     let (old, new) = (stored(before, PolicySet::Active)?, stored(after, PolicySet::Active)?);
     if new.is_empty() && !old.is_empty() {
         let message = "no active policy would be left";

@@ -73,7 +73,7 @@ pub enum Manner {
 }
 
 /// The change that writes a row.
-pub fn write_of(
+pub(crate) fn write_of(
     stored: &[Row],
     (kind, name): (Kind, &str),
     sent: &Map<String, Value>,

@@ -129,7 +129,7 @@ fn steps(run: &Run) -> Vec<Value> {
 }
 
 /// Passes every event of a run to `see`, up to the version that was loaded.
-pub async fn for_each_event(
+pub(crate) async fn for_each_event(
     service: &Service,
     run: &Run,
     after: u64,

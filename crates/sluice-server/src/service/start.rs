@@ -18,7 +18,7 @@ use sluice_govern::registry::{Kind, Row, WorkflowVersion};
 use std::collections::BTreeMap;
 
 /// The code of a document that is refused as a whole.
-pub const DOCUMENT_REFUSED: &str = "document_refused";
+pub(crate) const DOCUMENT_REFUSED: &str = "document_refused";
 /// Longest idempotency key, in bytes.
 const KEY_BYTES_MAX: usize = 256;
 
@@ -73,7 +73,7 @@ pub fn model(model: Option<String>) -> Result<Option<String>, Refused> {
 }
 
 /// Starts a registered workflow: `name` or `name@version`.
-pub async fn start_workflow(
+pub(crate) async fn start_workflow(
     organisation: &Organisation,
     reference: &str,
     request: StartRequest,
@@ -88,7 +88,7 @@ pub async fn start_workflow(
 }
 
 /// A registered workflow, resolved and ready to be started.
-pub async fn prepare_workflow(
+pub(crate) async fn prepare_workflow(
     organisation: &Organisation,
     reference: &str,
 ) -> ServiceResult<Start> {
@@ -104,7 +104,7 @@ pub async fn prepare_workflow(
 }
 
 /// Starts a document that is not registered.
-pub async fn start_document(
+pub(crate) async fn start_document(
     organisation: &Organisation,
     document: &str,
     format: Option<&str>,
@@ -139,7 +139,7 @@ async fn start_prepared(
 }
 
 /// A prepared start with the values of a request.
-pub fn with_request(
+pub(crate) fn with_request(
     organisation: &Organisation,
     mut start: Start,
     request: &StartRequest,
@@ -163,7 +163,7 @@ pub fn with_request(
 }
 
 /// Adds the registered workflows to what a document may refer to.
-pub fn with_workflows(registry: Registry, stored: &[Row]) -> Registry {
+pub(crate) fn with_workflows(registry: Registry, stored: &[Row]) -> Registry {
     let split = rows::names(stored, Kind::Workflow).filter_map(WorkflowVersion::split);
     split.fold(registry, |registry, (name, version)| {
         registry.with_workflow(name.to_owned(), Some(version))
@@ -190,7 +190,7 @@ pub fn input(
 }
 
 /// The refusal of a document, with a note for each error.
-pub fn refused_document(diagnostics: &[Diagnostic]) -> Refused {
+pub(crate) fn refused_document(diagnostics: &[Diagnostic]) -> Refused {
     let errors = diagnostics.iter().filter(|one| one.is_error());
     let notes = errors.map(|one| {
         let hint = one.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();

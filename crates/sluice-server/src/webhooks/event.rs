@@ -8,7 +8,7 @@ use sluice_core::journal::envelope::{Shown, timestamp};
 use std::borrow::Cow;
 
 /// The media type of a CloudEvent.
-pub const MEDIA_TYPE: &str = "application/cloudevents+json";
+pub(crate) const MEDIA_TYPE: &str = "application/cloudevents+json";
 
 /// A CloudEvent 1.0 in structured mode.
 #[derive(Serialize)]
@@ -54,7 +54,7 @@ pub fn body(organisation: &str, run: RunId, shown: &Shown) -> Vec<u8> {
 }
 
 /// The id of a delivery: the same for each attempt on every node.
-pub fn delivery_id(webhook: &str, run: RunId, event: u64) -> String {
+pub(crate) fn delivery_id(webhook: &str, run: RunId, event: u64) -> String {
     let hash = Hash::of(format!("{webhook}\n{run}\n{event}").as_bytes()).to_string();
     format!("dlv_{}", &hash[..32])
 }

@@ -10,13 +10,13 @@ pub struct RetrySchedule {
     /// Maximum number of attempts.
     pub tries: u32,
     /// Delay before the second attempt.
-    pub retry_ms: u64,
+    pub(crate) retry_ms: u64,
     /// Maximum delay between two attempts.
-    pub retry_ms_max: u64,
+    pub(crate) retry_ms_max: u64,
     /// How long a receiver may take to answer.
-    pub answer_ms: u64,
+    pub(crate) answer_ms: u64,
     /// How long after that a delivery is attempted again if its sender crashed.
-    pub slack_ms: u64,
+    pub(crate) slack_ms: u64,
 }
 
 impl Default for RetrySchedule {

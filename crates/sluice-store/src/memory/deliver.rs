@@ -7,7 +7,6 @@ use sluice_core::port::deliveries::{Ahead, Deliveries, Delivering, Delivery};
 use sluice_core::port::store::Answer;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// State of one webhook.
 #[derive(Default)]
 pub(super) struct WebhookState {
     place: Option<u64>,

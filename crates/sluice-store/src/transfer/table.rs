@@ -1,7 +1,6 @@
 //! The tables of a transfer: the target's columns, and the order in which both sides
 //! are read.
 
-/// Type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ColumnType {
     /// 16 bytes.
@@ -20,7 +19,6 @@ pub(crate) enum ColumnType {
 /// A value of a row, the same for both sides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Cell {
-    /// NULL.
     None,
     Id(u128),
     /// A number of either size.
@@ -100,7 +98,6 @@ pub(crate) enum Table {
     Slot,
     /// Provenance edges between runs.
     ProvenanceEdge,
-    /// Remembered outputs.
     RememberedOutput,
     /// Feed positions of webhooks.
     Webhook,

@@ -23,7 +23,6 @@ const SILENCE_MS: u64 = 60_000;
 /// Longest line of a stream.
 const LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// One item of a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum StreamItem {
     /// An event, with its envelope as JSON.

@@ -114,7 +114,6 @@ impl fmt::Display for Value {
 }
 
 impl Value {
-    /// As JSON.
     pub(crate) fn to_json(&self) -> serde_json::Value {
         match self {
             Value::Paths(paths) => {

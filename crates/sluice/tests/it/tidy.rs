@@ -52,6 +52,60 @@ fn none(rule: &str, faults: &[String]) {
     assert!(faults.is_empty(), "{rule}:\n{}", faults.join("\n"));
 }
 
+/// The words in all Rust files of a directory, tests included.
+fn words(dir: &Path, found: &mut BTreeSet<String>) {
+    for entry in std::fs::read_dir(dir).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            words(&path, found);
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+            let other = |c: char| !c.is_alphanumeric() && c != '_';
+            found.extend(lines.flat_map(|line| line.split(other)).map(str::to_owned));
+        }
+    }
+}
+
+/// The name of the function or constant that a line makes public.
+fn public_name(line: &str) -> Option<&str> {
+    let rest = line.trim_start().strip_prefix("pub ")?;
+    let rest = rest.trim_start_matches("const ").trim_start_matches("async ");
+    let is_function = rest.starts_with("fn ");
+    let name = rest.trim_start_matches("fn ").split(|c: char| !c.is_alphanumeric() && c != '_');
+    let name = name.into_iter().next().filter(|name| !name.is_empty())?;
+    let is_constant = name.chars().all(|c| c.is_uppercase() || c == '_' || c.is_numeric());
+    (is_function || is_constant).then_some(name)
+}
+
+/// What only its own crate uses is `pub(crate)`: then `missing_docs` asks for documentation
+/// of what other crates use and of nothing else.
+#[test]
+fn public_functions_and_constants_are_used_by_another_crate() {
+    let mut users: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for name in crates() {
+        let dir = root().join("crates").join(&name);
+        words(&dir.join("src"), users.entry(name.clone()).or_default());
+        words(&dir.join("tests"), users.entry(format!("{name}/tests")).or_default());
+    }
+    for name in ["bench", "fuzz", "examples"] {
+        words(&root().join(name), users.entry(name.to_owned()).or_default());
+    }
+    let mut faults = Vec::new();
+    for source in sources() {
+        let owner = source.path.split('/').nth(1).unwrap().to_owned();
+        // A binary has no users, and the crate of the tests has only tests.
+        if ["sluice", "sluice-testing"].contains(&owner.as_str()) {
+            continue;
+        }
+        let is_used =
+            |name: &str| users.iter().any(|(user, words)| *user != owner && words.contains(name));
+        let unused = source.code.lines().filter_map(public_name).filter(|name| !is_used(name));
+        faults.extend(unused.map(|name| format!("{}: {name}", source.path)));
+    }
+    none("only its own crate uses it: make it `pub(crate)`", &faults);
+}
+
 #[test]
 fn files_are_short() {
     let long = sources().into_iter().filter_map(|source| {

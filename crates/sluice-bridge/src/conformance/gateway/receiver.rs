@@ -19,7 +19,6 @@ use tokio::time::{Instant, sleep};
 /// Path of results, as on a server.
 const PATH: &str = "/api/workflow/step-complete";
 
-/// A received result.
 #[derive(Debug, Clone)]
 pub(super) struct ReceivedResult {
     pub(super) headers: HeaderMap,

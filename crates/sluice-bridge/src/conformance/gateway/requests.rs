@@ -13,7 +13,6 @@ use serde_json::Value;
 use sluice_core::port::adapter::Request;
 use std::time::Duration;
 
-/// A response.
 #[derive(Debug)]
 pub(super) struct GatewayResponse {
     pub(super) status: u16,

@@ -56,7 +56,7 @@ impl ObjectSchema {
     }
 
     /// The schema of the whole object.
-    pub fn into_value(self) -> Value {
+    pub(crate) fn into_value(self) -> Value {
         let mut schema = json!({"type": "object", "properties": self.properties});
         if !self.required.is_empty() {
             schema["required"] = json!(self.required);

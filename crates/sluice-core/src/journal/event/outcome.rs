@@ -71,7 +71,7 @@ pub struct StepOutcome {
 
 impl StepOutcome {
     /// The result of a lens node: its data by name, and its whole output as `output`.
-    pub fn from_envelope(envelope: Envelope, labels: Labels) -> StepOutcome {
+    pub(crate) fn from_envelope(envelope: Envelope, labels: Labels) -> StepOutcome {
         let mut outputs = match &envelope.data {
             Some(Value::Object(data)) => data.clone(),
             _ => Map::new(),

@@ -156,7 +156,7 @@ impl Form<Vec<(RunId, Money)>> for Caps {
 impl RunStarted {
     /// Whether a person is an initiator of the run: the caller of the start, or the author of
     /// the inbound webhook or schedule that started it.
-    pub fn is_initiator(&self, person: &str) -> bool {
+    pub(crate) fn is_initiator(&self, person: &str) -> bool {
         self.initiator == person || self.on_behalf_of.iter().any(|one| one == person)
     }
 }
@@ -178,7 +178,7 @@ choices! {
 
 impl DocumentSource {
     /// Prefix of the workflow's name of an inline document.
-    pub const INLINE: &'static str = "inline/";
+    pub(crate) const INLINE: &'static str = "inline/";
 
     /// The name by which policies, budgets, webhooks and lists know the workflow. An
     /// inline document cannot take the name of a registered workflow.

@@ -29,7 +29,7 @@ pub struct RawEvent<'a> {
     /// Its type.
     pub kind: &'a str,
     /// The commitment to its payload.
-    pub commitment_kind: CommitmentKind,
+    pub(crate) commitment_kind: CommitmentKind,
     /// The payload, or the rest of an erased one.
     pub payload: &'a str,
     /// The hashes of the fields that are stored as blobs.
@@ -55,7 +55,7 @@ pub enum CommitmentKind {
 
 impl CommitmentKind {
     /// Whether the payload was erased or elided.
-    pub fn is_erased(self) -> bool {
+    pub(crate) fn is_erased(self) -> bool {
         matches!(
             self,
             CommitmentKind::Erased(_) | CommitmentKind::ErasedNone | CommitmentKind::Elided(_)

@@ -32,7 +32,7 @@ pub struct Fact {
 
 impl Fact {
     /// The fact of an audit entry; `None` if the entry cannot be read.
-    pub fn of_entry(row: &Recorded) -> Option<Fact> {
+    pub(crate) fn of_entry(row: &Recorded) -> Option<Fact> {
         if !row.is_authentic {
             tracing::error!(writer = %row.writer, seq = row.seq, "an audit entry is not authentic and is left out");
             return None;
@@ -54,7 +54,7 @@ impl Fact {
     }
 
     /// The facts of a frame that come after an event.
-    pub fn of_frame(run: RunId, frame: &Frame, after: u64) -> Vec<Fact> {
+    pub(crate) fn of_frame(run: RunId, frame: &Frame, after: u64) -> Vec<Fact> {
         let Ok(raw) = wire::raw(&frame.body) else { return Vec::new() };
         let (hashes, _) = frame.chain.as_chunks::<32>();
         let mut facts = Vec::new();

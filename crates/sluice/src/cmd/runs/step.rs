@@ -7,7 +7,6 @@ use serde_json::{Number, Value};
 use sluice_core::money::Money;
 use sluice_core::visible;
 
-/// Draws a step.
 pub(super) fn draw(step: &Value) -> String {
     let node = &step["node"];
     let mut text = head(step, node);

@@ -32,7 +32,6 @@ pub(crate) struct Booked {
     known: Tally,
     /// Spent and reserved.
     pub(crate) held: Change,
-    /// Spent.
     pub(crate) spent: Change,
     /// Overruns.
     pub(crate) over: Change,

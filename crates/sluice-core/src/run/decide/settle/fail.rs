@@ -17,7 +17,6 @@ use crate::violation::Violation;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// A failed attempt.
 #[derive(Default)]
 pub(crate) struct FailedAttempt {
     pub(crate) code: String,

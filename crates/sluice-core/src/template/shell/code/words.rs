@@ -153,7 +153,6 @@ impl ShellParser {
         self.depth -= 1;
     }
 
-    /// A part of a word.
     fn part(&mut self, c: char, word: &mut ShellWord) {
         match c {
             '\'' => {
