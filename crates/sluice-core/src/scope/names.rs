@@ -15,6 +15,7 @@ pub struct Names {
 
 #[derive(Debug, Clone, PartialEq)]
 enum Step {
+    #[cfg(test)]
     Pending,
     Skipped,
     Done { outputs: Value, stdout: Option<String> },
@@ -107,6 +108,7 @@ impl Names {
 impl Scope for Names {
     fn step(&self, id: &str) -> Option<StepView<'_>> {
         Some(match self.steps.get(id)? {
+            #[cfg(test)]
             Step::Pending => StepView::Pending,
             Step::Skipped => StepView::Skipped,
             Step::Done { outputs, stdout } => StepView::Done { outputs, stdout: stdout.as_deref() },

@@ -36,7 +36,7 @@ fn gather(dir: &Path, sources: &mut Vec<Source>) {
         } else if path.extension().is_some_and(|ending| ending == "rs") {
             let text = std::fs::read_to_string(&path).unwrap();
             let path = path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
-            let inside = text.find("\n#[cfg(test)]\nmod tests").unwrap_or(text.len());
+            let inside = text.find("\n#[cfg(test)]\nmod tests {").unwrap_or(text.len());
             let code = if is_test(&path) { String::new() } else { text[..inside].to_owned() };
             sources.push(Source { path, code });
         }
