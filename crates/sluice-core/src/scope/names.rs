@@ -18,7 +18,10 @@ enum Step {
     #[cfg(test)]
     Pending,
     Skipped,
-    Done { outputs: Value, stdout: Option<String> },
+    Done {
+        outputs: Value,
+        stdout: Option<String>,
+    },
 }
 
 /// A value that is not a valid scope.

@@ -16,7 +16,8 @@ use sluice_core::port::lineage::ProvenanceEdge;
 use sluice_core::port::remembered_output::RememberedOutput;
 use sluice_core::port::slots::{Mark, Slot};
 use sluice_core::port::store::{
-    Append, Appended, Blob, Create, Filter, Guard, Key, MailboxMessage, Mailboxes, Store,
+    Append, Appended, Blob, Create, Filter, Guard, Key, MailboxMessage, Mailboxes, ReadMessage,
+    Store,
 };
 use sluice_govern::registry::{Kind, Row as RegistryRow};
 use sluice_testing::conformance::authentic::key;
@@ -113,7 +114,8 @@ fn furnish(store: &dyn Store) {
     for message in messages {
         wait(store.post(message)).unwrap();
     }
-    let read = wait(store.messages(Mailboxes::Run(run(1)))).unwrap().first().map(|one| one.id);
+    let received = wait(store.messages(Mailboxes::Run(run(1)))).unwrap();
+    let read = received.first().map(|one| ReadMessage { id: one.id, key: one.message.key.clone() });
     append(store, Append { read: read.into_iter().collect(), ..plain(run(1), 1) });
     ledger(store);
     triggers(store);
