@@ -46,9 +46,9 @@ fn policies(count: usize) -> anyhow::Result<Policies> {
 
 fn caps(count: usize) -> Vec<Cap<'static>> {
     let cap = |number: usize| Cap {
-        whose: if number == 0 { CapGate::Agent } else { CapGate::Envelope },
-        name: format!("envelope-{number}").into(),
-        account: format!("envelope/envelope-{number}/2026-11-15").into(),
+        whose: if number == 0 { CapGate::Agent } else { CapGate::Budget },
+        name: format!("budget-{number}").into(),
+        account: format!("envelope/budget-{number}/2026-11-15").into(),
         amount: Money::from_micro_cents(1_000_000_000_000),
         held: Money::from_micro_cents(number as u64),
         over: Money::ZERO,

@@ -69,7 +69,7 @@ const BUDGETS: [(&str, &str, Option<&str>); 3] = [
 pub(crate) fn rows() -> Vec<Row> {
     let budgets = BUDGETS.map(|(name, scope, of)| {
         let body = json!({"scope": scope, "of": of, "period": "daily", "amount_cents": 1e9});
-        Row { kind: Kind::Envelope, name: name.to_owned(), body }
+        Row { kind: Kind::Budget, name: name.to_owned(), body }
     });
     let policies = policy_files().map(|(name, text)| {
         let body = json!({"text": text, "set": "active"});

@@ -73,7 +73,7 @@ impl McpServer {
     }
 
     /// A remote server. The operator configured its URL, so the URL is allowed.
-    pub fn elsewhere(
+    pub fn remote(
         name: &str,
         url: &str,
         key: Option<NamedSecret>,
@@ -196,8 +196,8 @@ impl McpServer {
     }
 
     fn tool_error(&self, error: &McpError) -> ToolServerError {
-        let told = format!("the tool server `{}` {error}", self.name);
-        ToolServerError(known::process().scrub().text(&told).into_owned())
+        let message = format!("the tool server `{}` {error}", self.name);
+        ToolServerError(known::process().scrub().text(&message).into_owned())
     }
 }
 

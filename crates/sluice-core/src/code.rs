@@ -4,7 +4,7 @@
 //! page `docs/errors/CODE.md`. A test walks [`Code::ALL`] and fails for a code
 //! without a page.
 
-use std::fmt;
+use crate::choices::choices;
 
 /// What a code's appearance means for the document or the step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,26 +19,12 @@ pub enum Severity {
 
 macro_rules! codes {
     ($($severity:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)* })*) => {
-        /// A stable, searchable name for one kind of problem.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum Code {
-            $($($(#[$doc])* $variant,)*)*
+        choices! {
+            /// A stable, searchable name for one kind of problem.
+            pub enum Code, "a code" { $($($(#[$doc])* $variant = $text,)*)* }
         }
 
         impl Code {
-            /// All codes, in the order they are declared.
-            pub const ALL: &'static [Code] = &[$($(Code::$variant,)*)*];
-
-            /// The code as written on every wire.
-            pub const fn as_str(self) -> &'static str {
-                match self { $($(Code::$variant => $text,)*)* }
-            }
-
-            /// The code with this text.
-            pub fn parse(text: &str) -> Option<Code> {
-                Code::ALL.iter().copied().find(|code| code.as_str() == text)
-            }
-
             /// How grave the problem is.
             pub const fn severity(self) -> Severity {
                 match self { $($(Code::$variant => Severity::$severity,)*)* }
@@ -268,18 +254,6 @@ codes! {
         AdapterCrash = "adapter_crash",
         /// The step was cancelled.
         Cancelled = "cancelled",
-    }
-}
-
-impl fmt::Display for Code {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl serde::Serialize for Code {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
     }
 }
 

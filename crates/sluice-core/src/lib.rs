@@ -10,11 +10,11 @@
 
 // Storey 1, values: ids, hashes, text, expressions, templates, output schemas and
 // contracts. Knows neither documents nor runs.
-pub use sluice_govern::{canonical, money, secret, tools};
+pub use sluice_govern::{canonical, choice, money, secret, tools, visible};
 
 pub mod args;
 pub mod bind;
-pub mod choice;
+mod choices;
 pub mod code;
 mod compact;
 pub mod contract;
@@ -39,7 +39,6 @@ pub mod suggest;
 pub mod template;
 pub mod value;
 pub mod violation;
-pub mod visible;
 pub mod word;
 
 mod bounds;

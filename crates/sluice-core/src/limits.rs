@@ -71,18 +71,8 @@ pub(crate) const ATTEMPTS_MAX: u32 = 100;
 /// Maximum number of repeated requests after violations (`repair`).
 pub(crate) const REASK_MAX: u32 = 10;
 
-/// Maximum size of an instruction of the platform or the owner, in bytes.
-pub(crate) const INSTRUCTION_BYTES_MAX: usize = 32 * 1024;
 /// Maximum size of all layers of one prompt, without the message.
 pub(crate) const LAYERS_BYTES_MAX: usize = 256 * 1024;
-/// Maximum size of a note, in bytes.
-pub(crate) const NOTE_BYTES_MAX: usize = 32 * 1024;
-/// Maximum number of notes in one memory profile.
-pub(crate) const MEMORY_NOTES_MAX: usize = 50;
-/// Maximum number of outputs of an agent that one memory profile loads.
-pub(crate) const MEMORY_OUTPUTS_MAX: usize = 20;
-/// Maximum size of what one memory profile loads; a longer text is cut.
-pub(crate) const MEMORY_BYTES_MAX: usize = 64 * 1024;
 /// Default size of what one memory profile loads.
 pub(crate) const MEMORY_BYTES_DEFAULT: usize = 16 * 1024;
 /// Maximum size of a remembered output, in bytes; a longer one is cut.

@@ -11,12 +11,11 @@ mod tests;
 use crate::choice;
 use crate::id::RunId;
 use crate::journal::event::StepOutcome;
-use crate::limits::{
-    MEMORY_BYTES_DEFAULT, MEMORY_BYTES_MAX, MEMORY_OUTPUTS_MAX, REMEMBERED_OUTPUT_BYTES_MAX,
-};
+use crate::limits::{MEMORY_BYTES_DEFAULT, REMEMBERED_OUTPUT_BYTES_MAX};
 use crate::origin::{Labels, SourceClass};
 use crate::port::remembered_output::RememberedOutput;
 use serde_json::{Value, json};
+use sluice_govern::limits::{MEMORY_BYTES_MAX, MEMORY_OUTPUTS_MAX};
 use sluice_govern::registry::{Fabric, MemoryProfile};
 use std::fmt::Write as _;
 

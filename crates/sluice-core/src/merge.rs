@@ -1,6 +1,6 @@
 //! Merges several values for one input.
 
-use crate::choice::choices;
+use crate::choices::choices;
 use crate::value::text;
 use serde_json::{Map, Value};
 

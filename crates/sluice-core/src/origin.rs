@@ -1,7 +1,7 @@
 //! Labels of a value: where it came from, how old it is, whether it can be trusted. Labels flow
 //! along every edge.
 
-use crate::choice::choices;
+use crate::choices::choices;
 use serde::{Deserialize, Serialize};
 
 choices! {

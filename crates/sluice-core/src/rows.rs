@@ -22,7 +22,7 @@ pub use caution::cautions;
 pub use diff::{Difference, FieldChange, diff};
 pub use entry::{AFTER_DIGEST, BEFORE_DIGEST, digest, entries};
 pub(crate) use fault::ALWAYS_THERE;
-pub use fault::{RowFault, faults};
+pub use fault::faults;
 pub use lens::changed_versions;
 pub use secret::{NotYours, RowAuthor, entrust, secret_of};
 pub use settle::{kept, settle, sign};

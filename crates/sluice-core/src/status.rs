@@ -1,6 +1,6 @@
 //! The statuses of runs and steps, and why a step waits.
 
-use crate::choice::choices;
+use crate::choices::choices;
 
 choices! {
     /// The status of a run.

@@ -4,7 +4,7 @@
 //! agent. Lists are bounded: an answer with a million wrong items must not become a million
 //! lines of journal.
 
-use crate::choice::choices;
+use crate::choices::choices;
 use crate::limits::VIOLATIONS_MAX;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

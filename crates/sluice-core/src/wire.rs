@@ -65,11 +65,11 @@ pub(crate) fn values_by_name<'de, D: Deserializer<'de>>(
 struct Verbatim;
 
 /// A [`Value`] inside another.
-struct Inner(Value);
+struct NestedValue(Value);
 
-impl<'de> Deserialize<'de> for Inner {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Inner, D::Error> {
-        value(deserializer).map(Inner)
+impl<'de> Deserialize<'de> for NestedValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<NestedValue, D::Error> {
+        value(deserializer).map(NestedValue)
     }
 }
 
@@ -110,7 +110,7 @@ impl<'de> Visitor<'de> for Verbatim {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
-        while let Some(Inner(item)) = items.next_element()? {
+        while let Some(NestedValue(item)) = items.next_element()? {
             list.push(item);
         }
         Ok(Value::Array(list))
@@ -118,7 +118,7 @@ impl<'de> Visitor<'de> for Verbatim {
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
-        while let Some((key, Inner(value))) = entries.next_entry::<String, Inner>()? {
+        while let Some((key, NestedValue(value))) = entries.next_entry::<String, NestedValue>()? {
             map.insert(key, value);
         }
         Ok(Value::Object(map))

@@ -46,7 +46,7 @@ pub fn over(account: &str) -> String {
 }
 
 /// Whether a threshold of an account was reported: 0 or 1.
-pub fn told(account: &str, percent: u8) -> String {
+pub fn alerted(account: &str, percent: u8) -> String {
     format!("told:{percent}:{account}")
 }
 
@@ -66,14 +66,14 @@ pub fn of_agent(agent: &str, now_ms: u64) -> String {
 }
 
 /// The account of a budget in the period of a time.
-pub fn of_envelope(name: &str, period: crate::registry::Period, now_ms: u64) -> String {
+pub fn of_budget(name: &str, period: crate::registry::Period, now_ms: u64) -> String {
     let mut account = String::with_capacity("envelope//2026-11-15".len() + name.len());
-    push_envelope(&mut account, name, period, now_ms);
+    push_budget(&mut account, name, period, now_ms);
     account
 }
 
 /// Appends that account name to a text.
-fn push_envelope(text: &mut String, name: &str, period: crate::registry::Period, now_ms: u64) {
+fn push_budget(text: &mut String, name: &str, period: crate::registry::Period, now_ms: u64) {
     text.push_str("envelope/");
     text.push_str(name);
     text.push('/');

@@ -6,7 +6,7 @@ use crate::canonical;
 use crate::decision::{Constraints, HoldBy};
 use crate::facts::{Facts, Subject, Worst};
 use crate::policy::{Category, Matches, Policies, PolicyFacts, Rule};
-use crate::registry::Posture;
+use crate::registry::{Posture, Tools};
 use std::borrow::Cow;
 use std::cell::OnceCell;
 
@@ -150,7 +150,7 @@ fn constraints(facts: &Facts<'_>) -> Constraints {
     }
     let mut all = facts.action.constraints.meet(&bounds);
     let Subject::Agent(_, Some(agent)) = facts.subject else { return all };
-    if !agent.tools.is_empty() {
+    if agent.tools != Tools::default() {
         let allow = Some(agent.tools.allow.clone()).filter(|tools| !tools.is_empty());
         let deny = agent.tools.deny.clone();
         let tools = Constraints { tools_allow: allow, tools_deny: deny, ..Constraints::default() };

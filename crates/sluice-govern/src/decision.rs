@@ -8,8 +8,9 @@ pub use brief::{BRIEF, Known, expand};
 pub use constraints::Constraints;
 pub use figures::{Figure, Figures};
 
-use crate::policy::PolicyFacts;
-use serde::{Deserialize, Serialize};
+use crate::choice::choices;
+use crate::policy::{Consequence, Enforcement, PolicyFacts};
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 /// The names of the gates, in the order of evaluation.
@@ -22,32 +23,32 @@ pub fn gate_codes() -> impl Iterator<Item = &'static str> {
     crate::gates::GATES.iter().map(|gate| gate.code)
 }
 
-/// What happens to a dispatch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Disposition {
-    /// It is sent.
-    Allow,
-    /// It is not sent.
-    Block,
-    /// It waits for an approval.
-    Hold,
+choices! {
+    /// What happens to a dispatch.
+    pub enum Disposition, "a disposition" {
+        /// It is sent.
+        Allow = "allow",
+        /// It is not sent.
+        Block = "block",
+        /// It waits for an approval.
+        Hold = "hold",
+    }
 }
 
-/// The outcome of one gate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum GateOutcome {
-    /// The gate allows the dispatch.
-    Pass,
-    /// The gate allows the dispatch, with a warning.
-    Warn,
-    /// The gate blocks the dispatch.
-    Block,
-    /// The gate requires an approval.
-    Hold,
-    /// The gate was not evaluated.
-    Skip,
+choices! {
+    /// The outcome of one gate.
+    pub enum GateOutcome, "an outcome of a gate" {
+        /// The gate allows the dispatch.
+        Pass = "pass",
+        /// The gate allows the dispatch, with a warning.
+        Warn = "warn",
+        /// The gate blocks the dispatch.
+        Block = "block",
+        /// The gate requires an approval.
+        Hold = "hold",
+        /// The gate was not evaluated.
+        Skip = "skip",
+    }
 }
 
 /// The verdict of one gate.
@@ -114,10 +115,10 @@ pub struct HoldBy {
 pub struct Matched {
     /// `file/id`.
     pub policy: String,
-    /// `block`, `require_approval`, `warn` or `log`.
-    pub action: &'static str,
-    /// `hard`, `soft` or `audit`.
-    pub enforcement: &'static str,
+    /// What it does.
+    pub action: Consequence,
+    /// How strictly.
+    pub enforcement: Enforcement,
 }
 
 /// The decision that the engine follows. It does not refer to the facts it was made

@@ -1,42 +1,25 @@
 //! The input of a decision, gathered by the caller in one read.
 
 use crate::action::Action;
+use crate::choice::choices;
 use crate::money::Money;
 use crate::registry::{Agent, Gateway, Health, Held, Phase, Posture, Role};
-use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The action to decide.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verb {
-    /// Send a step to an agent.
-    DispatchStep,
-    /// Start a run; also a step that starts a child run.
-    StartRun,
-    /// Call a tool.
-    UseTool,
-    /// Deploy an agent on a gateway.
-    DeployAgent,
-    /// Change a registry row.
-    ChangeConfig,
-}
-
-impl Verb {
-    /// All actions.
-    pub const ALL: [Verb; 5] =
-        [Verb::DispatchStep, Verb::StartRun, Verb::UseTool, Verb::DeployAgent, Verb::ChangeConfig];
-
-    /// The name of the action in policies.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Verb::DispatchStep => "dispatch_step",
-            Verb::StartRun => "start_run",
-            Verb::UseTool => "use_tool",
-            Verb::DeployAgent => "deploy_agent",
-            Verb::ChangeConfig => "change_config",
-        }
+choices! {
+    /// The action to decide.
+    pub enum Verb, "an action" {
+        /// Send a step to an agent.
+        DispatchStep = "dispatch_step",
+        /// Start a run; also a step that starts a child run.
+        StartRun = "start_run",
+        /// Call a tool.
+        UseTool = "use_tool",
+        /// Deploy an agent on a gateway.
+        DeployAgent = "deploy_agent",
+        /// Change a registry row.
+        ChangeConfig = "change_config",
     }
 }
 
@@ -96,14 +79,14 @@ impl Facts<'_> {
 
     /// The caps that a gate checks. A person has no own caps.
     pub(crate) fn caps_of(&self, whose: CapGate) -> impl Iterator<Item = &Cap<'_>> {
-        let looks = whose == CapGate::Envelope || matches!(self.subject, Subject::Agent(..));
+        let looks = whose == CapGate::Budget || matches!(self.subject, Subject::Agent(..));
         self.caps.iter().filter(move |cap| looks && cap.whose == whose)
     }
 
     /// Whether a budget blocks the action, and does not only observe.
     pub(crate) fn short_of_money(&self) -> bool {
         let stops = |whose| self.caps_of(whose).any(|cap| cap.stops(self.worst).is_some());
-        !self.on_trial() && (stops(CapGate::Agent) || stops(CapGate::Envelope))
+        !self.on_trial() && (stops(CapGate::Agent) || stops(CapGate::Budget))
     }
 }
 
@@ -203,7 +186,7 @@ pub enum CapGate {
     /// Gate 5: the cap of a role or an agent.
     Agent,
     /// Gate 6: a budget.
-    Envelope,
+    Budget,
 }
 
 /// Cost ceiling of a dispatch.

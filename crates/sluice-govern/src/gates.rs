@@ -3,7 +3,7 @@
 mod agent_status;
 mod approval_required;
 mod budget_agent;
-mod budget_envelopes;
+mod budgets;
 mod caps;
 mod concurrency;
 mod context_trust;
@@ -22,7 +22,7 @@ pub(crate) const GATES: [Gate; 10] = [
     concurrency::GATE,
     rate_limit::GATE,
     budget_agent::GATE,
-    budget_envelopes::GATE,
+    budgets::GATE,
     trust_level::GATE,
     context_trust::GATE,
     policy_rules::GATE,

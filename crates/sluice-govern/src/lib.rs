@@ -12,6 +12,7 @@ pub mod account;
 pub mod action;
 pub mod canonical;
 mod case;
+pub mod choice;
 pub mod decimal;
 pub mod decision;
 mod evaluate;
@@ -25,6 +26,7 @@ pub mod registry;
 pub mod route;
 pub mod secret;
 pub mod tools;
+pub mod visible;
 
 pub use evaluate::{GateResults, ask, evaluate};
 pub use policy::Policies;

@@ -33,4 +33,14 @@ pub(crate) const CANDIDATES_MAX: usize = 64;
 /// before it is put in force.
 pub(crate) const POLICY_NAMES_MAX: usize = 32;
 /// Largest quorum of an approval.
-pub(crate) const QUORUM_MAX: u32 = 100;
+pub const QUORUM_MAX: u32 = 100;
+/// Maximum size of an instruction of the platform or the owner, in bytes.
+pub const INSTRUCTION_BYTES_MAX: usize = 32 * 1024;
+/// Maximum size of a note, in bytes.
+pub const NOTE_BYTES_MAX: usize = 32 * 1024;
+/// Maximum number of notes in one memory profile.
+pub const MEMORY_NOTES_MAX: usize = 50;
+/// Maximum number of outputs of an agent that one memory profile loads.
+pub const MEMORY_OUTPUTS_MAX: usize = 20;
+/// Maximum size of what one memory profile loads; a longer text is cut.
+pub const MEMORY_BYTES_MAX: usize = 64 * 1024;

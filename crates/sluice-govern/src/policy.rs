@@ -256,8 +256,8 @@ impl Matches<'_> {
     pub fn matched(&self) -> Vec<Matched> {
         let matched = self.rules.iter().map(|rule| Matched {
             policy: rule.name.clone(),
-            action: rule.consequence.as_str(),
-            enforcement: rule.enforcement.as_str(),
+            action: rule.consequence,
+            enforcement: rule.enforcement,
         });
         matched.collect()
     }

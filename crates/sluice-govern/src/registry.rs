@@ -6,8 +6,8 @@
 //! fractions, as operators write them.
 
 mod agent;
+mod budget;
 mod deployment;
-mod envelope;
 mod fabric;
 mod gateway;
 mod instruction;
@@ -15,125 +15,107 @@ mod memory;
 mod policy;
 mod price;
 mod role;
+mod row;
 mod schedule;
 mod token;
 mod webhook;
 mod workflow;
 
-pub use agent::{Agent, AgentStatus, POC_MS, Phase, Rate, SessionMode, Tools};
+pub use agent::{Agent, AgentStatus, ExecutionTarget, POC_MS, Phase, Rate, SessionMode, Tools};
+pub use budget::{Budget, Period, Scope};
 pub use deployment::{Deployment, Posture};
-pub use envelope::{Envelope, Period, Scope};
 pub use fabric::{Fabric, Held};
 pub use gateway::{ANYTHING, Gateway, Health, PROVIDERS};
-pub use instruction::{Instruction, MemoryUse, Whose};
+pub use instruction::{Instruction, InstructionLayer, LensKind, MemoryUse};
 pub use memory::{LastOutputs, MemoryProfile, Note};
 pub use policy::{PolicyFile, PolicySet, policy_files};
 pub use price::Price;
 pub(crate) use role::meet;
 pub use role::{NOTHING, Role, TrustedContext};
+pub use row::{FieldForm, Form, Need, RowField, RowForm, RowType};
 pub use schedule::{Missed, Overlap, Schedule};
 pub use token::Token;
 pub use webhook::{Hook, Webhook};
 pub use workflow::WorkflowVersion;
 
-use serde::{Deserialize, Serialize};
+use crate::choice::choices;
 
-/// The kinds of registry rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// An agent, which does the work of steps.
-    Agent,
-    /// A gateway, where agents do their work.
-    Gateway,
-    /// Bounds on a role, in every workflow.
-    Role,
-    /// The agents and gateway of a workflow.
-    Deployment,
-    /// A budget.
-    Envelope,
-    /// The price of a model.
-    Price,
-    /// A policy file.
-    Policy,
-    /// A library step.
-    Library,
-    /// A version of a workflow; the name is `name@version`.
-    Workflow,
-    /// A lens.
-    Lens,
-    /// Members that share the steps of workflows.
-    Team,
-    /// A schedule that starts a workflow.
-    Schedule,
-    /// A text that memory profiles load.
-    Note,
-    /// A memory profile: context from the past for a step.
-    Memory,
-    /// A standing instruction of the platform or the owner.
-    Instruction,
-    /// An outbound webhook, which receives events.
-    Webhook,
-    /// An inbound webhook, which starts runs.
-    Hook,
-    /// A token, or a session opened with one.
-    Token,
-    /// The switch that stops all work; its only name is `all`.
-    Switch,
+choices! {
+    /// The kinds of registry rows, in the order in which they are applied.
+    pub enum Kind, "a kind of registry row" {
+        /// The price of a model.
+        Price = "price",
+        /// A gateway, where agents do their work.
+        Gateway = "gateway",
+        /// An agent, which does the work of steps.
+        Agent = "agent",
+        /// Bounds on a role, in every workflow.
+        Role = "role",
+        /// A text that memory profiles load.
+        Note = "note",
+        /// A memory profile: context from the past for a step.
+        Memory = "memory",
+        /// A standing instruction of the platform or the owner.
+        Instruction = "instruction",
+        /// A library step.
+        Library = "library",
+        /// A lens.
+        Lens = "lens",
+        /// Members that share the steps of workflows.
+        Team = "team",
+        /// A version of a workflow; the name is `name@version`.
+        Workflow = "workflow",
+        /// The agents and gateway of a workflow.
+        Deployment = "deployment",
+        /// A budget; stored rows, policies and the audit call it envelope.
+        Budget = "envelope",
+        /// A policy file.
+        Policy = "policy",
+        /// A schedule that starts a workflow.
+        Schedule = "schedule",
+        /// An outbound webhook, which receives events.
+        Webhook = "webhook",
+        /// An inbound webhook, which starts runs.
+        Hook = "hook",
+        /// A token, or a session opened with one.
+        Token = "token",
+        /// The switch that stops all work; its only name is `all`.
+        Switch = "switch",
+    }
 }
 
 impl Kind {
-    /// All kinds, in the order in which they are applied.
-    pub const ALL: [Kind; 19] = [
-        Kind::Price,
-        Kind::Gateway,
-        Kind::Agent,
-        Kind::Role,
-        Kind::Note,
-        Kind::Memory,
-        Kind::Instruction,
-        Kind::Library,
-        Kind::Lens,
-        Kind::Team,
-        Kind::Workflow,
-        Kind::Deployment,
-        Kind::Envelope,
-        Kind::Policy,
-        Kind::Schedule,
-        Kind::Webhook,
-        Kind::Hook,
-        Kind::Token,
-        Kind::Switch,
-    ];
-
-    /// The keyword in the store and on the wire.
-    pub const fn as_str(self) -> &'static str {
+    /// The word for people: the stored word of a budget is an old name.
+    pub const fn noun(self) -> &'static str {
         match self {
-            Kind::Agent => "agent",
-            Kind::Gateway => "gateway",
-            Kind::Role => "role",
-            Kind::Deployment => "deployment",
-            Kind::Envelope => "envelope",
-            Kind::Price => "price",
-            Kind::Policy => "policy",
-            Kind::Library => "library",
-            Kind::Workflow => "workflow",
-            Kind::Lens => "lens",
-            Kind::Team => "team",
-            Kind::Schedule => "schedule",
-            Kind::Note => "note",
-            Kind::Memory => "memory",
-            Kind::Instruction => "instruction",
-            Kind::Webhook => "webhook",
-            Kind::Hook => "hook",
-            Kind::Token => "token",
-            Kind::Switch => "switch",
+            Kind::Budget => "budget",
+            kind => kind.as_str(),
         }
     }
 
-    /// Parses the keyword.
-    pub fn parse(word: &str) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|kind| kind.as_str() == word)
+    /// The fields of its rows, if they are declared with `row!`.
+    pub const fn form(self) -> Option<&'static RowForm> {
+        Some(match self {
+            Kind::Agent => &Agent::ROW,
+            Kind::Gateway => &Gateway::ROW,
+            Kind::Role => &Role::ROW,
+            Kind::Deployment => &Deployment::ROW,
+            Kind::Budget => &Budget::ROW,
+            Kind::Price => &Price::ROW,
+            Kind::Note => &Note::ROW,
+            Kind::Memory => &MemoryProfile::ROW,
+            Kind::Instruction => &Instruction::ROW,
+            Kind::Schedule => &Schedule::ROW,
+            Kind::Webhook => &Webhook::ROW,
+            Kind::Hook => &Hook::ROW,
+            Kind::Library
+            | Kind::Lens
+            | Kind::Team
+            | Kind::Workflow
+            | Kind::Policy
+            | Kind::Token
+            | Kind::Switch => return None,
+        })
     }
 }
 

@@ -27,6 +27,7 @@
 //! INVARIANT: a route never leads to an excluded gateway. If all are excluded, there is
 //! no gateway, and the first gate blocks.
 
+use crate::choice::choices;
 use crate::limits::CANDIDATES_MAX;
 use crate::registry::{ANYTHING, Agent, Fabric, Gateway, Health};
 use serde::Serialize;
@@ -100,38 +101,23 @@ impl Route {
     }
 }
 
-/// The layer that decides a route.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Layer {
-    /// The gateway of the run, or the organisation's default.
-    Default,
-    /// A pin.
-    Pinned,
-    /// Capabilities of the gateways.
-    Capabilities,
-    /// Cost and provider preference.
-    Cost,
-    /// Agents deployed on the gateways.
-    Deployed,
-    /// Health of the gateways.
-    Health,
-    /// The name, or the gateway of the run.
-    Tie,
-}
-
-impl Layer {
-    /// The keyword in records.
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Layer::Default => "default",
-            Layer::Pinned => "pinned",
-            Layer::Capabilities => "capabilities",
-            Layer::Cost => "cost",
-            Layer::Deployed => "deployed",
-            Layer::Health => "health",
-            Layer::Tie => "tie",
-        }
+choices! {
+    /// The layer that decides a route.
+    pub enum Layer, "a layer of routing" {
+        /// The gateway of the run, or the organisation's default.
+        Default = "default",
+        /// A pin.
+        Pinned = "pinned",
+        /// Capabilities of the gateways.
+        Capabilities = "capabilities",
+        /// Cost and provider preference.
+        Cost = "cost",
+        /// Agents deployed on the gateways.
+        Deployed = "deployed",
+        /// Health of the gateways.
+        Health = "health",
+        /// The name, or the gateway of the run.
+        Tie = "tie",
     }
 }
 
@@ -291,7 +277,7 @@ fn exclusion(
     if let Some(missing) = missing {
         return Some((Layer::Capabilities, format!("it does not offer {missing}")));
     }
-    if want.row.is_some_and(|row| is_elsewhere(row, gateway)) {
+    if want.row.is_some_and(|row| is_out_of_reach(row, gateway)) {
         let why = format!("agent {} works in the engine's process, and it has a URL", want.agent);
         return Some((Layer::Capabilities, why));
     }
@@ -309,7 +295,7 @@ fn exclusion(
 
 /// Whether an agent that works only in the engine's process would be sent to a remote
 /// gateway.
-pub fn is_elsewhere(agent: &Agent, gateway: &Gateway) -> bool {
+pub fn is_out_of_reach(agent: &Agent, gateway: &Gateway) -> bool {
     agent.is_native() && gateway.url.is_some()
 }
 

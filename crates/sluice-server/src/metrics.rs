@@ -18,7 +18,7 @@ use sluice_core::port::ledger::Counter;
 use sluice_core::status::StepStatus;
 use sluice_engine::observe::{Observer, Turned};
 use sluice_govern::account;
-use sluice_govern::registry::{Envelope, Kind};
+use sluice_govern::registry::{Budget, Kind};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -299,16 +299,16 @@ async fn budgets(organisations: &[Arc<Organisation>], now_ms: u64, out: &mut Exp
     let mut found = Vec::new();
     for organisation in organisations {
         let Ok(rows) = organisation.rows().await else { continue };
-        let envelopes = rows.rows.iter().filter(|row| row.kind == Kind::Envelope);
-        for row in envelopes.take(METRIC_BUDGETS_MAX) {
-            let Ok(envelope) = serde_json::from_value::<Envelope>(row.body.clone()) else {
+        let budgets = rows.rows.iter().filter(|row| row.kind == Kind::Budget);
+        for row in budgets.take(METRIC_BUDGETS_MAX) {
+            let Ok(budget) = serde_json::from_value::<Budget>(row.body.clone()) else {
                 continue;
             };
-            let of = account::of_envelope(&row.name, envelope.period, now_ms);
+            let of = account::of_budget(&row.name, budget.period, now_ms);
             let counters = vec![Counter::plain(account::held(&of))];
             let Ok(counts) = organisation.service().store.counts(counters).await else { continue };
             let held = counts.first().copied().unwrap_or_default().max(0).unsigned_abs();
-            let cap = envelope.amount_cents.micro_cents();
+            let cap = budget.amount_cents.micro_cents();
             found.push((organisation.name().to_owned(), row.name.clone(), held, cap));
         }
     }

@@ -26,7 +26,7 @@ use tokio::task::JoinHandle;
 
 /// The collector, and the service name of the spans.
 #[derive(Debug, Clone)]
-pub struct Target {
+pub struct ExportTarget {
     url: Url,
     headers: HeaderMap,
     service: String,
@@ -43,10 +43,14 @@ pub enum BadTarget {
     Headers,
 }
 
-impl Target {
+impl ExportTarget {
     /// A target from the values of `OTEL_EXPORTER_OTLP_ENDPOINT`,
     /// `OTEL_EXPORTER_OTLP_HEADERS` and `OTEL_SERVICE_NAME`.
-    pub fn new(endpoint: &str, headers: &str, service: Option<&str>) -> Result<Target, BadTarget> {
+    pub fn new(
+        endpoint: &str,
+        headers: &str,
+        service: Option<&str>,
+    ) -> Result<ExportTarget, BadTarget> {
         let bad = || BadTarget::Endpoint(endpoint.to_owned());
         let mut url = Url::parse(endpoint).map_err(|_| bad())?;
         let path = format!("{}/v1/traces", url.path().trim_end_matches('/'));
@@ -64,7 +68,7 @@ impl Target {
             sent.insert(name, value);
         }
         let service = service.filter(|name| !name.is_empty()).unwrap_or("sluice").to_owned();
-        Ok(Target { url, headers: sent, service })
+        Ok(ExportTarget { url, headers: sent, service })
     }
 }
 
@@ -108,7 +112,7 @@ impl Drop for Sending {
 
 impl Exporter {
     /// Starts the task that sends spans.
-    pub fn start(target: Target, metrics: Arc<Metrics>) -> (Arc<Exporter>, Sending) {
+    pub fn start(target: ExportTarget, metrics: Arc<Metrics>) -> (Arc<Exporter>, Sending) {
         let (queue, waiting) = channel(SPANS_WAITING_MAX);
         let task = tokio::spawn(send::send(target, waiting, Arc::clone(&metrics)));
         let exporter = Exporter { spans: Spans::default(), queue, metrics };

@@ -67,7 +67,7 @@ impl Server {
         let bin = programs()?;
         let given = |name: &str| settings.iter().rev().find_map(|one| one.strip_prefix(name));
         let port = match (given("port="), given("listen_addresses=")) {
-            (Some(port), _) => port.parse().map_err(|_| format!("{port} is no port"))?,
+            (Some(port), _) => port.parse().map_err(|_| format!("{port} is not a port"))?,
             (None, None | Some("")) => 5432,
             (None, Some(_)) => free_port().map_err(|error| format!("no port is free: {error}"))?,
         };

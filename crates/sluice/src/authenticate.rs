@@ -7,6 +7,7 @@
 use crate::key::{self, SECRET, Secret, unusable};
 use sluice_core::evidence::key::{PublicKey, Signer};
 use sluice_core::evidence::mac::{Doubts, MacKey};
+use sluice_govern::choice::choices;
 use sluice_server::refused::{Refused, SEAL_UNUSABLE, STORE_NOT_AUTHENTIC};
 use sluice_server::service::audit::doubts;
 use sluice_store::authentic::{Keyed, Mark};
@@ -18,24 +19,19 @@ use std::path::Path;
 /// Lists the stores of a directory that have MACs, each with the public half of its key.
 const STORES: &str = "seal.stores";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Backend {
-    Sqlite,
-    Postgres,
-}
-
-impl Backend {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Backend::Sqlite => "sqlite",
-            Backend::Postgres => "postgres",
-        }
+choices! {
+    /// What holds a store; the word is its prefix in `seal.stores`.
+    pub(crate) enum StoreKind, "a kind of store" {
+        /// A file.
+        Sqlite = "sqlite",
+        /// A schema of a database.
+        Postgres = "postgres",
     }
 }
 
 pub(crate) struct Authentication<'a> {
     pub(crate) store: &'a dyn Keyed,
-    pub(crate) backend: Backend,
+    pub(crate) kind: StoreKind,
     pub(crate) dir: &'a Path,
     pub(crate) secret: &'a Secret,
 }
@@ -95,7 +91,7 @@ impl Authentication<'_> {
             return Ok(());
         }
         let message = format!(
-            "the store of `{}` had MACs and has none now: another hand has changed it",
+            "the store of `{}` had MACs and has none now: another program changed it",
             self.dir.display()
         );
         let remedy = "restore a backup, and find out which processes can write to it";
@@ -115,7 +111,7 @@ impl Authentication<'_> {
     fn registered_key(&self) -> Option<PublicKey> {
         let text = fs::read_to_string(self.dir.join(STORES)).unwrap_or_default();
         let lines = text.lines().filter_map(|line| line.split_once(' '));
-        let keys = lines.filter(|(backend, _)| *backend == self.backend.as_str());
+        let keys = lines.filter(|(kind, _)| *kind == self.kind.as_str());
         keys.filter_map(|(_, key)| PublicKey::parse(key)).next_back()
     }
 
@@ -127,7 +123,7 @@ impl Authentication<'_> {
         }
         let path = self.dir.join(STORES);
         key::directory(self.dir)?;
-        let line = format!("{} {public}\n", self.backend.as_str());
+        let line = format!("{} {public}\n", self.kind);
         let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
         let written = file.and_then(|mut file| {
             file.write_all(line.as_bytes())?;

@@ -343,7 +343,7 @@ pub(crate) enum Command {
     Migrate(migrate::Migrate),
     /// Show the settings and their sources
     #[command(subcommand, after_help = "Example:\n  sluice config show")]
-    Config(Config),
+    Config(ConfigCommand),
     /// Print a completion script for a shell
     #[command(after_help = "Example:\n  \
         sluice completions bash > ~/.local/share/bash-completion/completions/sluice")]
@@ -426,7 +426,7 @@ pub(crate) struct Eval {
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
     #[command(flatten)]
-    pub(crate) target: run::Target,
+    pub(crate) target: run::CommandTarget,
 }
 
 #[derive(Debug, Args)]
@@ -439,7 +439,7 @@ pub(crate) struct Backup {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Config {
+pub(crate) enum ConfigCommand {
     /// Show every setting, its value and its source
     #[command(after_help = "Secrets are not shown.\n\nExample:\n  sluice config show --json")]
     Show(ConfigShow),
@@ -448,7 +448,7 @@ pub(crate) enum Config {
 #[derive(Debug, Args)]
 pub(crate) struct ConfigShow {
     #[command(flatten)]
-    pub(crate) target: run::Target,
+    pub(crate) target: run::CommandTarget,
 }
 
 #[derive(Debug, Args)]

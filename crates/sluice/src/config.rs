@@ -329,14 +329,14 @@ fn strays(variables: &FlagValues) -> Vec<String> {
         !beside && !known.contains(name)
     };
     let names = variables.iter().map(|(name, _)| name);
-    let told = names.filter(stray).map(|name| {
+    let strays = names.filter(stray).map(|name| {
         let near = suggest(name, known.iter().map(String::as_str));
         let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
         format!("`{name}` is not a setting{near}")
     });
-    let mut told: Vec<String> = told.collect();
-    told.sort();
-    told
+    let mut strays: Vec<String> = strays.collect();
+    strays.sort();
+    strays
 }
 
 fn refused(message: String, setting: &Setting) -> Refused {

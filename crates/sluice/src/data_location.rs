@@ -8,7 +8,7 @@
 //! INVARIANT: nodes of one database have the same keys. The database stores a fingerprint of
 //! each key, never the key itself, which protects the database.
 
-use crate::authenticate::{Authentication, Backend, missing_key};
+use crate::authenticate::{Authentication, StoreKind, missing_key};
 use crate::cli::run::Data;
 use crate::config::{self, setting};
 use crate::key::{self, Secret};
@@ -165,11 +165,11 @@ impl DataLocation {
         store: &'a dyn Keyed,
         secret: &'a Secret,
     ) -> Authentication<'a> {
-        let backend = match self.database {
-            None => Backend::Sqlite,
-            Some(_) => Backend::Postgres,
+        let kind = match self.database {
+            None => StoreKind::Sqlite,
+            Some(_) => StoreKind::Postgres,
         };
-        Authentication { store, backend, dir: &self.dir, secret }
+        Authentication { store, kind, dir: &self.dir, secret }
     }
 
     fn sqlite(&self) -> Result<SqliteStore, Refused> {

@@ -65,12 +65,12 @@ pub(crate) fn derived(first: &Secret, organisation: &str) -> Secret {
 
 pub(crate) fn unusable(path: &Path, error: &dyn std::fmt::Display) -> Refused {
     let what = match path.file_name().and_then(|name| name.to_str()) {
-        Some(DISPATCH) => "the key that dispatches have their tokens of",
+        Some(DISPATCH) => "the key that makes the tokens of dispatches",
         _ => "the key that seals are signed with",
     };
     let message = format!("{what}, `{}`: {error}", path.display());
-    let remedy = "put the file back from a backup, or its permissions right; if it is lost, move it \
-                  away and `sluice audit adopt` makes a new key, which others must be told";
+    let remedy = "restore the file from a backup, or correct its permissions; if it is lost, move it \
+                  away, run `sluice audit adopt`, and give the new public key to everyone who verifies seals";
     Refused::new(SEAL_UNUSABLE, message, remedy)
 }
 

@@ -17,7 +17,6 @@ pub(crate) struct Picture {
     pub(crate) run_id: String,
     pub(crate) workflow: String,
     pub(crate) version: Option<u64>,
-    #[serde(deserialize_with = "word")]
     pub(crate) status: RunStatus,
     pub(crate) pause_reason: Option<String>,
     pub(crate) degraded: bool,
@@ -45,7 +44,6 @@ pub(crate) struct Picture {
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct StepPicture {
     pub(crate) node_id: String,
-    #[serde(deserialize_with = "word")]
     pub(crate) status: StepStatus,
     #[serde(deserialize_with = "some_word")]
     pub(crate) waiting_reason: Option<Waiting>,
@@ -132,11 +130,6 @@ impl From<&NodeResult<'_>> for StepPicture {
     }
 }
 
-fn word<'de, T: choice::Choice, D: serde::Deserializer<'de>>(from: D) -> Result<T, D::Error> {
-    let text = String::deserialize(from)?;
-    choice::find(&text).ok_or_else(|| serde::de::Error::custom(format!("`{text}` is no status")))
-}
-
 fn some_word<'de, T: choice::Choice, D: serde::Deserializer<'de>>(
     from: D,
 ) -> Result<Option<T>, D::Error> {
@@ -147,7 +140,7 @@ fn some_word<'de, T: choice::Choice, D: serde::Deserializer<'de>>(
 
 fn moment<'de, D: serde::Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
     let text = String::deserialize(from)?;
-    amount::ms(&text).ok_or_else(|| serde::de::Error::custom(format!("`{text}` is no time")))
+    amount::ms(&text).ok_or_else(|| serde::de::Error::custom(format!("`{text}` is not a time")))
 }
 
 fn some_moment<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
@@ -157,5 +150,5 @@ fn some_moment<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<u64>,
 
 fn dollars<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Money, D::Error> {
     let number = Number::deserialize(from)?;
-    Money::from_usd(&number).map_err(|_| serde::de::Error::custom("this is no money"))
+    Money::from_usd(&number).map_err(|_| serde::de::Error::custom("this is not an amount of money"))
 }

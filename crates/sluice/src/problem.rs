@@ -30,7 +30,7 @@ impl Unreadable {
             io::ErrorKind::PermissionDenied => "ask for the right to read it".to_owned(),
             io::ErrorKind::IsADirectory => "name the files in it".to_owned(),
             io::ErrorKind::InvalidInput => {
-                format!("hand its content over on standard input: `- < {}`", self.name)
+                format!("pass its content on standard input: `- < {}`", self.name)
             }
             _ => "check the file and the disk it is on".to_owned(),
         }

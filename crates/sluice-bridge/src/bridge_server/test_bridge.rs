@@ -310,7 +310,7 @@ impl TestBridge {
             let value = HeaderValue::from_str(&format!("Bearer {key}")).unwrap();
             request = request.header(AUTHORIZATION, value);
         }
-        let answer = self.out.send(&request).await.expect("the station answers");
+        let answer = self.out.send(&request).await.expect("the bridge answers");
         (answer.status, serde_json::from_slice(&answer.body).unwrap_or(Value::Null))
     }
 

@@ -49,9 +49,9 @@ impl McpAdapter {
         };
         match self.servers.iter().find(|one| one.name() == server) {
             Some(found) if only_reads(request) && !found.reads_only(tool) => {
-                let told = "`read_only_tools` of its server in `sluice.toml` does not list it";
+                let why = "`read_only_tools` of its server in `sluice.toml` does not list it";
                 Err(format!(
-                    "the step may only use read-only tools, and `{shown}` is not declared read-only: {told}"
+                    "the step may only use read-only tools, and `{shown}` is not declared read-only: {why}"
                 ))
             }
             Some(found) => Ok((tool, found.as_ref())),

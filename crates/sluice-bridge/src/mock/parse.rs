@@ -374,14 +374,11 @@ impl ScriptReader<'_> {
         let word = self.text(node)?;
         let found = find(&word);
         if found.is_none() {
-            let words = || T::WORDS.iter().map(|(word, _)| *word);
             let message = format!("`{}` is not {}", clip(&word), T::WHAT);
             let problem = Problem::new(Code::BadValue, node.span, message);
-            let problem = match suggest(&word, words()) {
+            let problem = match suggest(&word, T::NAMES.iter().copied()) {
                 Some(likely) => problem.with_suggestion(Some(likely)),
-                None => {
-                    problem.with_hint(format!("one of {}", words().collect::<Vec<_>>().join(", ")))
-                }
+                None => problem.with_hint(format!("one of {}", T::NAMES.join(", "))),
             };
             self.problems.add(problem.at_path(&self.path));
         }

@@ -260,7 +260,7 @@ impl CallbackBody {
         let figures =
             [self.input_tokens, self.output_tokens, self.thinking_tokens, self.cached_tokens];
         let absurd = figures.iter().flatten().any(|tokens| *tokens > TOKENS_MAX);
-        let told = figures.iter().any(Option::is_some);
+        let reported = figures.iter().any(Option::is_some);
         Usage {
             model: self.model.as_deref().map(|model| truncated(model, NAME_BYTES_MAX).to_owned()),
             // The core checks these fields, whichever figure was absurd.
@@ -269,8 +269,8 @@ impl CallbackBody {
             thinking_tokens: self.thinking_tokens.unwrap_or(0),
             cached_tokens: self.cached_tokens.unwrap_or(0),
             cost: self.cost.unwrap_or_default(),
-            unpriced: self.cost.is_none() && told && !absurd,
-            unknown: self.cost.is_none() && !told,
+            unpriced: self.cost.is_none() && reported && !absurd,
+            unknown: self.cost.is_none() && !reported,
         }
     }
 

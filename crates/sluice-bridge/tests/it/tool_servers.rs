@@ -92,7 +92,7 @@ fn key(text: &str) -> (tempfile::NamedTempFile, NamedSecret) {
 async fn over_http(form: &[&str]) {
     let (_child, url) = listening(form).await;
     let (_file, right) = key(KEY);
-    let server = McpServer::elsewhere("counter", &url, Some(right)).unwrap();
+    let server = McpServer::remote("counter", &url, Some(right)).unwrap();
     whole_story(&server).await;
     let nothing = json!({});
     let waits = server.call("counter.wait", &nothing, PLACE);
@@ -104,7 +104,7 @@ async fn over_http(form: &[&str]) {
     let sum = server.call("counter.add", &json!({"a": 1, "b": 1}), PLACE).await.unwrap();
     assert_eq!(sum.text, "2");
     let (_file, wrong) = key("another-key-2");
-    let stranger = McpServer::elsewhere("counter", &url, Some(wrong)).unwrap();
+    let stranger = McpServer::remote("counter", &url, Some(wrong)).unwrap();
     let told = stranger.tools().await.unwrap_err().to_string();
     assert_eq!(told, "the tool server `counter` refused: the key was not accepted");
 }

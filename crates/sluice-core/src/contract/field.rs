@@ -2,7 +2,7 @@
 
 use super::url::is_url;
 use crate::bounds::{Holds, Spelling, ValueBounds};
-use crate::choice::choices;
+use crate::choices::choices;
 use crate::outputs::schema::whole;
 use crate::pattern::Pattern;
 use crate::value::{Membership, member, type_name};

@@ -3,6 +3,7 @@
 //! The hour has a fixed width, so that the names of a period are adjacent.
 
 use super::HOUR_MS;
+use crate::choices::choices;
 use sluice_govern::account::CounterName;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -23,30 +24,17 @@ pub struct Of<'a> {
     pub model: &'a str,
 }
 
-/// The counted quantity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
-    /// Cost in micro-cents.
-    Cost,
-    /// Input tokens.
-    Input,
-    /// Output tokens.
-    Output,
-    /// Dispatches with a cost.
-    Steps,
-}
-
-impl Part {
-    /// Every part, in the order of the names.
-    pub const ALL: [Part; 4] = [Part::Cost, Part::Input, Part::Output, Part::Steps];
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Part::Cost => "cost",
-            Part::Input => "in",
-            Part::Output => "out",
-            Part::Steps => "steps",
-        }
+choices! {
+    /// The counted quantity, in the order of the names.
+    pub enum Part, "a counted quantity" {
+        /// Cost in micro-cents.
+        Cost = "cost",
+        /// Input tokens.
+        Input = "in",
+        /// Output tokens.
+        Output = "out",
+        /// Dispatches with a cost.
+        Steps = "steps",
     }
 }
 
@@ -98,7 +86,7 @@ impl Spend<'_> {
         let hour = words.next()?;
         let [agent, workflow, model] = [words.next()?, words.next()?, words.next()?].map(read);
         let part = words.next()?;
-        let part = Part::ALL.into_iter().find(|one| one.as_str() == part)?;
+        let part = Part::parse(part)?;
         let whole = words.next().is_none() && hour.bytes().all(|byte| byte.is_ascii_digit());
         let hour_ms = hour.parse::<u64>().ok().filter(|_| whole)?.checked_mul(HOUR_MS)?;
         Some(Spend { hour_ms, agent, workflow, model, part })

@@ -2,7 +2,7 @@
 
 use super::HOUR_MS;
 use super::name::{Part, Spend};
-use crate::choice::choices;
+use crate::choices::choices;
 use crate::limits::COST_ROWS_MAX;
 use crate::money::Money;
 use crate::port::ledger::Count;

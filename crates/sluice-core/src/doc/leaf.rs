@@ -1,6 +1,7 @@
 //! Readers of simple values: text, numbers, durations, expressions.
 
-use crate::choice::{Choice, find};
+use crate::choice::find;
+use crate::choices::OwnChoice;
 use crate::code::Code;
 use crate::diagnostic::Problem;
 use crate::doc::read::{DocumentReader, PathPart, Read};
@@ -16,6 +17,7 @@ use crate::template::tree::Tree;
 use indexmap::IndexMap;
 use serde_json::{Number, Value, json};
 use std::marker::PhantomData;
+use std::ops::RangeInclusive;
 
 impl Read for String {
     fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<String> {
@@ -94,20 +96,28 @@ pub(crate) struct WholeNumber<const MIN: u64, const MAX: u64>(pub(crate) u64);
 
 impl<const MIN: u64, const MAX: u64> Read for WholeNumber<MIN, MAX> {
     fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<Self> {
-        let number = Number::read(node, cx)?;
-        match number.as_u64() {
-            Some(whole) if (MIN..=MAX).contains(&whole) => Some(WholeNumber(whole)),
-            _ => {
-                let message = format!("{number} is not a whole number from {MIN} to {MAX}");
-                cx.add(Problem::new(Code::BadValue, node.span, message));
-                None
-            }
-        }
+        whole_number(node, cx, MIN..=MAX).map(WholeNumber)
     }
 
     fn schema(_: &mut Defs) -> Value {
         json!({ "type": "integer", "minimum": MIN, "maximum": MAX })
     }
+}
+
+/// Reads a whole number between two bounds.
+pub(crate) fn whole_number<'n>(
+    node: &'n Node<'n>,
+    cx: &mut DocumentReader<'n, '_>,
+    bounds: RangeInclusive<u64>,
+) -> Option<u64> {
+    let number = Number::read(node, cx)?;
+    let whole = number.as_u64().filter(|whole| bounds.contains(whole));
+    if whole.is_none() {
+        let (min, max) = bounds.into_inner();
+        let message = format!("{number} is not a whole number from {min} to {max}");
+        cx.add(Problem::new(Code::BadValue, node.span, message));
+    }
+    whole
 }
 
 impl<const MIN: u64, const MAX: u64> WholeNumber<MIN, MAX> {
@@ -267,7 +277,7 @@ fn tree_part<'n, T: Read>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -
     Tree::read(node, cx).unwrap_or(Tree::Literal(Value::Null))
 }
 
-impl<T: Choice> Read for T {
+impl<T: OwnChoice> Read for T {
     fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<T> {
         let word = cx.text(node)?;
         if let Some(choice) = find(word) {
@@ -279,21 +289,30 @@ impl<T: Choice> Read for T {
             cx.add(problem.with_hint(format!("write `{new}`")));
             return find(new);
         }
-        let words: Vec<&str> = T::WORDS.iter().map(|(word, _)| *word).collect();
-        let message = format!("`{}` is not {}", crate::visible::shorten(word), T::WHAT);
-        let hint = match cx.suggest(word, words.iter().copied()) {
-            Some(likely) => format!("did you mean `{likely}`?"),
-            None => format!("use one of: {}", words.join(", ")),
-        };
-        cx.add(Problem::new(Code::BadValue, node.span, message).with_hint(hint));
+        unknown_word(node, word, T::WHAT, T::NAMES, cx);
         None
     }
 
     fn schema(_: &mut Defs) -> Value {
-        let words = T::WORDS.iter().map(|(word, _)| *word);
         let old = T::OLD.iter().map(|(word, _)| *word);
-        json!({ "enum": words.chain(old).collect::<Vec<_>>() })
+        json!({ "enum": T::NAMES.iter().copied().chain(old).collect::<Vec<_>>() })
     }
+}
+
+/// Reports a word that an enum does not have.
+pub(crate) fn unknown_word(
+    node: &Node<'_>,
+    word: &str,
+    what: &str,
+    words: &[&str],
+    cx: &mut DocumentReader<'_, '_>,
+) {
+    let message = format!("`{}` is not {what}", crate::visible::shorten(word));
+    let hint = match cx.suggest(word, words.iter().copied()) {
+        Some(likely) => format!("did you mean `{likely}`?"),
+        None => format!("use one of: {}", words.join(", ")),
+    };
+    cx.add(Problem::new(Code::BadValue, node.span, message).with_hint(hint));
 }
 
 impl<T: Read> Read for Spanned<T> {

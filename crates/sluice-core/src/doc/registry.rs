@@ -125,7 +125,7 @@ impl Registry {
         let (read, diagnostics) = Registry::parse(&text);
         let Some(read) = read else {
             let why = diagnostics.first().map(|one| one.message.as_str()).unwrap_or_default();
-            return Err(format!("the {} `{}` cannot be read: {why}", row.kind.as_str(), row.name));
+            return Err(format!("the {} `{}` cannot be read: {why}", row.kind.noun(), row.name));
         };
         for (name, step) in read.library.into_iter().flatten() {
             self.library.get_or_insert_default().entry(name).or_insert(step);

@@ -5,14 +5,14 @@
 //! control can hold all of them. It may name other files, which the caller reads; the core
 //! reads no files.
 
-mod choices;
-mod prompt;
+mod row;
 mod schedule;
 #[cfg(test)]
 mod tests;
-mod webhook;
+mod texts;
 mod written;
 
+use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Problem, Problems};
 use crate::doc::lens::written::LensDoc;
 use crate::doc::names;
@@ -20,12 +20,28 @@ use crate::doc::read::{DocumentReader, PathPart, Read, Spelling};
 use crate::doc::registry::read_library;
 use crate::doc::schema::Defs;
 use crate::node::{Entry, Node};
-use crate::rows::RowFault;
 use crate::span::Span;
 use crate::yaml;
 use serde_json::{Map, Value, json};
 use sluice_govern::registry::{Kind, PolicySet, Row};
 use written::SetupDoc;
+
+/// A contradiction or a mistake in a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowFault {
+    /// The kind of row.
+    pub kind: Kind,
+    /// The name of the row.
+    pub name: String,
+    /// The path of the field, outermost key first.
+    pub path: Vec<String>,
+    /// The kind of problem.
+    pub code: Code,
+    /// The problem.
+    pub message: String,
+    /// How to fix it.
+    pub hint: Option<String>,
+}
 
 /// The contents of a setup.
 #[derive(Debug)]
@@ -60,7 +76,7 @@ pub const fn section(kind: Kind) -> &'static str {
         Kind::Gateway => "gateways",
         Kind::Role => "roles",
         Kind::Deployment => "deployments",
-        Kind::Envelope => "budgets",
+        Kind::Budget => "budgets",
         Kind::Price => "prices",
         Kind::Policy => "policies",
         Kind::Library => "library",

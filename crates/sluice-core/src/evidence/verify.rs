@@ -24,6 +24,7 @@ use super::key::PublicKey;
 use super::leaf::{self, Leaf, LeafOwner};
 use super::merkle;
 use super::seal::Seal;
+use crate::choices::choices;
 use crate::hash::Hash;
 use crate::id::RunId;
 use crate::limits::FINDINGS_MAX;
@@ -65,43 +66,27 @@ pub enum Place {
     },
 }
 
-/// The kind of a problem.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trouble {
-    /// It differs from what was written.
-    Changed,
-    /// It is missing.
-    Missing,
-    /// It is not at the position where it was written.
-    Reordered,
-    /// Its payload was erased without an audit entry.
-    Erased,
-    /// No trusted key signed it.
-    Unsigned,
-    /// It has no valid MAC of the store's key.
-    Forged,
-    /// No audit entry shows where it came from.
-    Inserted,
-    /// It cannot be read, or the store's structure is damaged.
-    Damaged,
-    /// Two different seals with its number were signed.
-    Forked,
-}
-
-impl Trouble {
-    /// The word for it in reports.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Trouble::Changed => "changed",
-            Trouble::Missing => "missing",
-            Trouble::Reordered => "reordered",
-            Trouble::Erased => "erased",
-            Trouble::Unsigned => "unsigned",
-            Trouble::Forged => "forged",
-            Trouble::Inserted => "inserted",
-            Trouble::Damaged => "damaged",
-            Trouble::Forked => "forked",
-        }
+choices! {
+    /// The kind of a problem.
+    pub enum Trouble, "a kind of problem" {
+        /// It differs from what was written.
+        Changed = "changed",
+        /// It is missing.
+        Missing = "missing",
+        /// It is not at the position where it was written.
+        Reordered = "reordered",
+        /// Its payload was erased without an audit entry.
+        Erased = "erased",
+        /// No trusted key signed it.
+        Unsigned = "unsigned",
+        /// It has no valid MAC of the store's key.
+        Forged = "forged",
+        /// No audit entry shows where it came from.
+        Inserted = "inserted",
+        /// It cannot be read, or the store's structure is damaged.
+        Damaged = "damaged",
+        /// Two different seals with its number were signed.
+        Forked = "forked",
     }
 }
 
@@ -118,7 +103,7 @@ impl fmt::Display for Place {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is {}: {}", self.place, self.trouble.as_str(), self.detail)
+        write!(f, "{} is {}: {}", self.place, self.trouble, self.detail)
     }
 }
 
@@ -170,21 +155,21 @@ impl Report {
 
 /// What is verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Scope {
+enum VerifiedPart {
     Everything,
     /// Seals, audit entries and journals.
     Evidence,
     Run(RunId),
 }
 
-impl Scope {
+impl VerifiedPart {
     fn has_run(self, run: RunId) -> bool {
-        !matches!(self, Scope::Run(only) if only != run)
+        !matches!(self, VerifiedPart::Run(only) if only != run)
     }
 
     fn has(self, row: &Stored) -> bool {
         match (self, row) {
-            (Scope::Everything, _) | (_, Stored::Seal { .. } | Stored::Entry(_)) => true,
+            (VerifiedPart::Everything, _) | (_, Stored::Seal { .. } | Stored::Entry(_)) => true,
             (_, Stored::Run(row)) => self.has_run(row.run),
             (_, Stored::Frame(frame)) => self.has_run(frame.run),
             _ => false,
@@ -211,7 +196,7 @@ pub struct Verifier {
     /// Whether all entries were fed, and whether one of them is wrong or missing.
     entries_ended: bool,
     entries_broken: bool,
-    scope: Scope,
+    scope: VerifiedPart,
     rows: rows::RowVerifier,
     heads: BTreeMap<RunId, Vec<Head>>,
     writers: BTreeMap<NodeId, chain::WriterChain>,
@@ -237,7 +222,7 @@ impl Verifier {
             seals_broken: false,
             entries_ended: false,
             entries_broken: false,
-            scope: Scope::Everything,
+            scope: VerifiedPart::Everything,
             rows: rows::RowVerifier::default(),
             heads: BTreeMap::new(),
             writers: BTreeMap::new(),
@@ -251,14 +236,14 @@ impl Verifier {
     /// Verifies one run only; only its frames need to be fed.
     #[must_use]
     pub fn only(mut self, run: RunId) -> Verifier {
-        self.scope = Scope::Run(run);
+        self.scope = VerifiedPart::Run(run);
         self
     }
 
     /// Verifies seals, audit entries and journals only.
     #[must_use]
     pub fn evidence(mut self) -> Verifier {
-        self.scope = Scope::Evidence;
+        self.scope = VerifiedPart::Evidence;
         self
     }
 
@@ -372,7 +357,7 @@ impl Verifier {
         self.report_fork();
         self.end_run();
         self.end_entries();
-        if self.scope == Scope::Everything {
+        if self.scope == VerifiedPart::Everything {
             self.end_rows();
             self.end_folded();
         }

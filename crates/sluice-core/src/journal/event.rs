@@ -25,7 +25,7 @@ pub use stream::{Delta, DeltaPart};
 
 use super::declare::form::{Always, Maybe, Shared, Sparse, Text, Word};
 use super::declare::{Declaration, ObjectSchema, events};
-use crate::choice::choices;
+use crate::choices::choices;
 use crate::id::ApprovalId;
 use crate::plan::policy::ModerationPhase;
 use crate::port::adapter::Usage;

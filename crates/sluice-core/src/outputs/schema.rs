@@ -12,7 +12,7 @@ mod written;
 
 use super::validate;
 use crate::bounds::{Holds, Spelling, ValueBounds};
-use crate::choice::choices;
+use crate::choices::choices;
 use crate::pattern::Pattern;
 use crate::value::Membership;
 use crate::violation::Contradiction;

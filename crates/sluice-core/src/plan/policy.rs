@@ -1,6 +1,6 @@
 //! The enumerations of a plan's policies.
 
-use crate::choice::choices;
+use crate::choices::choices;
 
 choices! {
     /// The family of documents that a plan came from.
@@ -111,34 +111,6 @@ choices! {
 }
 
 choices! {
-    /// What a lens produces or does.
-    pub enum LensKind, "a lens kind" {
-        /// Text.
-        Text = "text",
-        /// An image.
-        Image = "image",
-        /// A video.
-        Video = "video",
-        /// A sound.
-        Audio = "audio",
-        /// A piece of music.
-        Music = "music",
-        /// Research findings.
-        Research = "research",
-        /// A PDF file.
-        Pdf = "pdf",
-        /// Transformed data.
-        Transform = "transform",
-        /// The coordination of other work.
-        Orchestration = "orchestration",
-        /// A judgement of other work.
-        Validation = "validation",
-        /// A choice of route.
-        Routing = "routing",
-    }
-}
-
-choices! {
     /// What was not loaded when a plan was made.
     pub enum Sought, "a thing that is looked up" {
         /// A step of the library.
@@ -175,5 +147,68 @@ choices! {
         Input = "input",
         /// The text that the agent answers with.
         Output = "output",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::choice::{Choice, find};
+    use crate::contract::field::ContractType;
+    use crate::merge::Strategy;
+    use crate::outputs::schema::FieldType;
+    use serde::Serialize;
+    use serde::de::DeserializeOwned;
+    use sluice_govern::registry::LensKind;
+
+    fn check<T>(words: &[&str])
+    where
+        T: Choice + PartialEq + std::fmt::Debug + std::fmt::Display + DeserializeOwned + Serialize,
+    {
+        assert_eq!(T::NAMES, words, "the words of {}", T::WHAT);
+        for (word, choice) in T::WORDS {
+            assert_eq!(find::<T>(word), Some(*choice));
+            assert_eq!(choice.to_string(), *word);
+            let json = serde_json::to_string(choice).unwrap();
+            assert_eq!(json, format!("\"{word}\""));
+            assert_eq!(serde_json::from_str::<T>(&json).unwrap(), *choice);
+        }
+        assert_eq!(find::<T>("nothing like it"), None);
+        for (old, new) in T::OLD {
+            assert_eq!(find::<T>(old), None);
+            assert!(serde_json::from_str::<T>(&format!("\"{old}\"")).is_err());
+            assert!(find::<T>(new).is_some());
+        }
+    }
+
+    #[test]
+    fn every_choice_has_the_words_of_the_format() {
+        check::<FieldType>(&["string", "number", "integer", "boolean", "object", "array"]);
+        check::<ContractType>(&[
+            "string", "number", "integer", "boolean", "url", "json", "array", "any",
+        ]);
+        check::<Strategy>(&["last_write_wins", "concat", "array", "json_object"]);
+        check::<Scheduling>(&["eager", "waves"]);
+        check::<OnFailure>(&["halt", "skip", "retry_once", "retry_once_then_escalate", "retry"]);
+        check::<OnParentFailure>(&["propagate", "skip", "substitute_default"]);
+        check::<ParallelFailure>(&["wait_all", "fail_fast"]);
+        check::<Moderation>(&["off", "input", "output", "both"]);
+        check::<RetryCause>(&["timeout", "provider_error", "rate_limit", "contract_violated"]);
+        check::<Family>(&["lobsterx", "lens"]);
+        check::<Sought>(&["library_step", "lens"]);
+        check::<FailureMode>(&["isolate", "halt"]);
+        check::<LensKind>(&[
+            "text",
+            "image",
+            "video",
+            "audio",
+            "music",
+            "research",
+            "pdf",
+            "transform",
+            "orchestration",
+            "validation",
+            "routing",
+        ]);
     }
 }

@@ -14,7 +14,7 @@ use crate::outputs::complete::OutputRules;
 use crate::outputs::schema::FieldSchema;
 use crate::path::Path;
 use crate::plan::policy::{
-    LensKind, Moderation, OnFailure, OnParentFailure, ParallelFailure, RetryCause, Sought,
+    Moderation, OnFailure, OnParentFailure, ParallelFailure, RetryCause, Sought,
 };
 use crate::scope::Scope;
 use crate::scope::with::With;
@@ -26,6 +26,7 @@ use crate::wire;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use sluice_govern::registry::LensKind;
 
 /// One step.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]

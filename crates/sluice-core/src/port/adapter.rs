@@ -1,7 +1,7 @@
 //! Adapters: models, tools and shells that execute steps, behind one trait.
 
 use super::Later;
-use crate::choice::choices;
+use crate::choices::choices;
 use crate::id::RunId;
 use crate::limits::ANSWER_BYTES_MAX;
 use crate::money::Money;

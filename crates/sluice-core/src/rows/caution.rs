@@ -1,9 +1,10 @@
 //! Warnings about rows that are valid but probably a mistake.
 
-use super::fault::{ALWAYS_THERE, RowFault, read};
+use super::fault::{ALWAYS_THERE, read};
 use crate::code::Code;
+use crate::doc::setup::RowFault;
 use sluice_govern::registry::{ANYTHING, Agent, AgentStatus, Gateway, Kind, PROVIDERS, Row};
-use sluice_govern::route::is_elsewhere;
+use sluice_govern::route::is_out_of_reach;
 use std::collections::BTreeMap;
 
 /// The maximum number of gateways in one message.
@@ -68,7 +69,7 @@ fn why_not(name: &str, agent: &Agent, gateway: &Gateway) -> Option<String> {
     if let Some(missing) = agent.capabilities.iter().find(|one| !offered(one)) {
         return Some(format!("does not offer `{missing}`"));
     }
-    if is_elsewhere(agent, gateway) {
+    if is_out_of_reach(agent, gateway) {
         return Some("has a URL, and the agent is native".to_owned());
     }
     if !gateway.agents.is_empty() && !gateway.agents.iter().any(|one| one == name) {

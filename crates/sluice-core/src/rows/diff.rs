@@ -48,8 +48,7 @@ pub fn diff(before: &[Row], after: &[Row]) -> Vec<Difference> {
         let (kind, name) = (row.kind, row.name.clone());
         found.push(Difference { kind, name, before: Some(row.body.clone()), after: None });
     }
-    let order = |kind: Kind| Kind::ALL.iter().position(|one| *one == kind);
-    found.sort_by(|a, b| (order(a.kind), &a.name).cmp(&(order(b.kind), &b.name)));
+    found.sort_by(|a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
     found
 }
 
@@ -75,7 +74,7 @@ impl Difference {
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (kind, name) = (self.kind.as_str(), &self.name);
+        let (kind, name) = (self.kind.noun(), &self.name);
         match (&self.before, &self.after) {
             (None, _) => write!(f, "+ {kind} {name}"),
             (_, None) => write!(f, "- {kind} {name}"),

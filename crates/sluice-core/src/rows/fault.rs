@@ -2,15 +2,16 @@
 
 use super::{find, names};
 use crate::code::Code;
+use crate::doc::setup::RowFault;
 use crate::doc::team;
 use crate::journal::event::DocumentSource;
 use crate::suggest::suggest;
 use serde::de::DeserializeOwned;
 use sluice_govern::registry::{
-    Agent, Deployment, Envelope, Gateway, Hook, Instruction, Kind, MemoryProfile, PROVIDERS, Row,
+    Agent, Budget, Deployment, Gateway, Hook, Instruction, Kind, MemoryProfile, PROVIDERS, Row,
     Schedule, Scope, Webhook, WorkflowVersion,
 };
-use sluice_govern::route::is_elsewhere;
+use sluice_govern::route::is_out_of_reach;
 use std::collections::BTreeMap;
 
 /// Built-in agents, which need no row.
@@ -30,23 +31,6 @@ const PROVIDER_NICKNAMES: [(&str, &str); 10] = [
     ("bash", "shell"),
 ];
 
-/// A contradiction or a mistake in a row.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RowFault {
-    /// The kind of row.
-    pub kind: Kind,
-    /// The name of the row.
-    pub name: String,
-    /// The path of the field, outermost key first.
-    pub path: Vec<String>,
-    /// The kind of problem.
-    pub code: Code,
-    /// The problem.
-    pub message: String,
-    /// How to fix it.
-    pub hint: Option<String>,
-}
-
 /// Finds all contradictions between rows.
 pub fn faults(rows: &[Row]) -> Vec<RowFault> {
     let mut finder = FaultFinder { rows, found: Vec::new() };
@@ -55,7 +39,7 @@ pub fn faults(rows: &[Row]) -> Vec<RowFault> {
             Kind::Agent => finder.agent(row),
             Kind::Gateway => finder.gateway(row),
             Kind::Deployment => finder.deployment(row),
-            Kind::Envelope => finder.envelope(row),
+            Kind::Budget => finder.budget(row),
             Kind::Schedule => finder.schedule(row),
             Kind::Workflow => finder.document(row),
             Kind::Hook => finder.hook(row),
@@ -170,7 +154,7 @@ impl FaultFinder<'_> {
         gateway: &str,
     ) {
         let gateway_row = find(self.rows, Kind::Gateway, gateway).and_then(read::<Gateway>);
-        if !gateway_row.is_some_and(|gateway| is_elsewhere(agent, &gateway)) {
+        if !gateway_row.is_some_and(|gateway| is_out_of_reach(agent, &gateway)) {
             return;
         }
         self.found.push(RowFault {
@@ -203,10 +187,10 @@ impl FaultFinder<'_> {
         }
     }
 
-    fn envelope(&mut self, row: &Row) {
-        let Some(envelope) = read::<Envelope>(row) else { return };
-        let Some(of) = &envelope.of else { return };
-        match envelope.scope {
+    fn budget(&mut self, row: &Row) {
+        let Some(budget) = read::<Budget>(row) else { return };
+        let Some(of) = &budget.of else { return };
+        match budget.scope {
             Scope::Gateway => self.check_exists(row, &["of"], Kind::Gateway, of),
             Scope::Agent => self.check_exists(row, &["of"], Kind::Agent, of),
             // Workflows also come from files, and runs are temporary.
@@ -292,7 +276,7 @@ impl FaultFinder<'_> {
             return;
         }
         let hint = suggest(name, there()).map(|near| format!("did you mean `{near}`?"));
-        let message = format!("there is no {} `{name}`", kind.as_str());
+        let message = format!("there is no {} `{name}`", kind.noun());
         self.found.push(RowFault {
             kind: row.kind,
             name: row.name.clone(),

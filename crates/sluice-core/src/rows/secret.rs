@@ -13,7 +13,7 @@ use sluice_govern::registry::{Kind, Row};
 use sluice_govern::secret::SecretRef;
 
 /// The field that records that the operator set the variable or file.
-pub(super) const BY_OPERATOR: &str = "operator_secret";
+const BY_OPERATOR: &str = "operator_secret";
 
 /// The author of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +87,7 @@ fn written(row: &Row) -> Map<String, Value> {
     let whole = canonical(row.kind, row.body.clone());
     let whole = whole.unwrap_or_else(|_| row.body.clone());
     let mut body = whole.as_object().cloned().unwrap_or_default();
-    body.retain(|field, _| !kept(row.kind).contains(&field.as_str()));
+    body.retain(|field, _| !kept(row.kind).any(|name| name == field));
     body
 }
 

@@ -1,27 +1,19 @@
 //! Completes a written row.
 
 use super::lens::keep_versions;
-use super::secret::BY_OPERATOR;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use sluice_govern::registry::{
-    Agent, Deployment, Envelope, Gateway, Hook, Instruction, Kind, MemoryProfile, Note, PolicyFile,
+    Agent, Budget, Deployment, Gateway, Hook, Instruction, Kind, MemoryProfile, Note, PolicyFile,
     Price, Role, Row, Schedule, Token, Webhook, WorkflowVersion,
 };
 
 /// Fields that commands and the engine maintain. A file without such a field leaves it
 /// unchanged: applying a file must not resume a paused agent.
-pub const fn kept(kind: Kind) -> &'static [&'static str] {
-    match kind {
-        Kind::Agent => &["status", "phase_since_ms", "poc_until_ms"],
-        Kind::Gateway => &["paused", "token_sha256", "instance_id", BY_OPERATOR],
-        Kind::Envelope => &["accepted_overrun_cents"],
-        Kind::Schedule => &["enabled", "since_ms", "created_by", "changed_by"],
-        Kind::Hook => &["enabled", "created_by", "changed_by", BY_OPERATOR],
-        Kind::Webhook => &["enabled", BY_OPERATOR],
-        _ => &[],
-    }
+pub fn kept(kind: Kind) -> impl Iterator<Item = &'static str> {
+    let fields = kind.form().into_iter().flat_map(|form| form.fields);
+    fields.filter(|field| field.need.is_kept()).map(|field| field.key)
 }
 
 /// The row to store: the written fields, the maintained fields of the previous row, and the
@@ -31,10 +23,10 @@ pub fn settle(written: Row, before: Option<&Row>, now_ms: u64) -> Result<Row, St
     let Value::Object(mut body) = body else { return Err("a row is a map".to_owned()) };
     let old = before.and_then(|row| row.body.as_object());
     for field in kept(kind) {
-        if let Some(value) = old.and_then(|old| old.get(*field))
-            && !body.contains_key(*field)
+        if let Some(value) = old.and_then(|old| old.get(field))
+            && !body.contains_key(field)
         {
-            body.insert((*field).to_owned(), value.clone());
+            body.insert(field.to_owned(), value.clone());
         }
     }
     match kind {
@@ -128,7 +120,7 @@ pub(super) fn canonical(kind: Kind, body: Value) -> Result<Value, String> {
         Kind::Gateway => reserialise::<Gateway>(body),
         Kind::Role => reserialise::<Role>(body),
         Kind::Deployment => reserialise::<Deployment>(body),
-        Kind::Envelope => reserialise::<Envelope>(body),
+        Kind::Budget => reserialise::<Budget>(body),
         Kind::Price => reserialise::<Price>(body),
         Kind::Note => reserialise::<Note>(body),
         Kind::Memory => reserialise::<MemoryProfile>(body),

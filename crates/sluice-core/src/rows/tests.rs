@@ -1,6 +1,7 @@
 use super::*;
 use crate::code::Code;
 use crate::doc::newest_version;
+use crate::doc::setup::RowFault;
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -22,7 +23,7 @@ fn settling_twice_changes_nothing() {
         (Kind::Gateway, json!({"provider": "mock", "min_trust_level": 2})),
         (Kind::Role, json!({"max_spend_cents": 12.5})),
         (Kind::Deployment, json!({"workflow": "pay"})),
-        (Kind::Envelope, json!({"scope": "global", "period": "daily", "amount_cents": 0.1})),
+        (Kind::Budget, json!({"scope": "global", "period": "daily", "amount_cents": 0.1})),
         (Kind::Price, json!({"input_cents_per_mtok": 30, "output_cents_per_mtok": 0.123456})),
         (Kind::Policy, json!({"text": "permit (principal, action, resource);"})),
         (Kind::Workflow, json!({"text": "name: pay", "format": "lobsterx"})),
@@ -71,7 +72,7 @@ fn a_row_that_makes_no_sense_is_not_settled() {
     let refused = settle(row(Kind::Agent, "a", json!({"trust": 3})), None, NOW).unwrap_err();
     assert!(refused.contains("unknown field `trust`"), "{refused}");
     assert!(settle(row(Kind::Agent, "a", json!(3)), None, NOW).is_err());
-    assert!(settle(row(Kind::Envelope, "a", json!({})), None, NOW).is_err());
+    assert!(settle(row(Kind::Budget, "a", json!({})), None, NOW).is_err());
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "a snapshot is written where it is passed")]
@@ -161,12 +162,12 @@ fn rows_may_only_name_rows_that_are_there() {
                 "agent_gateways": {"ghost": "local"}}),
         ),
         row(
-            Kind::Envelope,
+            Kind::Budget,
             "cap",
             json!({"scope": "agent", "of": "ghost", "period": "daily", "amount_cents": 1}),
         ),
         row(
-            Kind::Envelope,
+            Kind::Budget,
             "flow",
             json!({"scope": "workflow", "of": "any", "period": "daily", "amount_cents": 1}),
         ),

@@ -1,5 +1,6 @@
 //! The commands that a run takes, and why it refuses one.
 
+use crate::choices::choices;
 use crate::id::{ApprovalId, Entropy, RunId};
 use crate::journal::event::{ChildPace, DeltaPart, Provenance, StepAt};
 use crate::port::adapter::{Answer, Emission, Process, ToolEnded, ToolUse};
@@ -188,38 +189,19 @@ pub struct Resolve {
     pub constraints: Option<Constraints>,
 }
 
-/// The decisions that a person can take on an approval.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decision {
-    /// Approve the action.
-    Approve,
-    /// Reject the action; needs a comment.
-    Reject,
-    /// Escalation: retry the step.
-    Retry,
-    /// Escalation: skip the step.
-    Skip,
-    /// Escalation: abort the step.
-    Abort,
-}
-
-impl Decision {
-    /// The word on every wire.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Decision::Approve => "approve",
-            Decision::Reject => "reject",
-            Decision::Retry => "retry",
-            Decision::Skip => "skip",
-            Decision::Abort => "abort",
-        }
-    }
-
-    /// The decision with this word.
-    pub fn parse(word: &str) -> Option<Decision> {
-        [Decision::Approve, Decision::Reject, Decision::Retry, Decision::Skip, Decision::Abort]
-            .into_iter()
-            .find(|one| one.as_str() == word)
+choices! {
+    /// The decisions that a person can take on an approval.
+    pub enum Decision, "a decision on an approval" {
+        /// Approve the action.
+        Approve = "approve",
+        /// Reject the action; needs a comment.
+        Reject = "reject",
+        /// Escalation: retry the step.
+        Retry = "retry",
+        /// Escalation: skip the step.
+        Skip = "skip",
+        /// Escalation: abort the step.
+        Abort = "abort",
     }
 }
 

@@ -104,7 +104,7 @@ impl Recount {
         if let (Some("threshold"), Some(account), Some(percent)) =
             (text("kind"), text("account"), percent)
         {
-            self.add(account::told(account, percent), 1);
+            self.add(account::alerted(account, percent), 1);
         }
     }
 }

@@ -6,6 +6,7 @@
 use super::definition::Definition;
 use super::index::Index;
 use super::phase::StepPhase;
+use crate::choices::choices;
 use crate::hash::Hash;
 use crate::id::{ApprovalId, RunId};
 use crate::journal::chain::START;
@@ -94,22 +95,13 @@ impl Open {
     }
 }
 
-/// Why a run is paused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Pause {
-    /// An operator paused it.
-    Operator,
-    /// It waits only for people.
-    Approval,
-}
-
-impl Pause {
-    /// The word on every wire.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Pause::Operator => "operator",
-            Pause::Approval => "approval",
-        }
+choices! {
+    /// Why a run is paused.
+    pub enum Pause, "a reason of a pause" {
+        /// An operator paused it.
+        Operator = "operator",
+        /// It waits only for people.
+        Approval = "approval",
     }
 }
 

@@ -270,8 +270,7 @@ fn strip_mark(text: &str) -> (&str, bool) {
 
 fn kind_of(word: &str, range: std::ops::Range<usize>) -> Result<ContractType, Fault> {
     find(word).ok_or_else(|| {
-        let known: Vec<&str> = ContractType::WORDS.iter().map(|(word, _)| *word).collect();
-        let known = known.join(", ");
+        let known = ContractType::NAMES.join(", ");
         Fault::new(range, format!("unknown placeholder type `{word}`"))
             .with_hint(format!("the types are {known}"))
     })

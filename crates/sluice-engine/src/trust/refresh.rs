@@ -101,8 +101,10 @@ impl GovernanceCache {
     ) -> Result<(), StoreError> {
         let accounts = run.own_accounts();
         let counters = accounts.iter().flat_map(|name| {
-            let told = account::THRESHOLDS.map(|percent| account::told(name, percent));
-            [account::held(name), account::spent(name), account::over(name)].into_iter().chain(told)
+            let alerted = account::THRESHOLDS.map(|percent| account::alerted(name, percent));
+            [account::held(name), account::spent(name), account::over(name)]
+                .into_iter()
+                .chain(alerted)
         });
         self.refresh(store, counters.map(Counter::plain).collect(), now_ms).await
     }

@@ -15,7 +15,7 @@ use sluice_core::run::state::Run;
 const ONE: &str = "name: flow\nsteps: [{id: a, command: go}]";
 
 /// A budget over everything, without a period.
-fn envelope(cents: u64) -> Value {
+fn budget(cents: u64) -> Value {
     json!({"scope": "global", "period": "total", "amount_cents": cents})
 }
 

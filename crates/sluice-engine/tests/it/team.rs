@@ -2,7 +2,7 @@
 //! outputs are available in the next run and the next process until they are erased.
 
 use crate::operator::{heard, put};
-use crate::world::{RunningEngine, World, ended, start, step, until};
+use crate::world::{RunningEngine, World, ended, happens, start, step, until};
 use serde_json::json;
 use sluice_core::id::RunId;
 use sluice_core::port::ledger::{Erased, Erasure, Ledger as _};
@@ -34,6 +34,8 @@ async fn set_up(life: &RunningEngine) {
 async fn done(life: &RunningEngine, document: &str) -> Run {
     let id = life.start(start(document)).await.expect("it starts").run;
     let run = ended(life, id).await;
+    // The store shows the end before the engine has processed it.
+    happens("the run leaves memory", || life.residents() == 0).await;
     assert_eq!(run.status, RunStatus::Completed, "{:?}", run.end);
     run
 }

@@ -44,7 +44,7 @@ async fn race(store: Arc<dyn Store>, engines: usize, (runs, items): (usize, usiz
     gate.watch(&format!("held:{ACCOUNT}"));
     let amount = json!(FIT);
     let envelope = json!({"scope": "global", "period": "total", "amount_cents": amount});
-    put(&*gate, &[(Kind::Envelope, "cap", envelope)]).await;
+    put(&*gate, &[(Kind::Budget, "cap", envelope)]).await;
     let meter = Meter::new(CENT, CENT, delay);
     let mut all: Vec<Engine> = Vec::new();
     for _ in 0..engines {

@@ -19,7 +19,7 @@ pub(crate) const ASK: &str = "ask.cedar";
 /// A policy that cannot be parsed.
 pub(crate) const BROKEN: &str = "broken.cedar";
 /// Budgets by name, with their scopes.
-const ENVELOPES: [(&str, &str, Option<&str>, &str); 4] = [
+const BUDGETS: [(&str, &str, Option<&str>, &str); 4] = [
     ("all", "global", None, "total"),
     ("leaf", "workflow", Some("leaf"), "monthly"),
     ("edge-day", "agent", Some("edge"), "daily"),
@@ -58,10 +58,10 @@ impl Registry {
             let agent = registry.rows.entry((Kind::Agent, "async".to_owned()));
             agent.or_insert_with(|| json!({}))["gateway"] = json!("elsewhere");
         }
-        for envelope in ENVELOPES {
+        for budget in BUDGETS {
             if registry.chance.permille(450) {
-                let row = registry.envelope(envelope, 0);
-                registry.rows.insert((Kind::Envelope, envelope.0.to_owned()), row);
+                let row = registry.budget(budget, 0);
+                registry.rows.insert((Kind::Budget, budget.0.to_owned()), row);
             }
         }
         registry.policy(DEFAULT.0, DEFAULT.1, "active");
@@ -74,7 +74,7 @@ impl Registry {
     /// A cap that admits this many steps of a cent each.
     pub(crate) fn capped(cents: u64) -> Registry {
         let row = json!({"scope": "global", "period": "total", "amount_cents": cents});
-        let rows = BTreeMap::from([((Kind::Envelope, "all".to_owned()), row)]);
+        let rows = BTreeMap::from([((Kind::Budget, "all".to_owned()), row)]);
         Registry { rows, window_s: 1, chance: SeededRandom::of(&[cents]) }
     }
 
@@ -107,7 +107,7 @@ impl Registry {
         row
     }
 
-    fn envelope(&mut self, of: (&str, &str, Option<&str>, &str), accepted_cents: u64) -> Value {
+    fn budget(&mut self, of: (&str, &str, Option<&str>, &str), accepted_cents: u64) -> Value {
         let (_, scope, of, period) = of;
         let mut row = json!({"scope": scope, "period": period});
         if let Some(of) = of {
@@ -143,10 +143,10 @@ impl Registry {
                 self.rows.insert(key, row);
             }
             _ => {
-                let envelope = *self.chance.pick(&ENVELOPES);
+                let budget = *self.chance.pick(&BUDGETS);
                 let accepted_cents = self.chance.below(40);
-                let row = self.envelope(envelope, accepted_cents);
-                self.rows.insert((Kind::Envelope, envelope.0.to_owned()), row);
+                let row = self.budget(budget, accepted_cents);
+                self.rows.insert((Kind::Budget, budget.0.to_owned()), row);
             }
         }
         self.since(&before)

@@ -1,9 +1,9 @@
 //! The caps of a dispatch, and the thresholds to report.
 
-use super::{of_agent, of_role, of_run, push_envelope};
+use super::{of_agent, of_role, of_run, push_budget};
 use crate::facts::{Cap, CapGate};
 use crate::money::Money;
-use crate::registry::{Agent, Envelope, Fabric, Period, Role, Scope};
+use crate::registry::{Agent, Budget, Fabric, Period, Role, Scope};
 use std::borrow::Cow;
 
 /// Percentages of a cap at which people are notified.
@@ -62,47 +62,47 @@ pub fn caps_for<'f>(fabric: &'f Fabric, spender: &Spender<'_>) -> Vec<Cap<'f>> {
         caps.push(Cap::new(CapGate::Agent, known_as, of_agent(name, now_ms).into(), amount));
     }
     let replaced = |run: &str| {
-        let mut envelopes = fabric.envelopes.values();
-        envelopes.any(|one| one.enabled && whole_run(one) == Some(run))
+        let mut budgets = fabric.budgets.values();
+        budgets.any(|one| one.enabled && whole_run(one) == Some(run))
     };
     for cap in spender.run_caps.iter().filter(|cap| !replaced(cap.run)) {
         let known_as = Cow::Owned(cap.name.to_owned());
-        caps.push(Cap::new(CapGate::Envelope, known_as, of_run(cap.run).into(), cap.amount));
+        caps.push(Cap::new(CapGate::Budget, known_as, of_run(cap.run).into(), cap.amount));
     }
     let mut text = String::with_capacity(64);
-    for (name, envelope) in &fabric.envelopes {
-        if !envelope.enabled || !applies(envelope, spender) {
+    for (name, budget) in &fabric.budgets {
+        if !budget.enabled || !applies(budget, spender) {
             continue;
         }
-        let account = match whole_run(envelope) {
+        let account = match whole_run(budget) {
             Some(run) => of_run(run).into(),
             None => {
                 text.clear();
-                push_envelope(&mut text, name, envelope.period, now_ms);
+                push_budget(&mut text, name, budget.period, now_ms);
                 text.as_str().into()
             }
         };
-        let cap = Cap::new(CapGate::Envelope, Cow::Borrowed(name), account, envelope.amount_cents);
-        caps.push(Cap { accepted: envelope.accepted_overrun_cents, ..cap });
+        let cap = Cap::new(CapGate::Budget, Cow::Borrowed(name), account, budget.amount_cents);
+        caps.push(Cap { accepted: budget.accepted_overrun_cents, ..cap });
     }
     caps
 }
 
 /// The run whose own cap a budget replaces.
-fn whole_run(envelope: &Envelope) -> Option<&str> {
-    let whole = envelope.scope == Scope::Run && envelope.period == Period::Total;
-    envelope.of.as_deref().filter(|_| whole)
+fn whole_run(budget: &Budget) -> Option<&str> {
+    let whole = budget.scope == Scope::Run && budget.period == Period::Total;
+    budget.of.as_deref().filter(|_| whole)
 }
 
-fn applies(envelope: &Envelope, spender: &Spender<'_>) -> bool {
-    let Some(of) = envelope.of.as_deref() else {
-        return match envelope.scope {
+fn applies(budget: &Budget, spender: &Spender<'_>) -> bool {
+    let Some(of) = budget.of.as_deref() else {
+        return match budget.scope {
             Scope::Global | Scope::Workflow | Scope::Run => true,
             Scope::Gateway => spender.gateway.is_some(),
             Scope::Agent => spender.agent.is_some(),
         };
     };
-    match envelope.scope {
+    match budget.scope {
         Scope::Global => true,
         Scope::Gateway => spender.gateway == Some(of),
         Scope::Agent => spender.agent.is_some_and(|(name, _)| name == of),

@@ -3,6 +3,7 @@
 //! A turn names the same few counters repeatedly, mostly to look them up in a cache.
 //! For that the parts are enough, and counters of one account share its name.
 
+use crate::choice::choices;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
@@ -26,15 +27,16 @@ enum CounterKind {
     Account(Figure),
 }
 
-/// A counter of an account.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Figure {
-    /// Amount spent and reserved.
-    Held,
-    /// Amount spent.
-    Spent,
-    /// Overruns booked.
-    Over,
+choices! {
+    /// A counter of an account; its word is the prefix of the name.
+    pub enum Figure, "a counter of an account" {
+        /// Amount spent and reserved.
+        Held = "held:",
+        /// Amount spent.
+        Spent = "spent:",
+        /// Overruns booked.
+        Over = "over:",
+    }
 }
 
 /// An owned counter name. Counters of the same account share its text.
@@ -49,14 +51,12 @@ pub struct CounterName {
 
 impl CounterKind {
     /// The prefix of the name.
-    const fn as_str(self) -> &'static str {
+    const fn prefix(self) -> &'static str {
         match self {
             CounterKind::Other => "",
             CounterKind::Busy => "busy:",
             CounterKind::Rate => "rate:",
-            CounterKind::Account(Figure::Held) => "held:",
-            CounterKind::Account(Figure::Spent) => "spent:",
-            CounterKind::Account(Figure::Over) => "over:",
+            CounterKind::Account(figure) => figure.as_str(),
         }
     }
 }
@@ -97,13 +97,10 @@ impl<'a> Name<'a> {
         match self.kind {
             CounterKind::Account(figure) => Some((figure, self.of)),
             CounterKind::Busy | CounterKind::Rate => None,
-            CounterKind::Other => {
-                let figures = [Figure::Held, Figure::Spent, Figure::Over];
-                figures.into_iter().find_map(|figure| {
-                    let account = self.of.strip_prefix(CounterKind::Account(figure).as_str())?;
-                    self.part.is_empty().then_some((figure, account))
-                })
-            }
+            CounterKind::Other => Figure::ALL.into_iter().find_map(|figure| {
+                let account = self.of.strip_prefix(figure.as_str())?;
+                self.part.is_empty().then_some((figure, account))
+            }),
         }
     }
 
@@ -111,7 +108,7 @@ impl<'a> Name<'a> {
     pub fn busy_agent(self) -> Option<&'a str> {
         match self.kind {
             CounterKind::Busy => Some(self.of),
-            CounterKind::Other => self.of.strip_prefix(CounterKind::Busy.as_str()),
+            CounterKind::Other => self.of.strip_prefix(CounterKind::Busy.prefix()),
             CounterKind::Rate | CounterKind::Account(_) => None,
         }
     }
@@ -122,7 +119,7 @@ impl<'a> Name<'a> {
         if kind == CounterKind::Other && part.is_empty() {
             return of == name;
         }
-        let kind = kind.as_str();
+        let kind = kind.prefix();
         // Most names differ in length.
         name.len() == kind.len() + of.len() + part.len()
             && name.as_bytes()[kind.len()..].starts_with(of.as_bytes())
@@ -132,7 +129,7 @@ impl<'a> Name<'a> {
 
     /// The complete name.
     pub fn whole(self) -> String {
-        [self.kind.as_str(), self.of, self.part].concat()
+        [self.kind.prefix(), self.of, self.part].concat()
     }
 
     /// The complete name, borrowed if it is not in parts.
@@ -150,7 +147,7 @@ impl<'a> Name<'a> {
 
     /// The bytes of the complete name.
     fn bytes(self) -> impl Iterator<Item = u8> {
-        self.kind.as_str().bytes().chain(self.of.bytes()).chain(self.part.bytes())
+        self.kind.prefix().bytes().chain(self.of.bytes()).chain(self.part.bytes())
     }
 }
 
@@ -252,7 +249,7 @@ impl PartialEq<&str> for CounterName {
 
 impl fmt::Display for CounterName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        [self.kind.as_str(), &self.of, self.part].iter().try_for_each(|part| f.write_str(part))
+        [self.kind.prefix(), &self.of, self.part].iter().try_for_each(|part| f.write_str(part))
     }
 }
 

@@ -75,7 +75,7 @@ mod tests {
         fn cap(&self, amount: u64) -> Cap<'static> {
             let counted = |counter: i64| money(u64::try_from(counter).unwrap());
             Cap {
-                whose: CapGate::Envelope,
+                whose: CapGate::Budget,
                 name: "cap".into(),
                 account: "envelope/cap/total".into(),
                 amount: money(amount),

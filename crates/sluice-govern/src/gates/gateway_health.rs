@@ -5,7 +5,7 @@ use crate::case::Case;
 use crate::decision::Figure;
 use crate::facts::Subject;
 use crate::registry::{Gateway, Health, Held};
-use crate::route::is_elsewhere;
+use crate::route::is_out_of_reach;
 
 pub(super) const GATE: Gate =
     Gate { name: "gateway_health", code: "gateway_unreachable", trial: Trial::Enforced, judge };
@@ -56,7 +56,7 @@ fn unfit(case: &Case<'_>, name: &str, gateway: &Gateway) -> Option<(String, Stri
     let facts = case.facts;
     // The next gate reports a missing agent.
     let Subject::Agent(agent, Some(row)) = facts.subject else { return None };
-    if is_elsewhere(row, gateway) {
+    if is_out_of_reach(row, gateway) {
         let message = format!("agent {agent} is native, and gateway {name} has a URL");
         let hint = format!("route {agent} to a gateway without a URL, or make it `cloud`");
         return Some((message, hint));

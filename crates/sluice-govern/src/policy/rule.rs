@@ -3,6 +3,7 @@
 use super::keyword::{self, Category, Consequence, Enforcement};
 use super::scan::Piece;
 use crate::canonical;
+use crate::choice::Choice;
 use crate::facts::Verb;
 use crate::limits::{POLICY_NAME_CHARS_MAX, QUORUM_MAX};
 use cedar_policy::{ActionConstraint, Effect, EntityUid, Policy};
@@ -187,8 +188,8 @@ impl Rule {
     }
 }
 
-fn read<W: keyword::Keyword>(policy: &Policy, key: &str, absent: W, faults: &mut Vec<String>) -> W {
-    match policy.annotation(key).map(W::read) {
+fn read<W: Choice>(policy: &Policy, key: &str, absent: W, faults: &mut Vec<String>) -> W {
+    match policy.annotation(key).map(keyword::read) {
         None => absent,
         Some(Ok(meaning)) => meaning,
         Some(Err(why)) => {
@@ -236,10 +237,7 @@ fn good_name(name: &str) -> bool {
 }
 
 fn verbs(constraint: &ActionConstraint) -> Vec<Verb> {
-    let named = |uid: &EntityUid| {
-        let id = uid.id().unescaped();
-        Verb::ALL.into_iter().find(|verb| verb.as_str() == id)
-    };
+    let named = |uid: &EntityUid| Verb::parse(uid.id().unescaped());
     match constraint {
         ActionConstraint::Any => Verb::ALL.to_vec(),
         ActionConstraint::Eq(uid) => named(uid).into_iter().collect(),

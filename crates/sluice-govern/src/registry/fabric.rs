@@ -1,7 +1,7 @@
 //! The parsed registry.
 
 use super::{
-    Agent, Deployment, Envelope, Gateway, Instruction, Kind, MemoryProfile, Note, Price, Role, Row,
+    Agent, Budget, Deployment, Gateway, Instruction, Kind, MemoryProfile, Note, Price, Role, Row,
     Token,
 };
 use serde::de::DeserializeOwned;
@@ -21,7 +21,7 @@ pub struct Fabric {
     /// Deployments by name.
     pub deployments: BTreeMap<String, Deployment>,
     /// Budgets by name.
-    pub envelopes: BTreeMap<String, Envelope>,
+    pub budgets: BTreeMap<String, Budget>,
     /// Prices by model.
     pub prices: BTreeMap<String, Price>,
     /// Notes by name.
@@ -70,7 +70,7 @@ impl Fabric {
             Kind::Gateway => parse_into(&mut self.gateways, row),
             Kind::Role => parse_into(&mut self.roles, row),
             Kind::Deployment => parse_into(&mut self.deployments, row),
-            Kind::Envelope => parse_into(&mut self.envelopes, row),
+            Kind::Budget => parse_into(&mut self.budgets, row),
             Kind::Price => parse_into(&mut self.prices, row),
             Kind::Note => parse_into(&mut self.notes, row),
             Kind::Memory => parse_into(&mut self.memories, row),
@@ -98,7 +98,7 @@ impl Fabric {
             }
         };
         if let Err(why) = read {
-            if matches!(row.kind, Kind::Envelope | Kind::Role | Kind::Instruction) {
+            if matches!(row.kind, Kind::Budget | Kind::Role | Kind::Instruction) {
                 self.held = Held::Yes;
             }
             self.broken.push((row.kind, name.clone(), why));

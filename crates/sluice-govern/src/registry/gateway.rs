@@ -1,7 +1,9 @@
 //! Gateways: where agents do their work.
 
+use super::agent::TRUST_LEVEL;
+use super::row::{Form, row};
+use crate::choice::choices;
 use crate::secret::SecretRef;
-use serde::{Deserialize, Serialize};
 
 /// A capability that stands for all of them.
 pub const ANYTHING: &str = "*";
@@ -10,103 +12,60 @@ pub const ANYTHING: &str = "*";
 /// adapters with its own names.
 pub const PROVIDERS: [&str; 7] = ["anthropic", "google", "http", "mcp", "mock", "openai", "shell"];
 
-/// A gateway, where agents do their work.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Gateway {
-    /// Display name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// Provider: `mock`, `shell`, `openai`, …; empty: that of the agent.
-    pub provider: String,
-    /// Environment: `local`, `dev`, `production`, …
-    pub environment: String,
-    /// URL of the bridge; absent means in this process.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub url: Option<String>,
-    /// URL of the provider's API, for a gateway in this process; absent means the
-    /// provider's default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub base_url: Option<String>,
-    /// Reference to the key that Sluice sends to the provider or the bridge.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub key: Option<SecretRef>,
-    /// Whether the operator wrote the variable or file that `key` names. Only Sluice
-    /// sets it: a key of the machine works in no other row.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub operator_secret: bool,
-    /// Tool servers that it may offer to models, by the operator's names.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tool_servers: Vec<String>,
-    /// Whether its callbacks may omit the dispatch they belong to.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub legacy_callback: bool,
-    /// SHA-256 of its token, in hexadecimal.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub token_sha256: Option<String>,
-    /// The process that registered it last.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub instance_id: Option<String>,
-    /// Capabilities that it offers.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub capabilities: Vec<String>,
-    /// Agents below this trust level may not use it.
-    pub min_trust_level: u8,
-    /// Cheaper gateways have lower ranks.
-    pub cost_rank: u32,
-    /// Whether it is the organisation's default.
-    pub default: bool,
-    /// Whether an operator paused it.
-    pub paused: bool,
-    /// The agents deployed on it; empty means any.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub agents: Vec<String>,
-}
+const RANK: Form = Form::Number(0, 1_000_000);
 
-impl Default for Gateway {
-    fn default() -> Gateway {
-        Gateway {
-            name: None,
-            provider: String::new(),
-            environment: "local".to_owned(),
-            url: None,
-            base_url: None,
-            key: None,
-            operator_secret: false,
-            tool_servers: Vec::new(),
-            legacy_callback: false,
-            token_sha256: None,
-            instance_id: None,
-            capabilities: Vec::new(),
-            min_trust_level: 1,
-            cost_rank: 0,
-            default: false,
-            paused: false,
-            agents: Vec::new(),
-        }
+row! {
+    /// A gateway, where steps are executed.
+    pub struct Gateway, "GatewayDoc", default {
+        /// The name for people.
+        optional name: Option<String>,
+        /// Its provider: `mock`, `shell`, `openai`, …; by default that of the agent.
+        stored provider: String,
+        /// Its environment (local).
+        stored environment: String = "local".to_owned(),
+        /// The URL of its bridge; without it, this process executes the steps.
+        optional url: Option<String> as Form::GatewayUrl,
+        /// The base URL of its provider's API, if this process calls it.
+        optional base_url: Option<String> as Form::GatewayUrl,
+        /// The key for its provider or its bridge: `secret:NAME`; `env:NAME` or
+        /// `file:PATH` in the operator's own rows.
+        optional key: Option<SecretRef>,
+        /// Whether the operator wrote the variable or file that `key` names. Only Sluice
+        /// sets it: a key of the machine works in no other row.
+        maintained operator_secret: bool,
+        /// Tool servers that it may offer to models, by the operator's names.
+        optional tool_servers: Vec<String>,
+        /// Whether its callbacks may omit the dispatch number (false).
+        optional legacy_callback: bool,
+        /// SHA-256 of its token, in hexadecimal.
+        maintained token_sha256: Option<String>,
+        /// The process that registered it last.
+        maintained instance_id: Option<String>,
+        /// Its capabilities.
+        optional capabilities: Vec<String>,
+        /// Agents below this trust level may not use it (1).
+        stored min_trust_level: u8 as TRUST_LEVEL = 1,
+        /// Cheaper gateways have lower ranks (0).
+        stored cost_rank: u32 as RANK,
+        /// Whether it is the organisation's default (false).
+        stored default: bool,
+        /// Whether it is paused; unchanged if not set.
+        kept paused: bool,
+        /// The agents deployed on it; by default any.
+        optional agents: Vec<String>,
     }
 }
 
-/// Health of a gateway.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Health {
-    /// It works.
-    #[default]
-    Healthy,
-    /// It works, but worse than usual.
-    Degraded,
-    /// It does not work.
-    Offline,
-}
-
-impl Health {
-    /// The keyword on the wire.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Health::Healthy => "healthy",
-            Health::Degraded => "degraded",
-            Health::Offline => "offline",
-        }
+choices! {
+    /// Health of a gateway.
+    #[derive(Default)]
+    pub enum Health, "a health of a gateway" {
+        /// It works.
+        #[default]
+        Healthy = "healthy",
+        /// It works, but worse than usual.
+        Degraded = "degraded",
+        /// It does not work.
+        Offline = "offline",
     }
 }

@@ -1,70 +1,87 @@
 //! Standing instructions of the platform and of the owner, and their directives.
 
-use serde::{Deserialize, Serialize};
+use super::row::{Form, row};
+use crate::choice::choices;
+use crate::limits::INSTRUCTION_BYTES_MAX;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A policy in words, for every prompt it applies to. In addition to the text it has
-/// directives that can be checked: a looser layer that contradicts one is refused.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Instruction {
-    /// The layer that issues it.
-    pub layer: Whose,
-    /// Text for the agents.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub text: String,
-    /// Workflows it applies to; empty means all.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub workflows: Vec<String>,
-    /// Agents it applies to; empty means all.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub agents: Vec<String>,
-    /// Tools that steps may request; empty means any.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub allow_tools: Vec<String>,
-    /// Tools that steps may not request.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub deny_tools: Vec<String>,
-    /// Models that steps may use; empty means any.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub models: Vec<String>,
-    /// Output kinds that lenses may have; empty means any.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub output_kinds: Vec<String>,
+const INSTRUCTION: Form = Form::Prose(INSTRUCTION_BYTES_MAX);
+
+// A looser layer that contradicts a directive is refused.
+row! {
+    /// An instruction for every matching prompt, with binding rules.
+    pub struct Instruction, "InstructionDoc" {
+        /// Its layer: `platform` (layer 2) or `owner` (layer 3).
+        required layer: InstructionLayer,
+        /// The text in the prompt.
+        optional text: String as INSTRUCTION,
+        /// Only for runs of these workflows; by default all.
+        optional workflows: Vec<String>,
+        /// Only for steps of these agents; by default all.
+        optional agents: Vec<String>,
+        /// Tools that steps may request; by default any.
+        optional allow_tools: Vec<String>,
+        /// Tools that steps may not request.
+        optional deny_tools: Vec<String>,
+        /// Models that steps may use; by default any.
+        optional models: Vec<String>,
+        /// Kinds that lenses may have; by default any.
+        optional output_kinds: Vec<LensKind>,
+        /// Whether steps may load memory (allow).
+        optional memory: MemoryUse,
+        /// Fixed values: arguments and `param_overrides` by name.
+        optional pin: BTreeMap<String, Value>,
+    }
+}
+
+choices! {
+    /// The layer that issues an instruction. The first is the stricter one.
+    pub enum InstructionLayer, "a layer of instructions" {
+        /// The operator of the platform: layer 2.
+        Platform = "platform",
+        /// The owner of the workflows: layer 3.
+        Owner = "owner",
+    }
+}
+
+choices! {
     /// Whether steps may load memory.
-    #[serde(default, skip_serializing_if = "MemoryUse::is_allowed")]
-    pub memory: MemoryUse,
-    /// Values that documents cannot override: arguments and `param_overrides` by name.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub pin: BTreeMap<String, Value>,
+    #[derive(Default)]
+    pub enum MemoryUse, "a use of memory" {
+        /// Allowed.
+        #[default]
+        Allow = "allow",
+        /// Forbidden.
+        Deny = "deny",
+    }
 }
 
-/// The layer that issues an instruction. The first is the stricter one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Whose {
-    /// The operator of the platform: layer 2.
-    Platform,
-    /// The owner of the workflows: layer 3.
-    Owner,
-}
-
-/// Whether steps may load memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MemoryUse {
-    /// Allowed.
-    #[default]
-    Allow,
-    /// Forbidden.
-    Deny,
-}
-
-impl MemoryUse {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
-    fn is_allowed(&self) -> bool {
-        *self == MemoryUse::Allow
+choices! {
+    /// What a lens produces or does.
+    pub enum LensKind, "a lens kind" {
+        /// Text.
+        Text = "text",
+        /// An image.
+        Image = "image",
+        /// A video.
+        Video = "video",
+        /// A sound.
+        Audio = "audio",
+        /// A piece of music.
+        Music = "music",
+        /// Research findings.
+        Research = "research",
+        /// A PDF file.
+        Pdf = "pdf",
+        /// Transformed data.
+        Transform = "transform",
+        /// The coordination of other work.
+        Orchestration = "orchestration",
+        /// A judgement of other work.
+        Validation = "validation",
+        /// A choice of route.
+        Routing = "routing",
     }
 }
 

@@ -1,47 +1,45 @@
 //! Context from the past for agents: notes, and profiles that load them.
 
-use serde::{Deserialize, Serialize};
+use super::row::{Form, row};
+use crate::limits::{MEMORY_BYTES_MAX, MEMORY_OUTPUTS_MAX, NOTE_BYTES_MAX};
 
-/// A text that a memory profile loads.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Note {
-    /// The text.
-    pub text: String,
-    /// Whether it came from outside and was not checked.
-    #[serde(skip_serializing_if = "is_false")]
-    pub untrusted: bool,
-    /// Whether it must not leave the organisation.
-    #[serde(skip_serializing_if = "is_false")]
-    pub private: bool,
+const NOTE: Form = Form::Prose(NOTE_BYTES_MAX);
+const MEMORY_BYTES: Form = Form::Number(1, MEMORY_BYTES_MAX as u64);
+const OUTPUTS: Form = Form::Number(1, MEMORY_OUTPUTS_MAX as u64);
+
+row! {
+    /// A text that memory profiles load.
+    #[derive(Eq)]
+    pub struct Note, "NoteDoc", default {
+        /// The text.
+        required text: String as NOTE,
+        /// Whether it came from outside and no person has checked it (false).
+        optional untrusted: bool,
+        /// Whether it must not leave the organisation (false).
+        optional private: bool,
+    }
 }
 
-/// The context from the past for a step that names this profile.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct MemoryProfile {
-    /// Names of notes, in order.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub notes: Vec<String>,
-    /// Last outputs of an agent, in any run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_outputs: Option<LastOutputs>,
-    /// Size limit of the whole context, in bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_bytes: Option<u32>,
+row! {
+    /// A memory profile: what a step that names it reads from the past.
+    #[derive(Eq)]
+    pub struct MemoryProfile, "MemoryDoc", default {
+        /// Notes by name, in the order of the prompt.
+        optional notes: Vec<String>,
+        /// The last outputs of an agent, from any run.
+        optional last_outputs: Option<LastOutputs>,
+        /// The limit for the whole text in bytes (16384); a longer text is cut.
+        optional max_bytes: Option<u32> as MEMORY_BYTES,
+    }
 }
 
-/// Last outputs of an agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LastOutputs {
-    /// The agent.
-    pub agent: String,
-    /// Largest number of outputs, newest first.
-    pub count: u32,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
-fn is_false(flag: &bool) -> bool {
-    !*flag
+row! {
+    /// The last outputs of an agent.
+    #[derive(Eq)]
+    pub struct LastOutputs, "LastOutputsDoc" {
+        /// The agent.
+        required agent: String,
+        /// The maximum number of outputs, newest first.
+        required count: u32 as OUTPUTS,
+    }
 }

@@ -1,6 +1,7 @@
 //! Policy files as rows.
 
 use super::{Kind, Row};
+use crate::choice::choices;
 use serde::{Deserialize, Serialize};
 
 /// Prefix of the names of shadow files.
@@ -17,26 +18,19 @@ pub struct PolicyFile {
     pub text: String,
 }
 
-/// The policy sets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PolicySet {
-    /// The set that decides.
-    #[default]
-    Active,
-    /// A set that is evaluated and recorded, but never enforced.
-    Shadow,
+choices! {
+    /// The policy sets.
+    #[derive(Default)]
+    pub enum PolicySet, "a set of policies" {
+        /// The set that decides.
+        #[default]
+        Active = "active",
+        /// A set that is evaluated and recorded, but never enforced.
+        Shadow = "shadow",
+    }
 }
 
 impl PolicySet {
-    /// The keyword on the wire.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            PolicySet::Active => "active",
-            PolicySet::Shadow => "shadow",
-        }
-    }
-
     /// The name of the row that holds a file of this set.
     pub fn row(self, file: &str) -> String {
         match self {

@@ -1,26 +1,22 @@
 //! Prices of models.
 
+use super::row::{Form, row};
 use crate::money::Money;
-use serde::{Deserialize, Serialize};
 
-/// Prices per million tokens. The name of the row is the model.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Price {
-    /// Input tokens.
-    #[serde(with = "crate::money::cents")]
-    pub input_cents_per_mtok: Money,
-    /// Output tokens, including reasoning.
-    #[serde(with = "crate::money::cents")]
-    pub output_cents_per_mtok: Money,
-    /// Cached input tokens; default: the price of other input tokens.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        with = "crate::money::cents::option"
-    )]
-    pub cached_input_cents_per_mtok: Option<Money>,
-    /// Output limit, if neither step nor agent sets one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_output_tokens: Option<u64>,
+const TOKENS: Form = Form::Number(1, 100_000_000);
+
+row! {
+    /// The price of a model.
+    #[derive(Eq)]
+    pub struct Price, "PriceDoc" {
+        /// A million input tokens, in cents.
+        required input_cents_per_mtok: Money,
+        /// A million output tokens, including thinking, in cents.
+        required output_cents_per_mtok: Money,
+        /// A million cached input tokens, in cents; by default the price of input
+        /// tokens.
+        optional cached_input_cents_per_mtok: Option<Money>,
+        /// The limit on output tokens if neither step nor agent sets one.
+        optional max_output_tokens: Option<u64> as TOKENS,
+    }
 }

@@ -1,34 +1,33 @@
 //! Roles: bounds on the agents that act in them.
 
+use super::row::{Form, row};
 use crate::money::Money;
-use serde::{Deserialize, Serialize};
 
-/// Bounds on the agents in a role. The bounds of a workflow and those of the registry
-/// both apply: see [`Role::with`].
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Role {
-    /// Largest cost of its steps in one run.
-    #[serde(skip_serializing_if = "Option::is_none", with = "crate::money::cents::option")]
-    pub max_spend_cents: Option<Money>,
-    /// Environments its steps may run in; empty means any.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub allowed_environments: Vec<String>,
-    /// Requirements for its inputs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub trusted_context: Option<TrustedContext>,
+/// Seconds, up to a year.
+pub(super) const SECONDS: Form = Form::Number(0, 31_622_400);
+
+// The bounds of a workflow and those of the registry both apply: see `Role::with`.
+row! {
+    /// Bounds on the agents in a role.
+    pub struct Role, "RoleDoc", default {
+        /// The maximum cost of its steps in one run, in cents.
+        optional max_spend_cents: Option<Money>,
+        /// Environments in which its steps may run; by default any.
+        optional allowed_environments: Vec<String>,
+        /// Requirements for its inputs.
+        optional trusted_context: Option<TrustedContext>,
+    }
 }
 
-/// Requirements for the inputs of a role.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct TrustedContext {
-    /// Accepted source classes of inputs; empty means any.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub accepted_source_classes: Vec<String>,
-    /// Largest accepted age of an input, in seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_age_s: Option<u64>,
+row! {
+    /// Requirements for the inputs of a role.
+    #[derive(Eq)]
+    pub struct TrustedContext, "ContextDoc", default {
+        /// Source classes of acceptable inputs; by default any.
+        optional accepted_source_classes: Vec<String>,
+        /// The maximum age of an input, in seconds.
+        optional max_age_s: Option<u64> as SECONDS,
+    }
 }
 
 /// Marks a list from which nothing is left, because an empty list means no bound. No

@@ -1,52 +1,41 @@
 //! Schedules as rows.
 
+use super::row::row;
 use super::webhook::authors;
-use serde::{Deserialize, Serialize};
+use crate::choice::choices;
 use serde_json::{Map, Value};
 
-/// A schedule that starts a workflow.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Schedule {
-    /// The workflow: `name`, or `name@version`.
-    pub workflow: String,
-    /// Arguments of the run.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub args: Map<String, Value>,
-    /// Times, as a cron expression with five fields.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cron: Option<String>,
-    /// Interval, as a document writes a duration.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub every: Option<Value>,
-    /// Time zone, by its IANA name.
-    #[serde(default = "utc")]
-    pub time_zone: String,
-    /// What happens to a slot while an earlier run is active.
-    #[serde(default)]
-    pub overlap: Overlap,
-    /// What happens to slots that were missed while no server was running.
-    #[serde(default)]
-    pub missed: Missed,
-    /// Days without runs.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub skip_dates: Vec<String>,
-    /// The only days with runs; empty means all.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub only_dates: Vec<String>,
-    /// Whether runs are started.
-    #[serde(default = "yes")]
-    pub enabled: bool,
-    /// Earlier slots are ignored.
-    #[serde(default)]
-    pub since_ms: u64,
-    /// Author of the row; with `changed_by`, an initiator of the runs that it starts.
-    /// The server sets both.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub created_by: Option<String>,
-    /// Last editor of the row.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub changed_by: Option<String>,
+row! {
+    /// A schedule that starts a workflow at given times or in an interval.
+    pub struct Schedule, "ScheduleDoc" {
+        /// A workflow of the registry: its name, or `name@version`.
+        required workflow: String,
+        /// The arguments of the run.
+        optional args: Map<String, Value>,
+        /// Minute, hour, day of the month, month and day of the week, as in cron.
+        optional cron: Option<String>,
+        /// The interval: a duration, or seconds.
+        optional every: Option<Value>,
+        /// The time zone by its IANA name (UTC).
+        stored time_zone: String = "UTC".to_owned(),
+        /// What happens at a slot while an earlier run is active (skip).
+        stored overlap: Overlap,
+        /// What happens to slots that were missed (run_once).
+        stored missed: Missed,
+        /// Days without runs: `2026-12-24`.
+        optional skip_dates: Vec<String>,
+        /// The only days with runs.
+        optional only_dates: Vec<String>,
+        /// Whether runs are started; unchanged if not set.
+        kept enabled: bool = true,
+        /// Earlier slots are ignored.
+        maintained since_ms: u64,
+        /// Author of the row; with `changed_by`, an initiator of the runs that it starts.
+        /// The server sets both.
+        maintained created_by: Option<String>,
+        /// Last editor of the row.
+        maintained changed_by: Option<String>,
+    }
 }
 
 impl Schedule {
@@ -56,36 +45,30 @@ impl Schedule {
     }
 }
 
-/// What happens to a slot while an earlier run is active.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Overlap {
-    /// The slot is skipped.
-    #[default]
-    Skip,
-    /// The slot waits until the earlier run has ended.
-    Queue,
-    /// The earlier run is cancelled first.
-    CancelPrevious,
+choices! {
+    /// What happens to a slot while an earlier run is active.
+    #[derive(Default)]
+    pub enum Overlap, "a policy for overlapping runs" {
+        /// The slot is skipped.
+        #[default]
+        Skip = "skip",
+        /// The slot waits until the earlier run has ended.
+        Queue = "queue",
+        /// The earlier run is cancelled first.
+        CancelPrevious = "cancel_previous",
+    }
 }
 
-/// What happens to slots that were missed while no server was running.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Missed {
-    /// They are skipped.
-    Skip,
-    /// One run is started for all of them.
-    #[default]
-    RunOnce,
-    /// The last ten are started, one after the other.
-    Backfill,
-}
-
-fn utc() -> String {
-    "UTC".to_owned()
-}
-
-const fn yes() -> bool {
-    true
+choices! {
+    /// What happens to slots that were missed while no server was running.
+    #[derive(Default)]
+    pub enum Missed, "a policy for missed slots" {
+        /// They are skipped.
+        Skip = "skip",
+        /// One run is started for all of them.
+        #[default]
+        RunOnce = "run_once",
+        /// The last ten are started, one after the other.
+        Backfill = "backfill",
+    }
 }

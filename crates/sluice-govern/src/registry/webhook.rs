@@ -1,29 +1,30 @@
 //! Webhooks as rows: outbound ones receive events, inbound ones start runs.
 
+use super::row::{Form, row};
 use crate::secret::SecretRef;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// An outbound webhook, which receives events.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Webhook {
-    /// Receiver of the events.
-    pub url: String,
-    /// Names of events, or `*` for all except stream deltas.
-    pub events: Vec<String>,
-    /// Workflows whose runs it applies to; empty means all.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub workflows: Vec<String>,
-    /// Key that signs the events.
-    pub secret: SecretRef,
-    /// Whether the operator wrote the variable or file that `secret` names. Only Sluice
-    /// sets it: a secret of the machine works in no other row.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub operator_secret: bool,
-    /// Whether events are sent.
-    #[serde(default = "yes")]
-    pub enabled: bool,
+const BODY_PATHS: Form = Form::Table(&Form::BodyPath);
+
+row! {
+    /// An outbound webhook: a URL that events are sent to.
+    #[derive(Eq)]
+    pub struct Webhook, "WebhookDoc" {
+        /// The URL that events are sent to, `https` or `http`.
+        required url: String as Form::WebhookUrl,
+        /// The events to send: names, or `*` for all but `node.stream.delta`.
+        required events: Vec<String> as Form::Events,
+        /// Sends events of these workflows only; by default of all.
+        optional workflows: Vec<String>,
+        /// The signing secret: `secret:NAME`; `env:NAME` or `file:PATH` in the
+        /// operator's own rows.
+        required secret: SecretRef,
+        /// Whether the operator wrote the variable or file that `secret` names. Only Sluice
+        /// sets it: a secret of the machine works in no other row.
+        maintained operator_secret: bool,
+        /// Whether events are sent; unchanged if not set.
+        kept enabled: bool = true,
+    }
 }
 
 impl Webhook {
@@ -40,32 +41,29 @@ impl Webhook {
     }
 }
 
-/// An inbound webhook, which starts runs of one workflow.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Hook {
-    /// The workflow: `name`, or `name@version`.
-    pub workflow: String,
-    /// Key that signs the requests. It is required.
-    pub secret: SecretRef,
-    /// Whether the operator wrote the variable or file that `secret` names. Only Sluice
-    /// sets it: a secret of the machine works in no other row.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub operator_secret: bool,
-    /// Arguments of the run by name, each the path of a value in the body, or `$` for
-    /// the whole body.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub args: BTreeMap<String, String>,
-    /// Whether it accepts requests.
-    #[serde(default = "yes")]
-    pub enabled: bool,
-    /// Author of the row; with `changed_by`, an initiator of the runs that it starts.
-    /// The server sets both.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub created_by: Option<String>,
-    /// Last editor of the row.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub changed_by: Option<String>,
+row! {
+    /// An inbound webhook that starts runs of one workflow.
+    #[derive(Eq)]
+    pub struct Hook, "HookDoc" {
+        /// A workflow of the registry: its name, or `name@version`.
+        required workflow: String,
+        /// The secret that requests are signed with: `secret:NAME`; `env:NAME` or
+        /// `file:PATH` in the operator's own rows.
+        required secret: SecretRef,
+        /// Whether the operator wrote the variable or file that `secret` names. Only Sluice
+        /// sets it: a secret of the machine works in no other row.
+        maintained operator_secret: bool,
+        /// The arguments of the run: by name, the path of a value in the request body
+        /// (`order.items[0]`), or `$` for the whole body.
+        optional args: BTreeMap<String, String> as BODY_PATHS,
+        /// Whether requests are accepted; unchanged if not set.
+        kept enabled: bool = true,
+        /// Author of the row; with `changed_by`, an initiator of the runs that it starts.
+        /// The server sets both.
+        maintained created_by: Option<String>,
+        /// Last editor of the row.
+        maintained changed_by: Option<String>,
+    }
 }
 
 impl Hook {
@@ -79,10 +77,6 @@ impl Hook {
 pub(super) fn authors(created_by: Option<&String>, changed_by: Option<&String>) -> Vec<String> {
     let changed_by = changed_by.filter(|one| Some(*one) != created_by);
     created_by.into_iter().chain(changed_by).cloned().collect()
-}
-
-const fn yes() -> bool {
-    true
 }
 
 #[cfg(test)]

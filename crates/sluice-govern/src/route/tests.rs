@@ -1,4 +1,5 @@
 use super::*;
+use crate::registry::ExecutionTarget;
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -240,7 +241,7 @@ fn a_native_agent_never_goes_to_a_gateway_with_a_url() {
     let mut fabric = fabric();
     let local = fabric.gateways.get_mut("local").expect("it is there");
     local.url = Some("http://bridge.example".to_owned());
-    let agent = Agent { execution_target: Some("native".to_owned()), ..Agent::default() };
+    let agent = Agent { execution_target: Some(ExecutionTarget::Native), ..Agent::default() };
     let healthy = |_: &str| Health::Healthy;
     let native = Want { row: Some(&agent), ..want() };
     shown_as(
@@ -253,7 +254,7 @@ fn a_native_agent_never_goes_to_a_gateway_with_a_url() {
               dear: cost rank 5 is above 1
         "#]],
     );
-    let cloud = Agent { execution_target: Some("cloud".to_owned()), ..Agent::default() };
+    let cloud = Agent { execution_target: Some(ExecutionTarget::Cloud), ..Agent::default() };
     let cloud = Want { row: Some(&cloud), ..want() };
     assert_eq!(route(&fabric, &sight(&healthy), &cloud).gateway.as_deref(), Some("local"));
 }

@@ -36,8 +36,8 @@ struct CostQuery {
 }
 
 fn word<T: Choice>(word: &str) -> Result<T, Refused> {
-    let words: Vec<&str> = T::WORDS.iter().map(|(word, _)| *word).collect();
-    let bad = || bad(format!("`{}` is not one of: {}", visible::brief(word), words.join(", ")));
+    let words = T::NAMES.join(", ");
+    let bad = || bad(format!("`{}` is not one of: {words}", visible::brief(word)));
     choice::find(word).ok_or_else(bad)
 }
 

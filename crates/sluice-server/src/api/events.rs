@@ -97,7 +97,7 @@ async fn follow(request: ApiRequest<EventsQuery>) -> ServiceResult<Response> {
         Err(rejection) => return Ok(rejection.into_response(&request.request_id)),
     };
     let reader = request.service().engine.reader(run, after).await.map_err(refused::load)?;
-    Ok(response(EventStream::new(&request, capacity, Source::Run(run, Box::new(reader)))))
+    Ok(response(EventStream::new(&request, capacity, EventSource::Run(run, Box::new(reader)))))
 }
 
 /// The start of the stream of all runs.
@@ -130,11 +130,11 @@ async fn follow_all(request: ApiRequest<AllQuery>) -> ServiceResult<Response> {
     // From one append before: the cursor may be in the middle of an append.
     let from = after.map(|(place, _)| place.saturating_sub(1));
     let reader = request.service().engine.feed(from).await?;
-    Ok(response(EventStream::new(&request, capacity, Source::All(Box::new(reader), after))))
+    Ok(response(EventStream::new(&request, capacity, EventSource::All(Box::new(reader), after))))
 }
 
 /// What a stream reads.
-enum Source {
+enum EventSource {
     Run(RunId, Box<Reader>),
     /// All runs, and the last position that the client has seen.
     All(Box<FeedReader>, Option<(u64, u64)>),
@@ -146,16 +146,16 @@ struct StreamItem {
     seen: Arc<Seen>,
 }
 
-impl Source {
+impl EventSource {
     /// The next events, at least one; `None` at the end of the run.
     async fn next(&mut self) -> Result<Option<Vec<StreamItem>>, LoadError> {
         match self {
-            Source::Run(_, reader) => {
+            EventSource::Run(_, reader) => {
                 let page = reader.next().await?;
                 let item = |seen: Arc<Seen>| StreamItem { id: seen.id().to_string(), seen };
                 Ok(page.map(|page| page.into_iter().map(item).collect()))
             }
-            Source::All(reader, known) => loop {
+            EventSource::All(reader, known) => loop {
                 let Some(page) = reader.next().await? else { return Ok(None) };
                 let known = known.take();
                 let mut items = Vec::new();
@@ -178,13 +178,13 @@ impl Source {
     }
 }
 
-impl Source {
+impl EventSource {
     /// A heartbeat. `EventSource` passes no comments to a page, so it is an event; it has no
     /// id, so it does not move the cursor.
     fn heartbeat(&self, now_ms: u64) -> String {
         let run = match self {
-            Source::Run(run, _) => format!("\"runId\":\"{run}\","),
-            Source::All(..) => String::new(),
+            EventSource::Run(run, _) => format!("\"runId\":\"{run}\","),
+            EventSource::All(..) => String::new(),
         };
         let at = timestamp(now_ms);
         let data = format!("{{\"type\":\"{HEARTBEAT}\",{run}\"timestamp\":\"{at}\"}}");
@@ -197,7 +197,7 @@ struct EventStream {
     app: App,
     organisation: Arc<Organisation>,
     caller: Caller,
-    source: Source,
+    source: EventSource,
     /// Events that were read and not sent yet.
     waiting: std::collections::VecDeque<StreamItem>,
     /// When something was last sent.
@@ -209,7 +209,7 @@ struct EventStream {
 }
 
 impl EventStream {
-    fn new<Q>(request: &ApiRequest<Q>, place: CapacityGuard, source: Source) -> EventStream {
+    fn new<Q>(request: &ApiRequest<Q>, place: CapacityGuard, source: EventSource) -> EventStream {
         EventStream {
             app: request.app.clone(),
             organisation: Arc::clone(&request.organisation),

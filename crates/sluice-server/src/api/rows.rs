@@ -49,7 +49,7 @@ const KINDS: [(Kind, &str, &str, P, P); 17] = [
         P::GovernanceWrite,
     ),
     (
-        Kind::Envelope,
+        Kind::Budget,
         "/api/v1/budgets",
         "/api/v1/budgets/{name}",
         P::GovernanceRead,
@@ -182,7 +182,7 @@ fn shown(object: Value) -> RowShown {
 }
 
 async fn row_shown(request: &ApiRequest, row: &Row) -> ServiceResult<RowShown> {
-    if row.kind == Kind::Envelope {
+    if row.kind == Kind::Budget {
         let figures = rows::figures(request.service(), row).await?;
         return Ok(shown(figures.object(row)));
     }

@@ -60,6 +60,15 @@ shapes! {
             }},
             "epoch": {"type": "integer"},
             "dry_run": {"type": "boolean"},
+            "warnings": {"type": "array", "items": {
+                "type": "object",
+                "properties": {
+                    "code": {"type": "string"},
+                    "message": {"type": "string"},
+                    "hint": {"type": ["string", "null"]},
+                },
+                "required": ["code", "message", "hint"],
+            }},
         },
         "required": ["changes", "epoch", "dry_run"],
     });

@@ -1,60 +1,38 @@
 //! Permissions, and the roles that grant them.
 
-use serde::{Deserialize, Serialize};
+use sluice_govern::choice::choices;
 
-macro_rules! permissions {
-    ($($(#[$doc:meta])* $variant:ident = $text:literal,)*) => {
-        /// A permission of a token.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum Permission {
-            $($(#[$doc])* $variant,)*
-        }
-
-        impl Permission {
-            /// All permissions.
-            pub const ALL: &'static [Permission] = &[$(Permission::$variant,)*];
-
-            /// The text form, as in tokens and the API.
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Permission::$variant => $text,)* }
-            }
-        }
-    };
-}
-
-permissions! {
-    /// Read workflows and runs.
-    WorkflowRead = "workflow:read",
-    /// Change workflows, schedules and inbound webhooks.
-    WorkflowWrite = "workflow:write",
-    /// Start runs of registered workflows, and resume runs.
-    WorkflowExecute = "workflow:execute",
-    /// Start runs of documents that are not registered.
-    WorkflowInline = "workflow:inline",
-    /// Cancel and pause runs.
-    RunCancel = "run:cancel",
-    /// Read agents, gateways, policies, budgets and approvals.
-    GovernanceRead = "governance:read",
-    /// Resolve approvals.
-    GovernanceApprove = "governance:approve",
-    /// Change policies, budgets, roles, deployments and webhooks.
-    GovernanceWrite = "governance:write",
-    /// Change agents and their instructions.
-    AgentWrite = "agent:write",
-    /// Change gateways.
-    GatewayWrite = "gateway:write",
-    /// Read and verify the audit.
-    AuditRead = "audit:read",
-    /// Create and revoke tokens.
-    TokenManage = "token:manage",
+choices! {
+    /// A permission of a token.
+    pub enum Permission, "a permission" {
+        /// Read workflows and runs.
+        WorkflowRead = "workflow:read",
+        /// Change workflows, schedules and inbound webhooks.
+        WorkflowWrite = "workflow:write",
+        /// Start runs of registered workflows, and resume runs.
+        WorkflowExecute = "workflow:execute",
+        /// Start runs of documents that are not registered.
+        WorkflowInline = "workflow:inline",
+        /// Cancel and pause runs.
+        RunCancel = "run:cancel",
+        /// Read agents, gateways, policies, budgets and approvals.
+        GovernanceRead = "governance:read",
+        /// Resolve approvals.
+        GovernanceApprove = "governance:approve",
+        /// Change policies, budgets, roles, deployments and webhooks.
+        GovernanceWrite = "governance:write",
+        /// Change agents and their instructions.
+        AgentWrite = "agent:write",
+        /// Change gateways.
+        GatewayWrite = "gateway:write",
+        /// Read and verify the audit.
+        AuditRead = "audit:read",
+        /// Create and revoke tokens.
+        TokenManage = "token:manage",
+    }
 }
 
 impl Permission {
-    /// Parses the text form.
-    pub fn parse(word: &str) -> Option<Permission> {
-        Permission::ALL.iter().copied().find(|one| one.as_str() == word)
-    }
-
     const fn bit(self) -> u16 {
         1 << self as u16
     }
@@ -67,7 +45,7 @@ pub struct Permissions(u16);
 impl Permissions {
     /// The set of all permissions.
     pub fn all() -> Permissions {
-        Permission::ALL.iter().copied().collect()
+        Permission::ALL.into_iter().collect()
     }
 
     /// Whether the set contains a permission.
@@ -88,7 +66,7 @@ impl Permissions {
 
     /// The permissions of the set, in declaration order.
     pub fn iter(self) -> impl Iterator<Item = Permission> {
-        Permission::ALL.iter().copied().filter(move |one| self.has(*one))
+        Permission::ALL.into_iter().filter(move |one| self.has(*one))
     }
 }
 
@@ -98,41 +76,23 @@ impl FromIterator<Permission> for Permissions {
     }
 }
 
-/// A role of a token.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    /// Reads workflows, runs and governance.
-    Viewer,
-    /// Writes and runs workflows.
-    Operator,
-    /// Resolves approvals and reads the audit.
-    Approver,
-    /// Has all permissions.
-    Admin,
+choices! {
+    /// A role of a token.
+    #[derive(schemars::JsonSchema)]
+    #[schemars(rename_all = "snake_case")]
+    pub enum Role, "a role" {
+        /// Reads workflows, runs and governance.
+        Viewer = "viewer",
+        /// Writes and runs workflows.
+        Operator = "operator",
+        /// Resolves approvals and reads the audit.
+        Approver = "approver",
+        /// Has all permissions.
+        Admin = "admin",
+    }
 }
 
 impl Role {
-    /// All roles.
-    pub const ALL: [Role; 4] = [Role::Viewer, Role::Operator, Role::Approver, Role::Admin];
-
-    /// The text form, as in tokens and the API.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Role::Viewer => "viewer",
-            Role::Operator => "operator",
-            Role::Approver => "approver",
-            Role::Admin => "admin",
-        }
-    }
-
-    /// Parses the text form.
-    pub fn parse(word: &str) -> Option<Role> {
-        Role::ALL.into_iter().find(|one| one.as_str() == word)
-    }
-
     /// The permissions that the role grants.
     pub fn permissions(self) -> Permissions {
         use Permission as P;
@@ -149,7 +109,7 @@ impl Role {
             Role::Approver => {
                 &[P::WorkflowRead, P::GovernanceRead, P::GovernanceApprove, P::AuditRead]
             }
-            Role::Admin => Permission::ALL,
+            Role::Admin => &Permission::ALL,
         };
         list.iter().copied().collect()
     }
@@ -158,17 +118,6 @@ impl Role {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn words_are_read_back() {
-        for one in Permission::ALL {
-            assert_eq!(Permission::parse(one.as_str()), Some(*one));
-        }
-        for one in Role::ALL {
-            assert_eq!(Role::parse(one.as_str()), Some(one));
-        }
-        assert_eq!(Permission::parse("workflow:Read"), None);
-    }
 
     #[test]
     fn only_admins_create_tokens_and_only_approvers_approve() {

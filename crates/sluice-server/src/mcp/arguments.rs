@@ -5,10 +5,12 @@ use crate::api::request::bad;
 use crate::limits::{MCP_EVENTS, MCP_EVENTS_MAX, MCP_PAGE, MCP_WATCH_SECONDS};
 use crate::refused::{BAD_REQUEST, Refused};
 use rmcp::model::JsonObject;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
+use sluice_core::choice::Choice;
+use sluice_core::run::command::Decision;
 
 /// The arguments of a tool that calls a route.
 pub(super) trait Arguments: DeserializeOwned + JsonSchema {
@@ -244,26 +246,8 @@ impl Arguments for ShowApproval {
     }
 }
 
-#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum Choice {
-    Approve,
-    Reject,
-    Retry,
-    Skip,
-    Abort,
-}
-
-impl Choice {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Choice::Approve => "approve",
-            Choice::Reject => "reject",
-            Choice::Retry => "retry",
-            Choice::Skip => "skip",
-            Choice::Abort => "abort",
-        }
-    }
+fn words<T: Choice>(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "enum": T::NAMES})
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -272,7 +256,8 @@ pub(super) struct ResolveApproval {
     /// Id of the approval.
     approval_id: String,
     /// `approve` or `reject`; for a step that failed `retry`, `skip` or `abort`.
-    decision: Choice,
+    #[schemars(schema_with = "words::<Decision>")]
+    decision: Decision,
     /// Reason; required for a rejection.
     comment: Option<String>,
     /// Values that the approval step needs, by name.
@@ -285,7 +270,7 @@ pub(super) struct ResolveApproval {
 impl Arguments for ResolveApproval {
     fn route_call(self) -> Result<RouteCall, Refused> {
         let body = json!({
-            "decision": self.decision.as_str(),
+            "decision": self.decision,
             "comment": self.comment,
             "values": self.values,
             "constraints": self.constraints,

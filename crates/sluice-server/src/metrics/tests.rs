@@ -111,7 +111,7 @@ async fn all_metrics_are_rendered_in_the_prometheus_format() {
     let mock = "a: {text: done, cost: 0.05}\nb: {error: no}";
     let service = service(dir.path(), mock, metrics.clone()).await;
     let body = serde_json::json!({"scope": "global", "period": "total", "amount_cents": 1000});
-    let row = Row { kind: Kind::Envelope, name: "all \"of\" it".to_owned(), body };
+    let row = Row { kind: Kind::Budget, name: "all \"of\" it".to_owned(), body };
     let change = sluice_core::port::ledger::Change {
         expect: None,
         put: vec![row],

@@ -1,7 +1,7 @@
 //! Collects queued spans into batches, and sends them.
 
 use super::span::Span;
-use super::{Message, Target, wire};
+use super::{ExportTarget, Message, wire};
 use crate::limits::{SPANS_ANSWER_BYTES, SPANS_AT_ONCE, SPANS_SEND_MS, SPANS_WAIT_MS};
 use crate::metrics::Metrics;
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
@@ -18,7 +18,11 @@ const TRIES: u32 = 3;
 const AGAIN: Duration = Duration::from_millis(500);
 
 /// Sends spans until the queue is closed.
-pub(super) async fn send(target: Target, mut queue: Receiver<Message>, metrics: Arc<Metrics>) {
+pub(super) async fn send(
+    target: ExportTarget,
+    mut queue: Receiver<Message>,
+    metrics: Arc<Metrics>,
+) {
     // The operator chose this URL, so a local address is allowed.
     let outbound = Outbound::new(AllowList::none().and(&target.url));
     while let Some((spans, flushed)) = gather(&mut queue).await {
@@ -56,7 +60,7 @@ async fn gather(queue: &mut Receiver<Message>) -> Option<(Vec<Span>, Vec<oneshot
 }
 
 /// Whether the collector accepted the spans. Temporary errors are retried.
-async fn offer(outbound: &Outbound, target: &Target, spans: &[Span]) -> bool {
+async fn offer(outbound: &Outbound, target: &ExportTarget, spans: &[Span]) -> bool {
     let patience = Duration::from_millis(SPANS_SEND_MS);
     let body = wire::request(&target.service, spans);
     let mut request = Request::post(target.url.as_str(), body, patience, SPANS_ANSWER_BYTES);

@@ -68,7 +68,7 @@ plain: {text: done, input_tokens: 0, output_tokens: 0}
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_is_one_trace_with_its_steps_calls_and_children() {
     let collector = collector(StatusCode::OK).await;
-    let target = Target::new(&collector.url, "x-key=a%20b", None).unwrap();
+    let target = ExportTarget::new(&collector.url, "x-key=a%20b", None).unwrap();
     let metrics = Arc::new(Metrics::default());
     let (exporter, _sending) = Exporter::start(target, Arc::clone(&metrics));
     let dir = tempfile::tempdir().unwrap();
@@ -151,7 +151,7 @@ async fn a_run_is_one_trace_with_its_steps_calls_and_children() {
 async fn refused_spans_are_counted_and_delay_no_run() {
     let collector = collector(StatusCode::BAD_REQUEST).await;
     let metrics = Arc::new(Metrics::default());
-    let target = Target::new(&collector.url, "", Some("mine")).unwrap();
+    let target = ExportTarget::new(&collector.url, "", Some("mine")).unwrap();
     let (exporter, _sending) = Exporter::start(target, Arc::clone(&metrics));
     let dir = tempfile::tempdir().unwrap();
     let service = service(dir.path(), "a: {text: done}", exporter.clone()).await;
@@ -168,15 +168,15 @@ async fn refused_spans_are_counted_and_delay_no_run() {
 fn an_invalid_target_is_refused() {
     for endpoint in ["", "localhost:4318", "ftp://x", "http://", "unix:/x"] {
         assert!(
-            matches!(Target::new(endpoint, "", None), Err(BadTarget::Endpoint(_))),
+            matches!(ExportTarget::new(endpoint, "", None), Err(BadTarget::Endpoint(_))),
             "{endpoint}"
         );
     }
     for headers in ["x", "a b=c", "a=%zz", "a=%2", "a=%0a"] {
-        let target = Target::new("http://localhost:4318/", headers, None);
+        let target = ExportTarget::new("http://localhost:4318/", headers, None);
         assert!(matches!(target, Err(BadTarget::Headers)), "{headers}");
     }
-    let target = Target::new("https://collect.example/base/", " a=b , c=%64 ", None).unwrap();
+    let target = ExportTarget::new("https://collect.example/base/", " a=b , c=%64 ", None).unwrap();
     assert_eq!(target.url.as_str(), "https://collect.example/base/v1/traces");
     assert_eq!(
         (&target.headers["a"], &target.headers["c"]),

@@ -5,7 +5,6 @@ use super::past::{Past, PastDecision, PastDecisions, PolicyHistory};
 use crate::refused::ServiceResult;
 use serde_json::{Value, json};
 use sluice_core::journal::envelope::timestamp;
-use sluice_govern::decision::Disposition;
 use sluice_govern::policy::{Policies, Replayed, replay};
 
 /// Maximum number of decisions that are listed; all of them are counted.
@@ -94,14 +93,6 @@ pub async fn compare(
     Ok(compared)
 }
 
-const fn word(disposition: Disposition) -> &'static str {
-    match disposition {
-        Disposition::Allow => "allow",
-        Disposition::Block => "block",
-        Disposition::Hold => "hold",
-    }
-}
-
 impl Compared {
     /// The result as a JSON object.
     pub fn object(&self) -> Value {
@@ -122,8 +113,8 @@ impl Differs {
             "node_id": self.decided.step,
             "event_id": self.decided.event,
             "at": timestamp(self.decided.at_ms),
-            "was": word(self.was.disposition),
-            "would_be": word(self.would.disposition),
+            "was": self.was.disposition,
+            "would_be": self.would.disposition,
             "because": self.because(),
         })
     }
@@ -133,6 +124,7 @@ impl Differs {
 mod tests {
     use super::*;
     use sluice_core::id::RunId;
+    use sluice_govern::decision::Disposition;
 
     const PERMIT: &str = "permit (principal, action, resource);";
     const ASK: &str = "@id(\"ask\") @action(\"require_approval\")

@@ -14,10 +14,11 @@ use crate::refused::{
 use crate::webhooks::start_position;
 use serde_json::{Value, json};
 use sluice_bridge::secret::keyring::Keyring;
+use sluice_core::doc::setup::RowFault;
 use sluice_core::doc::setup::section;
 use sluice_core::port::Clock as _;
 use sluice_core::port::ledger::{Change, Changed, Entry, Rows};
-use sluice_core::rows::{self, Difference, RowAuthor, RowFault};
+use sluice_core::rows::{self, Difference, RowAuthor};
 use sluice_core::secret::SecretRef;
 use sluice_core::suggest::suggest;
 use sluice_core::visible;
@@ -163,7 +164,7 @@ pub fn now_ms() -> u64 {
 pub fn row<'r>(stored: &'r [Row], kind: Kind, name: &str) -> Result<&'r Row, Refused> {
     rows::find(stored, kind, name).ok_or_else(|| {
         let shown = visible::brief(name);
-        let message = format!("there is no {} `{shown}`", kind.as_str());
+        let message = format!("there is no {} `{shown}`", kind.noun());
         let near = suggest(name, rows::names(stored, kind));
         let remedy = match near {
             Some(near) => format!("did you mean `{near}`?"),
@@ -289,7 +290,7 @@ fn settled(
             return Err(Refused::new(VERSION_TAKEN, message, remedy));
         }
         let mut settled = rows::settle(row.clone(), before, now_ms).map_err(|why| {
-            let message = format!("the {} `{}` is not valid: {why}", row.kind.as_str(), row.name);
+            let message = format!("the {} `{}` is not valid: {why}", row.kind.noun(), row.name);
             Refused::new(ROW_UNREADABLE, message, "write the row again")
         })?;
         entrust(author, &mut settled, before)?;
@@ -310,7 +311,7 @@ fn entrust(
         RowOrigin::Server | RowOrigin::Client => RowAuthor::Organisation,
     };
     rows::entrust(row, before, author).map_err(|refused| {
-        let (kind, name) = (refused.kind.as_str(), visible::brief(&refused.name));
+        let (kind, name) = (refused.kind.noun(), visible::brief(&refused.name));
         let message = format!(
             "`{}` of the {kind} `{name}` names a variable or a file of the server, which only \
              the operator may do",
@@ -326,7 +327,7 @@ fn entrust(
         Some(SecretRef::Named(secret))
             if origin == RowOrigin::Server && !unchanged && !secrets.has(&secret) =>
         {
-            let (kind, name) = (row.kind.as_str(), visible::brief(&row.name));
+            let (kind, name) = (row.kind.noun(), visible::brief(&row.name));
             let message = format!(
                 "the {kind} `{name}` names the secret `{secret}`, which is not declared for this \
                  organisation"
@@ -358,7 +359,7 @@ fn check(
     }
     let own = |fault: &&RowFault| rows::find(&change.put, fault.kind, &fault.name).is_some();
     let notes = others.iter().map(|fault| {
-        let (kind, name, path) = (fault.kind.as_str(), &fault.name, fault.path.join("."));
+        let (kind, name, path) = (fault.kind.noun(), &fault.name, fault.path.join("."));
         format!("{kind} `{name}`, {path}: {}", fault.message)
     });
     let notes = notes.collect();

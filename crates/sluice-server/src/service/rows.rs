@@ -11,7 +11,7 @@ use sluice_core::port::ledger::Counter;
 use sluice_core::rows::{find, kept};
 use sluice_core::visible;
 use sluice_govern::account;
-use sluice_govern::registry::{Agent, Envelope, Kind, PolicyFile, Row};
+use sluice_govern::registry::{Agent, Budget, Kind, PolicyFile, Row};
 
 /// Longest name of a policy, in bytes.
 const POLICY_NAME_MAX: usize = 200;
@@ -58,7 +58,7 @@ pub fn read(kind: Kind, name: &str, body: &Map<String, Value>) -> Result<Vec<Row
         let hint = one.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
         format!("{field}{colon}{}{hint}", one.message)
     });
-    let message = format!("`{}` is not a valid {}", visible::brief(name), kind.as_str());
+    let message = format!("`{}` is not a valid {}", visible::brief(name), kind.noun());
     let remedy = pages::remedy(code).unwrap_or_default();
     Err(Refused::new(code, message, remedy).with_notes(notes.collect()))
 }
@@ -89,7 +89,7 @@ pub(crate) fn write_of(
     };
     // Fields that commands and the engine maintain are not part of a setup. They keep their
     // value unless they are sent.
-    let is_kept = |field: &String| kept(kind).contains(&field.as_str());
+    let is_kept = |field: &String| kept(kind).any(|name| name == field);
     let mut body = before;
     body.retain(|field, _| !is_kept(field));
     let (own, rest): (Vec<_>, Vec<_>) = sent.iter().partition(|(field, _)| is_kept(field));
@@ -156,7 +156,7 @@ pub struct Figures {
     /// Name of the budget.
     pub name: String,
     /// Configuration of the budget.
-    pub envelope: Envelope,
+    pub budget: Budget,
     /// Spent plus reserved.
     pub held: Money,
     /// Spent so far.
@@ -173,12 +173,12 @@ impl Figures {
 
     /// Available for new steps.
     pub fn left(&self) -> Money {
-        less(self.envelope.amount_cents, self.held)
+        less(self.budget.amount_cents, self.held)
     }
 
     /// Whether an overrun that has not been accepted closes the budget.
     pub fn is_closed(&self) -> bool {
-        self.over > self.envelope.accepted_overrun_cents
+        self.over > self.budget.accepted_overrun_cents
     }
 
     /// The budget and its amounts as a JSON object. Amounts are in dollars, as in all JSON.
@@ -199,11 +199,11 @@ fn less(from: Money, taken: Money) -> Money {
 
 /// The amounts of a budget in the current period.
 pub async fn figures(service: &Service, row: &Row) -> ServiceResult<Figures> {
-    let envelope: Envelope = serde_json::from_value(row.body.clone()).map_err(|error| {
+    let budget: Budget = serde_json::from_value(row.body.clone()).map_err(|error| {
         let message = format!("the budget `{}` cannot be read: {error}", row.name);
         Refused::new(ROW_UNREADABLE, message, "set it again")
     })?;
-    let account = account::of_envelope(&row.name, envelope.period, now_ms());
+    let account = account::of_budget(&row.name, budget.period, now_ms());
     let names = [account::held(&account), account::spent(&account), account::over(&account)];
     let counts = service.store.counts(names.map(Counter::plain).to_vec()).await?;
     let money = |at: usize| {
@@ -211,19 +211,19 @@ pub async fn figures(service: &Service, row: &Row) -> ServiceResult<Figures> {
         Money::from_micro_cents(u64::try_from(count).unwrap_or(0))
     };
     let name = row.name.clone();
-    Ok(Figures { name, envelope, held: money(0), spent: money(1), over: money(2) })
+    Ok(Figures { name, budget, held: money(0), spent: money(1), over: money(2) })
 }
 
 /// Accepts the overruns of a budget, so that they no longer close it.
 pub async fn reopen(service: &Service, by: Author<'_>, name: &str) -> ServiceResult<ChangeOutcome> {
     let stored = service.store.registry(None).await?.rows;
-    let over = figures(service, registry::row(&stored, Kind::Envelope, name)?).await?.over;
+    let over = figures(service, registry::row(&stored, Kind::Budget, name)?).await?.over;
     let edit = |stored: &[Row]| -> ServiceResult<RowChange> {
-        let mut row = registry::row(stored, Kind::Envelope, name)?.clone();
-        let mut envelope: Envelope = serde_json::from_value(row.body)
+        let mut row = registry::row(stored, Kind::Budget, name)?.clone();
+        let mut budget: Budget = serde_json::from_value(row.body)
             .map_err(|error| Refused::new(ROW_UNREADABLE, error.to_string(), "set it again"))?;
-        envelope.accepted_overrun_cents = over;
-        row.body = json!(envelope);
+        budget.accepted_overrun_cents = over;
+        row.body = json!(budget);
         // A zero amount is not serialized, and a missing field would keep its old value.
         if let Value::Object(body) = &mut row.body {
             body.entry("accepted_overrun_cents").or_insert(0.into());

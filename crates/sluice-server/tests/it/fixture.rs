@@ -110,7 +110,7 @@ pub(crate) fn rows(name: &str, mark: &str) -> Vec<(Kind, String, Value)> {
         row(Kind::Team, "teams", json!({"members": [{"id": "one", "role": mark}]})),
         row(Kind::Deployment, "deployments", json!({"workflow": flow})),
         row(
-            Kind::Envelope,
+            Kind::Budget,
             "budgets",
             json!({"scope": "global", "period": "monthly", "amount_cents": 100_000}),
         ),

@@ -30,7 +30,7 @@ use turn::WriterLoop;
 /// The writer thread and its queue.
 pub(super) struct WriterThread {
     /// `None` once the store is being dropped.
-    messages: Option<Sender<Message>>,
+    messages: Option<Sender<WriterMessage>>,
     permits: Arc<Semaphore>,
     thread: Option<JoinHandle<()>>,
     /// The error for writes when there is no thread.
@@ -53,7 +53,7 @@ pub(super) struct Work<'a> {
 }
 
 /// A message to the writer thread.
-enum Message {
+enum WriterMessage {
     Write {
         job: Box<dyn Job>,
         bytes: usize,
@@ -154,7 +154,7 @@ impl WriterThread {
         let runtime = Handle::try_current().ok();
         let job = Box::new(WriteJob { perform, result: None, answer, runtime });
         let messages = self.messages.as_ref().ok_or_else(stopped)?;
-        messages.send(Message::Write { job, bytes }).map_err(|_| stopped())?;
+        messages.send(WriterMessage::Write { job, bytes }).map_err(|_| stopped())?;
         let gone = |_| StoreError::Unknown("the writer stopped before it answered".to_owned());
         let (result, _write) = answered.await.map_err(gone)?;
         result
@@ -167,16 +167,16 @@ impl WriterThread {
 
     /// Makes the thread check for changes by other processes.
     pub(super) fn poll(&self) {
-        self.send(Message::Poll);
+        self.send(WriterMessage::Poll);
     }
 
     /// Simulates a disk with this many pages.
     #[cfg(test)]
     pub(super) fn pages(&self, pages: i64) {
-        self.send(Message::Pages(pages));
+        self.send(WriterMessage::Pages(pages));
     }
 
-    fn send(&self, message: Message) {
+    fn send(&self, message: WriterMessage) {
         if let Some(messages) = &self.messages {
             // If the writer has stopped, the next write reports it.
             let _ = messages.send(message);

@@ -1,6 +1,6 @@
 //! The arguments of `approvals`.
 
-use super::run::{Name, Target, WriteData, pair};
+use super::run::{CommandTarget, Name, WriteData, pair};
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
@@ -33,7 +33,7 @@ pub(crate) enum Approvals {
 #[derive(Debug, Args)]
 pub(crate) struct ApprovalsList {
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: CommandTarget,
 }
 
 #[derive(Debug, Args)]
@@ -41,7 +41,7 @@ pub(crate) struct ApprovalsShow {
     #[command(flatten)]
     pub(crate) approval: ApprovalArg,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: CommandTarget,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,6 @@
 //! The arguments of `audit`.
 
-use super::run::{Data, Name, Target, WriteData};
+use super::run::{CommandTarget, Data, Name, WriteData};
 use clap::{Args, Subcommand};
 use sluice_core::evidence::audit::CATEGORIES;
 use sluice_core::evidence::key::PublicKey;
@@ -47,7 +47,7 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["run", "data"])]
     pub(crate) packet: Vec<PathBuf>,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: CommandTarget,
 }
 
 #[derive(Debug, Args)]
@@ -75,7 +75,7 @@ pub(crate) struct Tail {
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) limit: u16,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: CommandTarget,
 }
 
 #[derive(Debug, Args)]

@@ -1,7 +1,7 @@
 //! The arguments of `cost`.
 
 use super::registry::{choice, duration};
-use super::run::Target;
+use super::run::CommandTarget;
 use clap::Args;
 use sluice_core::cost::{Bucket, By};
 
@@ -17,5 +17,5 @@ pub(crate) struct Cost {
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "7d")]
     pub(crate) since: u64,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: CommandTarget,
 }

@@ -2,7 +2,7 @@
 
 use super::gateways::CheckGateway;
 use super::rows::{ChangeArgs, ChangeRow, RemoveRow, RowArg, RowCommand, RowsList, RowsShow};
-use super::run::{Run, Target};
+use super::run::{CommandTarget, Run};
 use clap::{Args, Subcommand};
 use sluice_core::choice::{Choice, find};
 use sluice_govern::registry::Phase;
@@ -186,7 +186,7 @@ pub(crate) struct CheckPolicies {
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<OsString>,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: CommandTarget,
 }
 
 #[derive(Debug, Args)]
@@ -197,7 +197,7 @@ pub(crate) struct Test {
     #[command(flatten)]
     pub(crate) past: Past,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: CommandTarget,
 }
 
 /// A selection of past decisions.
@@ -225,7 +225,7 @@ pub(crate) struct Diff {
     #[command(flatten)]
     pub(crate) past: Past,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: CommandTarget,
 }
 
 #[derive(Debug, Args)]
@@ -249,8 +249,5 @@ pub(super) fn duration(text: &str) -> Result<u64, String> {
 }
 
 pub(super) fn choice<T: Choice>(word: &str) -> Result<T, String> {
-    find(word).ok_or_else(|| {
-        let words: Vec<&str> = T::WORDS.iter().map(|(word, _)| *word).collect();
-        format!("use one of: {}", words.join(", "))
-    })
+    find(word).ok_or_else(|| format!("use one of: {}", T::NAMES.join(", ")))
 }

@@ -1,7 +1,7 @@
 //! The arguments that all rows of the registry share.
 
 use super::Json;
-use super::run::{Name, Target, WriteData, pair};
+use super::run::{CommandTarget, Name, WriteData, pair};
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
@@ -19,7 +19,7 @@ pub(crate) enum RowCommand {
 #[derive(Debug, Args)]
 pub(crate) struct RowsList {
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: CommandTarget,
 }
 
 #[derive(Debug, Args)]
@@ -27,7 +27,7 @@ pub(crate) struct RowsShow {
     #[command(flatten)]
     pub(crate) row: RowArg,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: CommandTarget,
 }
 
 #[derive(Debug, Args)]

@@ -147,14 +147,14 @@ pub(crate) struct Data {
 
 /// What a command reads, and how it prints.
 #[derive(Debug, Args)]
-pub(crate) struct Target {
+pub(crate) struct CommandTarget {
     #[command(flatten)]
     pub(crate) data: Data,
     #[command(flatten)]
     json: Json,
 }
 
-impl Target {
+impl CommandTarget {
     pub(crate) fn output(&self) -> OutputFormat {
         self.json.output()
     }

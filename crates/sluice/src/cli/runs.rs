@@ -1,6 +1,6 @@
 //! The arguments of `runs`.
 
-use super::run::{Data, Name, RunInputs, Target, View, WorkOptions, WriteData, pair};
+use super::run::{CommandTarget, Data, Name, RunInputs, View, WorkOptions, WriteData, pair};
 use clap::{Args, Subcommand, ValueEnum};
 use sluice_core::choice::{Choice, find};
 use sluice_core::status::RunStatus;
@@ -90,7 +90,7 @@ pub(crate) struct RunsList {
     #[arg(long, value_name = "RUN")]
     pub(crate) before: Option<String>,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: CommandTarget,
 }
 
 #[derive(Debug, Args)]
@@ -101,7 +101,7 @@ pub(crate) struct RunsShow {
     #[arg(value_name = "STEP")]
     pub(crate) step: Option<String>,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: CommandTarget,
 }
 
 #[derive(Debug, Args)]
@@ -115,7 +115,7 @@ pub(crate) struct Logs {
     #[arg(long)]
     pub(crate) follow: bool,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: CommandTarget,
 }
 
 #[derive(Debug, Args)]
@@ -251,7 +251,7 @@ pub(crate) struct Export {
     #[command(flatten)]
     pub(crate) run: RunArg,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: CommandTarget,
 }
 
 #[derive(Debug, Args)]
@@ -271,7 +271,7 @@ pub(crate) struct Provenance {
     #[arg(long, value_name = "N", default_value_t = 8)]
     pub(crate) hops: u8,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: CommandTarget,
 }
 
 /// The direction of a trace.
@@ -304,10 +304,7 @@ pub(crate) struct RunArg {
 }
 
 fn status(word: &str) -> Result<RunStatus, String> {
-    find::<RunStatus>(word).ok_or_else(|| {
-        let words: Vec<&str> = RunStatus::WORDS.iter().map(|(word, _)| *word).collect();
-        format!("expected one of: {}", words.join(", "))
-    })
+    find(word).ok_or_else(|| format!("expected one of: {}", RunStatus::NAMES.join(", ")))
 }
 
 fn duration(text: &str) -> Result<u64, String> {

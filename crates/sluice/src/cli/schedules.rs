@@ -2,7 +2,7 @@
 
 use super::Json;
 use super::rows::{ChangeRow, RemoveRow, RowArg, RowsList, RowsShow, SetRow};
-use super::run::{Name, Target, WriteData};
+use super::run::{CommandTarget, Name, WriteData};
 use clap::{Args, Subcommand};
 use std::ffi::OsString;
 
@@ -46,7 +46,7 @@ pub(crate) struct Slots {
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) next: u16,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: CommandTarget,
 }
 
 #[derive(Debug, Args)]

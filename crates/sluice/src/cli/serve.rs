@@ -2,7 +2,7 @@
 
 use super::Json;
 use super::rows::BreakGlass;
-use super::run::{Data, Name, Target, WriteData};
+use super::run::{CommandTarget, Data, Name, WriteData};
 use clap::{Args, Subcommand};
 use std::ffi::OsString;
 
@@ -128,7 +128,7 @@ pub(crate) enum Organisations {
 #[derive(Debug, Args)]
 pub(crate) struct ListOrganisations {
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: CommandTarget,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,6 @@
 //! The arguments of `tools`.
 
-use super::run::{Data, Target};
+use super::run::{CommandTarget, Data};
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
@@ -22,7 +22,7 @@ pub(crate) enum Tools {
 #[derive(Debug, Args)]
 pub(crate) struct ListTools {
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: CommandTarget,
 }
 
 #[derive(Debug, Args)]
@@ -31,7 +31,7 @@ pub(crate) struct ShowTool {
     #[arg(value_name = "TOOL")]
     pub(crate) tool: String,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: CommandTarget,
 }
 
 #[derive(Debug, Args)]

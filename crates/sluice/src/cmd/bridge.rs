@@ -59,22 +59,22 @@ pub(super) async fn run(args: &Bridge, out: &mut Out) -> anyhow::Result<Exit> {
     let listener = listen(&args.listen, "keys").await?;
     let address = listener.local_addr()?;
     let opened = BridgeServer::open(settings, adapters, outbound, Arc::new(SystemClock)).await;
-    let station = opened.map_err(|error| {
+    let bridge = opened.map_err(|error| {
         let remedy = "name a directory that is this bridge's alone as `spool`";
         Refused::new(CONFIG_INVALID, error.to_string(), remedy)
     })?;
     out.print(&format!("sluice bridge `{}` works at http://{address}\n", plan.gateway))?;
     out.flush()?;
     let serving = tokio::spawn({
-        let station = station.clone();
-        async move { station.serve(listener).await }
+        let bridge = bridge.clone();
+        async move { bridge.serve(listener).await }
     });
     tokio::select! {
         _ = stop.next() => {}
-        () = registration.keep(&station) => {}
+        () = registration.keep(&bridge) => {}
     }
     out.note("stopping: work in progress may finish; a second signal ends at once")?;
-    station.stop();
+    bridge.stop();
     let end = async {
         registration.leave().await;
         serving.await

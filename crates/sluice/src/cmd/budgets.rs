@@ -20,7 +20,7 @@ const ROWS_MAX: usize = 10_000;
 pub(super) async fn run(command: &Budgets, out: &mut Out) -> anyhow::Result<Exit> {
     match command {
         Budgets::RowCommand(RowCommand::List(args)) => list(args, out).await,
-        Budgets::RowCommand(command) => rows::run(Kind::Envelope, command, out).await,
+        Budgets::RowCommand(command) => rows::run(Kind::Budget, command, out).await,
         Budgets::Reopen(args) => reopen(args, out).await,
     }
 }
@@ -87,10 +87,10 @@ mod tests {
 
     fn shown(name: &str, body: Value, [held, spent, over]: [u64; 3]) -> Value {
         let cents = |cents: u64| Money::from_micro_cents(cents * 1_000_000);
-        let envelope = serde_json::from_value(body.clone()).unwrap();
+        let budget = serde_json::from_value(body.clone()).unwrap();
         let (held, spent, over) = (cents(held), cents(spent), cents(over));
-        let row = Row { kind: Kind::Envelope, name: name.to_owned(), body };
-        Figures { name: name.to_owned(), envelope, held, spent, over }.object(&row)
+        let row = Row { kind: Kind::Budget, name: name.to_owned(), body };
+        Figures { name: name.to_owned(), budget, held, spent, over }.object(&row)
     }
 
     #[test]

@@ -1,15 +1,15 @@
 //! `sluice config`.
 
 use crate::Exit;
-use crate::cli::{Config, ConfigShow, OutputFormat};
+use crate::cli::{ConfigCommand, ConfigShow, OutputFormat};
 use crate::config::{self, Source, secrets};
 use crate::out::{Layout, Out};
 use crate::table::Table;
 use serde_json::{Value, json};
 
-pub(super) fn run(command: &Config, out: &mut Out) -> anyhow::Result<Exit> {
+pub(super) fn run(command: &ConfigCommand, out: &mut Out) -> anyhow::Result<Exit> {
     match command {
-        Config::Show(args) => show(args, out),
+        ConfigCommand::Show(args) => show(args, out),
     }
 }
 

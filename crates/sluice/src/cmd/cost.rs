@@ -9,7 +9,6 @@ use crate::out::{Layout, Out};
 use crate::table::Table;
 use jiff::tz::TimeZone;
 use serde_json::json;
-use sluice_core::choice::Choice;
 use sluice_core::cost::{Bucket, By};
 use sluice_core::money::Money;
 use sluice_server::service::cost::CostShown;
@@ -18,9 +17,9 @@ use sluice_server::service::registry::now_ms;
 pub(super) async fn run(args: &Cost, out: &mut Out) -> anyhow::Result<Exit> {
     let until_ms = now_ms().saturating_add(1);
     let since_ms = until_ms.saturating_sub(args.since);
-    let by: Vec<&str> = args.by.iter().map(|one| word(*one)).collect();
+    let by: Vec<&str> = args.by.iter().map(|one| one.as_str()).collect();
     let mut query = vec![
-        ("bucket", word(args.bucket).to_owned()),
+        ("bucket", args.bucket.to_string()),
         ("since_ms", since_ms.to_string()),
         ("until_ms", until_ms.to_string()),
     ];
@@ -38,10 +37,6 @@ pub(super) async fn run(args: &Cost, out: &mut Out) -> anyhow::Result<Exit> {
         OutputFormat::Text => out.print(&table(args, &rows))?,
     }
     Ok(Exit::Done)
-}
-
-fn word<T: Choice + PartialEq>(one: T) -> &'static str {
-    T::WORDS.iter().find(|(_, other)| *other == one).map_or("", |(word, _)| word)
 }
 
 fn table(args: &Cost, rows: &[CostShown]) -> String {

@@ -109,7 +109,7 @@ fn settings() -> DoctorCheck {
     let config = config::get();
     match config.strays.as_slice() {
         [] => DoctorCheck::ok(NAME, "every setting makes sense"),
-        strays => DoctorCheck::warn(NAME, strays.join("; "), "take it out of the environment"),
+        strays => DoctorCheck::warn(NAME, strays.join("; "), "remove it from the environment"),
     }
 }
 

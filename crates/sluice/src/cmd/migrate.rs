@@ -31,7 +31,7 @@ const MIGRATE_REFUSED: &str = "migrate_refused";
 /// The copy differs from the original.
 pub(super) const MIGRATE_UNVERIFIED: &str = "migrate_unverified";
 /// Interval of progress messages.
-const TOLD_MS: u64 = 1000;
+const REPORT_MS: u64 = 1000;
 
 struct Moving {
     name: String,
@@ -106,12 +106,12 @@ fn begin(name: String, dir: PathBuf, url: &str) -> anyhow::Result<Moving> {
 /// Copies, compares and verifies one organisation, and registers it as a store.
 fn carry(moving: &mut Moving, output: OutputFormat, out: &mut Out) -> anyhow::Result<Checked> {
     let Moving { name, place, transfer } = moving;
-    let mut told = Instant::now();
+    let mut reported = Instant::now();
     let mut failed = Ok(());
     let mut tell = |progress: Progress| {
-        let is_time = told.elapsed() >= Duration::from_millis(TOLD_MS);
+        let is_time = reported.elapsed() >= Duration::from_millis(REPORT_MS);
         if output == OutputFormat::Text && (is_time || is_worth_telling(&progress)) {
-            told = Instant::now();
+            reported = Instant::now();
             failed = out.note(&line(name, &progress));
         }
         if failed.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
@@ -197,9 +197,9 @@ fn refused(dir: &Path, error: TransferError) -> anyhow::Error {
             "stop `sluice serve` and every command that works on the directory, then run it again"
         }
         TransferError::TakenOver => "let the other one end, then run it again",
-        TransferError::NotEmpty { .. } => "name a database that nothing of Sluice is in",
+        TransferError::NotEmpty { .. } => "name a database without tables of Sluice",
         TransferError::Foreign => {
-            "name a database that nothing of Sluice is in, or drop what was moved to this one"
+            "name a database without tables of Sluice, or drop what was moved to this one"
         }
         TransferError::Differs { .. } => {
             let remedy = "drop what was moved to the database and run it again; the directory is \

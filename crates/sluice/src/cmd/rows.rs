@@ -112,7 +112,7 @@ pub(super) fn print(row: &Row, output: OutputFormat, out: &mut Out) -> anyhow::R
     for (field, value) in row.body.as_object().into_iter().flatten() {
         facts.row([field.clone(), columns::cell(field, value)]);
     }
-    out.print(&format!("{} {}\n{}", row.kind.as_str(), visible::brief(&row.name), facts.draw()))
+    out.print(&format!("{} {}\n{}", row.kind.noun(), visible::brief(&row.name), facts.draw()))
 }
 
 pub(super) async fn set(kind: Kind, args: &SetRow, out: &mut Out) -> anyhow::Result<Exit> {
@@ -121,7 +121,7 @@ pub(super) async fn set(kind: Kind, args: &SetRow, out: &mut Out) -> anyhow::Res
         let before = find(stored, kind, name).and_then(|row| row.body.as_object());
         let mut body = before.cloned().unwrap_or_default();
         // Fields that commands and the engine maintain are left alone unless set.
-        body.retain(|field, _| !kept(kind).contains(&field.as_str()));
+        body.retain(|field, _| !kept(kind).any(|one| one == field));
         for (path, text) in &args.fields {
             field::put(&mut body, path, field::value(text));
         }

@@ -123,8 +123,8 @@ impl<'a> RunHost<'a> {
         out: &mut Out,
     ) -> anyhow::Result<Exit> {
         let RunHost { client, worker, view, detach, again } = self;
-        let is_elsewhere = worker.is_some() && delivery != CommandDelivery::Local;
-        if detach || is_elsewhere {
+        let is_remote = worker.is_some() && delivery != CommandDelivery::Local;
+        if detach || is_remote {
             detached(&client, run, word, delivery, (view, &again.look), out).await?;
             client.close().await;
             return Ok(Exit::Done);

@@ -33,7 +33,7 @@ use sluice_server::app::{App, Settings};
 use sluice_server::capacity::Shares;
 use sluice_server::mcp;
 use sluice_server::organisation::Organisation;
-use sluice_server::otel::{Exporter, Sending, Target};
+use sluice_server::otel::{ExportTarget, Exporter, Sending};
 use sluice_server::refused::Refused;
 use sluice_server::service::{RowOrigin, Service};
 use sluice_server::webhooks::retry::RetrySchedule;
@@ -252,7 +252,7 @@ fn traces(app: &App) -> Result<Option<(Arc<Exporter>, Sending)>, Refused> {
     let Some(endpoint) = configured.or_else(environment::otel_endpoint) else { return Ok(None) };
     let headers = environment::otel_headers().unwrap_or_default();
     let service = environment::otel_service();
-    let target = Target::new(&endpoint, &headers, service.as_deref()).map_err(|error| {
+    let target = ExportTarget::new(&endpoint, &headers, service.as_deref()).map_err(|error| {
         let remedy = "set `otel.endpoint` or OTEL_EXPORTER_OTLP_ENDPOINT to a collector";
         Refused::new(config::CONFIG_INVALID, error.to_string(), remedy)
     })?;

@@ -10,6 +10,7 @@ use crate::organisation;
 use crate::out::{Layout, Out};
 use crate::table::Table;
 use serde_json::{Value, json};
+use sluice_core::choice::Choice as _;
 use sluice_core::suggest::suggest;
 use sluice_core::visible;
 use sluice_server::auth::permission::{Permission, Role};
@@ -79,10 +80,8 @@ async fn write(of: &WriteOf, identity: &Identity<'_>) -> anyhow::Result<Client> 
 }
 
 async fn create(args: &CreateToken, out: &mut Out) -> anyhow::Result<Exit> {
-    let roles: Vec<&str> = Role::ALL.iter().map(|role| role.as_str()).collect();
-    let permissions: Vec<&str> = Permission::ALL.iter().map(|one| one.as_str()).collect();
-    check_words("role", &args.role, &roles)?;
-    check_words("permission", &args.scope, &permissions)?;
+    check_words("role", &args.role, Role::NAMES)?;
+    check_words("permission", &args.scope, Permission::NAMES)?;
     let identity =
         Identity { break_glass: args.glass.reason.as_deref(), ..Identity::from(&args.name) };
     let client = write(&args.of, &identity).await?;

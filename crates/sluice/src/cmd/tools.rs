@@ -49,13 +49,13 @@ fn show(args: &ShowTool, out: &mut Out) -> anyhow::Result<Exit> {
         out.json(Layout::Line, &shown(&args.tool, pin))?;
         return Ok(Exit::Done);
     }
-    let told = |what: &str, one: &Definition| {
+    let definition_text = |what: &str, one: &Definition| {
         let (description, schema) = (visible::line(&one.description), one.input_schema.to_string());
         format!("{what} {}\n{description}\n{}\n", one.digest, visible::line(&schema))
     };
-    out.print(&told("accepted", &pin.accepted))?;
+    out.print(&definition_text("accepted", &pin.accepted))?;
     if let Some(changed) = &pin.changed {
-        out.print(&told("\nnow", changed))?;
+        out.print(&definition_text("\nnow", changed))?;
     }
     Ok(Exit::Done)
 }

@@ -54,7 +54,7 @@ impl ToolServer {
             ToolTransport::Command(command) => McpServer::process(&self.name, command.clone()),
             ToolTransport::Url { url, key } => {
                 let key = key.as_ref().map(|key| secrets.of_setting(key));
-                McpServer::elsewhere(&self.name, url, key)
+                McpServer::remote(&self.name, url, key)
                     .expect("the address was checked when it was read")
             }
         };
@@ -214,7 +214,7 @@ impl ToolServerReader<'_> {
         url: String,
         key: Option<(usize, String)>,
     ) -> Option<ToolTransport> {
-        if let Err(refusal) = McpServer::elsewhere(self.name, &url, None) {
+        if let Err(refusal) = McpServer::remote(self.name, &url, None) {
             self.note(at, &format!("has a `url` that {refusal}"));
         }
         let key = match key.map(|(at, key)| key.parse::<SecretRef>().map_err(|bad| (at, bad))) {
@@ -232,7 +232,7 @@ impl ToolServerReader<'_> {
         let value = fields.get(name)?;
         let at = value.span().start;
         let Some(text) = value.get_ref().as_str() else {
-            self.note(at, &format!("has a `{name}` that is no text"));
+            self.note(at, &format!("has a `{name}` that is not a text"));
             return None;
         };
         Some((at, text.to_owned()))
@@ -250,7 +250,7 @@ impl ToolServerReader<'_> {
         let whole = |words: &Vec<String>| !words.iter().any(|word| word.contains('\0'));
         let words = words.filter(whole);
         if words.is_none() {
-            let what = format!("has a `{name}` that is no list of at most {WORDS_MAX} texts");
+            let what = format!("has a `{name}` that is not a list of at most {WORDS_MAX} texts");
             self.note(at, &what);
         }
         words.map(|words| (at, words))

@@ -140,7 +140,7 @@ pub(super) fn read_all(setting: &Setting, texts: &[OsString]) -> Result<Value, S
             let parts = words.iter().flat_map(|word| word.split(',').map(str::trim));
             parts.filter(|part| !part.is_empty()).map(str::to_owned).collect()
         };
-        let words = words.map(commas).ok_or_else(|| "this is no text".to_owned())?;
+        let words = words.map(commas).ok_or_else(|| "this is not a text".to_owned())?;
         return bounded(words).map(Value::Words);
     }
     match texts.last() {

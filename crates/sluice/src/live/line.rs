@@ -23,13 +23,13 @@ pub(super) struct EventLines {
 impl EventLines {
     /// The lines of an event; none of an event that is not printed.
     pub(super) fn draw(&mut self, kind: &str, json: &str) -> Option<String> {
-        let told = event_text(kind, json)?;
+        let line = event_text(kind, json)?;
         if kind != "node.waiting" {
-            self.waits.remove(&told.step);
-        } else if self.waits.insert(told.step, told.text.clone()).as_ref() == Some(&told.text) {
+            self.waits.remove(&line.step);
+        } else if self.waits.insert(line.step, line.text.clone()).as_ref() == Some(&line.text) {
             return None;
         }
-        Some(told.text)
+        Some(line.text)
     }
 }
 

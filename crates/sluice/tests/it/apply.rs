@@ -322,8 +322,8 @@ fn the_example_applies_cleanly_twice() {
         + role writer
         + workflow brief@1
         + deployment brief
-        + envelope everything
-        + envelope scribe-a-day
+        + budget everything
+        + budget scribe-a-day
         + policy default.cedar
         + policy house.cedar
         exit 0

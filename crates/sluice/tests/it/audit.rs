@@ -315,7 +315,7 @@ fn an_erased_payload_is_gone_and_everything_still_verifies() {
     "#]].assert_eq(&told(&world, &["audit", "verify"]));
     expect![[r#"
         stdout:
-        nothing of RUN-1 was left to erase
+        RUN-1 has nothing left to erase
         exit 0
     "#]]
     .assert_eq(&told(&world, &["runs", "erase", &run, "--reason", "asked"]));

@@ -48,7 +48,7 @@ fn a_budget_that_makes_no_sense_is_refused() {
         &["budgets", "set", "all", "scope=global", "amount_cents=-1"],
         expect![[r#"
         stderr:
-        error[missing_field]: `all` is not a valid envelope
+        error[missing_field]: `all` is not a valid budget
          |
          = note: `period` is missing
          = note: amount_cents: an amount of money cannot be negative
@@ -64,7 +64,7 @@ fn a_budget_that_makes_no_sense_is_refused() {
         stderr:
         error[unknown_row]: the row does not fit the other rows
          |
-         = note: envelope `one`, of: there is no agent `nobody`
+         = note: budget `one`, of: there is no agent `nobody`
          = help: create that row first
         exit 2
     "#]],

@@ -185,9 +185,9 @@ fn refused_and_fixed_blocks_are_what_they_say() {
         let registry = registry(&blocks);
         let kinds = ["refused", "fixed"];
         let checked = |block: &&Block| block.info.len() == 3 && kinds.contains(&&*block.info[1]);
-        faults.extend(blocks.iter().filter(checked).filter_map(|b| fault(*code, b, &registry)));
+        faults.extend(blocks.iter().filter(checked).filter_map(|b| fault(code, b, &registry)));
         let has = |kind| blocks.iter().filter(checked).any(|block| block.info[1] == kind);
-        let needs = code.severity() != Severity::Failure && !WITHOUT_BLOCKS.contains(code);
+        let needs = code.severity() != Severity::Failure && !WITHOUT_BLOCKS.contains(&code);
         if needs && !kinds.into_iter().all(has) {
             faults.push(format!("{code}: a refused or a fixed block is missing"));
         }

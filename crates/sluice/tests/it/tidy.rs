@@ -116,6 +116,26 @@ fn files_are_short() {
 }
 
 #[test]
+fn words_of_enums_are_declared_with_the_enum() {
+    let mut twice = Vec::new();
+    for source in sources() {
+        // The macros that declare them.
+        if source.path == "crates/sluice-govern/src/choice.rs" {
+            continue;
+        }
+        for (_, rest) in
+            source.code.match_indices("fn as_str(").map(|(at, _)| source.code.split_at(at))
+        {
+            let body = rest.split("\n    }\n").next().unwrap_or(rest);
+            if body.contains("=> \"") {
+                twice.push(source.path.clone());
+            }
+        }
+    }
+    none("an enum gets its words from `choices!` or `tagged!`", &twice);
+}
+
+#[test]
 fn functions_fit_a_screen() {
     let mut long = Vec::new();
     for source in sources() {

@@ -12,13 +12,14 @@ use crate::label::label;
 use crate::limits::{MAX_PARALLEL_DEFAULT, NODE_TIMEOUT_MS_DEFAULT, STEP_TIMEOUT_MS_DEFAULT};
 use crate::plan::graph::Graph;
 use crate::plan::policy::{
-    Family, LensKind, Moderation, OnParentFailure, ParallelFailure, Scheduling, Sought,
+    Family, Moderation, OnParentFailure, ParallelFailure, Scheduling, Sought,
 };
 use crate::plan::step::{Approval, Edge, EdgeCondition, LensWork, Step, Work, WorkflowWork};
 use crate::plan::{Plan, Recovery, Team};
 use crate::template::lens::LensTemplate;
 use crate::template::tree::LabelTree;
 use indexmap::IndexMap;
+use sluice_govern::registry::LensKind;
 use std::collections::BTreeSet;
 
 pub(super) fn plan(document: &LensDocument, versions: &[Applied<'_>], graph: Graph) -> Plan {

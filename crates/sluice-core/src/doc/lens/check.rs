@@ -13,10 +13,10 @@ use crate::expr::Expr;
 use crate::label::label;
 use crate::path::{Path, Segment};
 use crate::plan::graph::Graph;
-use crate::plan::policy::LensKind;
 use crate::span::{Span, Spanned};
 use crate::value::text;
 use crate::visible::shorten;
+use sluice_govern::registry::LensKind;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Checks the graph and pins a lens version for each node.

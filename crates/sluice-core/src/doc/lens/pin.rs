@@ -79,8 +79,8 @@ impl<'d> Pinner<'d> {
         cx: &mut DocumentReader<'_, '_>,
     ) -> Option<PinnedVersion<'d>> {
         let wanted = node.lens()?;
-        let elsewhere = || self.registry.lenses.as_ref()?.get(&wanted.value);
-        let Some(lens) = self.inline.get(wanted.value.as_str()).copied().or_else(elsewhere) else {
+        let registered = || self.registry.lenses.as_ref()?.get(&wanted.value);
+        let Some(lens) = self.inline.get(wanted.value.as_str()).copied().or_else(registered) else {
             self.report_lens(wanted, cx);
             return None;
         };

@@ -17,7 +17,7 @@ use crate::merge::Strategy;
 use crate::money::Money;
 use crate::node::{Kind, Node};
 use crate::pattern::Pattern;
-use crate::plan::policy::{LensKind, Moderation, OnFailure, OnParentFailure, Scheduling};
+use crate::plan::policy::{Moderation, OnFailure, OnParentFailure, Scheduling};
 use crate::plan::step::Approval;
 use crate::span::Spanned;
 use crate::template::Template;
@@ -25,6 +25,7 @@ use crate::template::lens::LensTemplate;
 use crate::template::tree::LabelTree;
 use crate::violation::Contradiction;
 use serde_json::{Number, Value, json};
+use sluice_govern::registry::LensKind;
 
 document! {
     /// A workflow drawn as a graph: nodes apply lenses, edges carry values.
@@ -441,7 +442,7 @@ document! {
     }
 }
 
-crate::choice::choices! {
+crate::choices::choices! {
     /// The test of an edge's condition.
     pub(crate) enum ConditionType, "a condition type" {
         /// The texts of both values are equal.

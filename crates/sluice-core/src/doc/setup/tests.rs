@@ -279,7 +279,7 @@ fn a_lens_may_stand_in_a_file_of_its_own() {
 
 #[test]
 fn what_prompts_are_made_of_has_bounds() {
-    let long = "x".repeat(crate::limits::NOTE_BYTES_MAX + 1);
+    let long = "x".repeat(sluice_govern::limits::NOTE_BYTES_MAX + 1);
     let (setup, found) = Setup::parse(&format!("notes: {{n: {{text: {long}}}}}"));
     assert!(setup.is_none());
     assert_eq!(found[0].message, "the text is 32769 bytes; the limit is 32768");

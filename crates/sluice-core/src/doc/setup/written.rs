@@ -1,55 +1,49 @@
 //! The format of setups.
 
-use super::choices::{ExecutionTarget, GatewayUrl};
-use super::prompt::{InstructionDoc, Memory, NoteDoc};
+use super::row::{Written, read_fields, row_schema};
 use super::schedule::ScheduleRow;
-use super::webhook::{HookDoc, Reference, WebhookDoc};
 use crate::code::Code;
 use crate::diagnostic::Problem;
-use crate::doc::leaf::{Table, WholeNumber};
+use crate::doc::leaf::Table;
 use crate::doc::lens::written::LensDoc;
 use crate::doc::read::{DocumentReader, Read, Spelling, document};
 use crate::doc::schema::Defs;
 use crate::doc::team::TeamRow;
 use crate::id::RunId;
-use crate::money::Money;
 use crate::node::Node;
 use crate::span::Spanned;
 use serde_json::{Value, json};
-use sluice_govern::registry::{AgentStatus, Period, Phase, PolicySet, Posture, Scope, SessionMode};
-
-/// A trust level.
-type Level = WholeNumber<1, 10>;
-/// A number of things, at least one.
-type Count = WholeNumber<1, 1_000_000>;
-/// Seconds, up to a year.
-type Seconds = WholeNumber<0, 31_622_400>;
+use sluice_govern::limits::MEMORY_NOTES_MAX;
+use sluice_govern::registry::{
+    Agent, Budget, Deployment, Gateway, Hook, Instruction, MemoryProfile, Note, PolicySet, Price,
+    Role, RowType as _, Scope, Webhook,
+};
 
 document! {
     /// The rows of the registry.
     pub(crate) struct SetupDoc {
         /// Agents, by name.
-        optional "agents" agents: Table<AgentDoc>,
+        optional "agents" agents: Table<Written<Agent>>,
         /// Gateways, by name.
-        optional "gateways" gateways: Table<GatewayDoc>,
+        optional "gateways" gateways: Table<Written<Gateway>>,
         /// Bounds on the agents in a role, in every workflow.
-        optional "roles" roles: Table<RoleDoc>,
+        optional "roles" roles: Table<Written<Role>>,
         /// Deployments: the agents and the gateway of a workflow.
-        optional "deployments" deployments: Table<DeploymentDoc>,
+        optional "deployments" deployments: Table<Written<Deployment>>,
         /// Budgets.
-        optional "budgets" budgets: Table<Budget>,
+        optional "budgets" budgets: Table<BudgetRow>,
         /// Prices of models, by model.
-        optional "prices" prices: Table<PriceDoc>,
+        optional "prices" prices: Table<Written<Price>>,
         /// Policies by name: text, or the file it is in.
         optional "policies" policies: Table<Policy>,
         /// A directory whose `.cedar` files are the active policies.
         optional "policy_dir" policy_dir: String,
         /// Texts that memory profiles load, by name.
-        optional "notes" notes: Table<NoteDoc>,
+        optional "notes" notes: Table<Written<Note>>,
         /// Memory profiles, by name: the past outputs and notes that steps load.
-        optional "memories" memories: Table<Memory>,
+        optional "memories" memories: Table<MemoryRow>,
         /// Permanent instructions of the platform and the owner, by name.
-        optional "instructions" instructions: Table<InstructionDoc>,
+        optional "instructions" instructions: Table<Written<Instruction>>,
         /// Library steps by name: step fields, and `locked`, the list of fields that steps cannot loosen.
         optional "library" library: Library,
         /// Lenses by id: their versions, or the file they are in.
@@ -61,9 +55,9 @@ document! {
         /// Schedules that start workflows, by name.
         optional "schedules" schedules: Table<ScheduleRow>,
         /// Outbound webhooks, by name.
-        optional "webhooks" webhooks: Table<WebhookDoc>,
+        optional "webhooks" webhooks: Table<Written<Webhook>>,
         /// Inbound webhooks, by name.
-        optional "hooks" hooks: Table<HookDoc>,
+        optional "hooks" hooks: Table<Written<Hook>>,
     }
 }
 
@@ -81,206 +75,54 @@ impl Read for Library {
     }
 }
 
-document! {
-    /// An agent.
-    pub(crate) struct AgentDoc {
-        /// The name for people.
-        optional "name" name: String,
-        /// Whether it may execute steps; unchanged if not set.
-        optional "status" status: AgentStatus,
-        /// Its lifecycle phase (production).
-        optional "phase" phase: Phase,
-        /// Its trust level, 1 to 10 (5).
-        optional "trust_level" trust_level: Level,
-        /// The maximum number of its steps in flight, over all runs.
-        optional "max_concurrent_steps" max_concurrent_steps: Count,
-        /// The maximum number of dispatches in a sliding window.
-        optional "rate" rate: RateDoc,
-        /// Its budget for a calendar month, in cents.
-        optional "budget_monthly_cents" budget_monthly_cents: Money,
-        /// Capabilities that its gateway must have.
-        optional "capabilities" capabilities: Vec<String>,
-        /// Where its steps are executed.
-        optional "execution_target" execution_target: ExecutionTarget,
-        /// The gateway it is pinned to.
-        optional "gateway" gateway: String,
-        /// Its model, unless a step names one.
-        optional "model" model: String,
-        /// Its system prompt.
-        optional "system_prompt" system_prompt: String,
-        /// Tools it may use.
-        optional "tools" tools: ToolsDoc,
-        /// Its memory profile.
-        optional "memory" memory: String,
-        /// Providers in order of preference, for routing.
-        optional "provider_preferences" provider_preferences: Vec<String>,
-        /// The maximum cost of a dispatch without a price or a limit of the step, in
-        /// cents.
-        optional "max_cost_cents" max_cost_cents: Money,
-        /// How long a step waits at a gate that delays it, in seconds (3600).
-        optional "queue_timeout_s" queue_timeout_s: Seconds,
-        /// Whether its steps in a run continue one provider session: `new` (the
-        /// default) or `continue`.
-        optional "session" session: SessionMode,
-    }
-}
-
-document! {
-    /// The maximum number of dispatches in a sliding window.
-    pub(crate) struct RateDoc {
-        /// The number of dispatches.
-        required "limit" limit: Count,
-        /// The length of the window in seconds.
-        required "window_s" window_s: WholeNumber<1, 31_622_400>,
-    }
-}
-
-document! {
-    /// Tools an agent may use.
-    pub(crate) struct ToolsDoc {
-        /// Only these tools; by default any.
-        optional "allow" allow: Vec<String>,
-        /// Never these tools.
-        optional "deny" deny: Vec<String>,
-        /// Tools that change nothing.
-        optional "read_only" read_only: Vec<String>,
-    }
-}
-
-document! {
-    /// A gateway, where steps are executed.
-    pub(crate) struct GatewayDoc {
-        /// The name for people.
-        optional "name" name: String,
-        /// Its provider: `mock`, `shell`, `openai`, …; by default that of the agent.
-        optional "provider" provider: String,
-        /// Its environment (local).
-        optional "environment" environment: String,
-        /// The URL of its bridge; without it, this process executes the steps.
-        optional "url" url: GatewayUrl,
-        /// The base URL of its provider's API, if this process calls it.
-        optional "base_url" base_url: GatewayUrl,
-        /// The key for its provider or its bridge: `secret:NAME`; `env:NAME` or
-        /// `file:PATH` in the operator's own rows.
-        optional "key" key: Reference,
-        /// Tool servers that it may offer to models, by the operator's names.
-        optional "tool_servers" tool_servers: Vec<String>,
-        /// Whether its callbacks may omit the dispatch number (false).
-        optional "legacy_callback" legacy_callback: bool,
-        /// Its capabilities.
-        optional "capabilities" capabilities: Vec<String>,
-        /// Agents below this trust level may not use it (1).
-        optional "min_trust_level" min_trust_level: Level,
-        /// Cheaper gateways have lower ranks (0).
-        optional "cost_rank" cost_rank: WholeNumber<0, 1_000_000>,
-        /// Whether it is the organisation's default (false).
-        optional "default" default: bool,
-        /// Whether it is paused; unchanged if not set.
-        optional "paused" paused: bool,
-        /// The agents deployed on it; by default any.
-        optional "agents" agents: Vec<String>,
-    }
-}
-
-document! {
-    /// Bounds on the agents in a role.
-    pub(crate) struct RoleDoc {
-        /// The maximum cost of its steps in one run, in cents.
-        optional "max_spend_cents" max_spend_cents: Money,
-        /// Environments in which its steps may run; by default any.
-        optional "allowed_environments" allowed_environments: Vec<String>,
-        /// Requirements for its inputs.
-        optional "trusted_context" trusted_context: ContextDoc,
-    }
-}
-
-document! {
-    /// Requirements for the inputs of a role.
-    pub(crate) struct ContextDoc {
-        /// Source classes of acceptable inputs; by default any.
-        optional "accepted_source_classes" accepted_source_classes: Vec<String>,
-        /// The maximum age of an input, in seconds.
-        optional "max_age_s" max_age_s: Seconds,
-    }
-}
-
-document! {
-    /// The agents, the gateway and the posture of a workflow's runs.
-    pub(crate) struct DeploymentDoc {
-        /// The workflow.
-        required "workflow" workflow: String,
-        /// Whether it is active (true). A workflow has one active deployment.
-        optional "active" active: bool,
-        /// The gateway of its runs.
-        optional "gateway" gateway: String,
-        /// The agent of each role.
-        optional "roles" roles: Table<String>,
-        /// The gateway an agent is pinned to in its runs.
-        optional "agent_gateways" agent_gateways: Table<String>,
-        /// The autonomy of its runs (bounded_autonomous).
-        optional "posture" posture: Posture,
-        /// The highest trust level that an agent has in its runs.
-        optional "trust_ceiling" trust_ceiling: Level,
-    }
-}
-
-document! {
-    /// A budget.
-    pub(crate) struct BudgetRowDoc {
-        /// What it applies to.
-        required "scope" scope: Scope,
-        /// The gateway, agent, workflow or run; without it, all of them together.
-        optional "of" of: Spanned<String>,
-        /// When it starts again, in UTC.
-        required "period" period: Period,
-        /// The limit, in cents.
-        required "amount_cents" amount_cents: Money,
-        /// Whether it is enforced (true).
-        optional "enabled" enabled: bool,
-    }
-}
-
 /// A budget whose fields agree.
 #[derive(Debug, Clone)]
-pub(crate) struct Budget;
+pub(crate) struct BudgetRow;
 
-impl Read for Budget {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<Budget> {
-        let map = BudgetRowDoc::read(node, cx)?;
-        match (map.scope, &map.of) {
-            (Some(Scope::Global), Some(of)) => {
-                let message = "a global budget applies to everything: `of` has no meaning";
-                let problem = Problem::new(Code::ConflictingFields, of.span, message);
-                cx.add(problem.with_hint("leave `of` out, or choose another scope"));
-            }
-            (Some(Scope::Run), Some(of)) if RunId::parse(&of.value).is_none() => {
-                let shown = crate::visible::shorten(&of.value);
-                let message = format!("`{shown}` is not a run id");
-                let problem = Problem::new(Code::BadValue, of.span, message);
-                cx.add(problem.with_hint("`sluice runs list` shows the ids"));
-            }
-            _ => {}
+impl Read for BudgetRow {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<BudgetRow> {
+        let fields = read_fields(&Budget::ROW, node, cx)?;
+        let scope = fields.get("scope").and_then(|node| cx.text(node)).and_then(Scope::parse);
+        let Some(of) = fields.get("of") else { return Some(BudgetRow) };
+        let name = cx.text(of)?;
+        if scope == Some(Scope::Global) {
+            let message = "a global budget applies to everything: `of` has no meaning";
+            let problem = Problem::new(Code::ConflictingFields, of.span, message);
+            cx.add(problem.with_hint("leave `of` out, or choose another scope"));
+        } else if scope == Some(Scope::Run) && RunId::parse(name).is_none() {
+            let message = format!("`{}` is not a run id", crate::visible::shorten(name));
+            let problem = Problem::new(Code::BadValue, of.span, message);
+            cx.add(problem.with_hint("`sluice runs list` shows the ids"));
         }
-        Some(Budget)
+        Some(BudgetRow)
     }
 
     fn schema(defs: &mut Defs) -> Value {
-        BudgetRowDoc::schema(defs)
+        row_schema(&Budget::ROW, defs)
     }
 }
 
-document! {
-    /// The price of a model.
-    pub(crate) struct PriceDoc {
-        /// A million input tokens, in cents.
-        required "input_cents_per_mtok" input_cents_per_mtok: Money,
-        /// A million output tokens, including thinking, in cents.
-        required "output_cents_per_mtok" output_cents_per_mtok: Money,
-        /// A million cached input tokens, in cents; by default the price of input
-        /// tokens.
-        optional "cached_input_cents_per_mtok" cached_input_cents_per_mtok: Money,
-        /// The limit on output tokens if neither step nor agent sets one.
-        optional "max_output_tokens" max_output_tokens: WholeNumber<1, 100_000_000>,
+/// A memory profile that is neither empty nor too large.
+#[derive(Debug, Clone)]
+pub(crate) struct MemoryRow;
+
+impl Read for MemoryRow {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<MemoryRow> {
+        let fields = read_fields(&MemoryProfile::ROW, node, cx)?;
+        let notes = fields.get("notes").and_then(|notes| cx.list(notes)).map_or(0, <[_]>::len);
+        if notes == 0 && fields.get("last_outputs").is_none() {
+            let message = "`notes` or `last_outputs` is missing";
+            cx.add(Problem::new(Code::MissingField, node.span, message));
+        }
+        if notes > MEMORY_NOTES_MAX {
+            let message = format!("there are {notes} notes; the limit is {MEMORY_NOTES_MAX}");
+            cx.add(Problem::new(Code::BadValue, node.span, message));
+        }
+        Some(MemoryRow)
+    }
+
+    fn schema(defs: &mut Defs) -> Value {
+        row_schema(&MemoryProfile::ROW, defs)
     }
 }
 

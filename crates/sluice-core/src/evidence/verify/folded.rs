@@ -1,6 +1,6 @@
 //! Compares rows with the journals: rows of runs, value flows between runs, and counters.
 
-use super::{Place, Scope, Trouble, Verifier};
+use super::{Place, Trouble, VerifiedPart, Verifier};
 use crate::id::RunId;
 use crate::port::inspect::StoredRun;
 use crate::run::recount::Recount;
@@ -34,7 +34,7 @@ impl Verifier {
         }
         self.check_start(row, run);
         self.check_frames(row);
-        if self.scope == Scope::Everything {
+        if self.scope == VerifiedPart::Everything {
             self.check_provenance_edges(run);
         }
     }
@@ -71,7 +71,7 @@ impl Verifier {
     /// Compares the counters, after every run was folded. If a run could not be folded, its
     /// share is unknown and nothing is compared.
     pub fn counted(&mut self, recount: &Recount) {
-        if self.scope != Scope::Everything || self.rows.unfolded > 0 {
+        if self.scope != VerifiedPart::Everything || self.rows.unfolded > 0 {
             self.report.uncounted = true;
             return;
         }

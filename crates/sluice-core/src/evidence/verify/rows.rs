@@ -4,7 +4,7 @@
 //! the versions of registry rows, the seals, or the positions of the frames. `folded` compares
 //! what follows from the journals themselves.
 
-use super::{Place, Scope, Trouble, Verifier};
+use super::{Place, Trouble, VerifiedPart, Verifier};
 use crate::evidence::entry::START;
 use crate::hash::Hash;
 use crate::id::RunId;
@@ -336,7 +336,7 @@ impl Verifier {
         let FrameAt { place, run, first, count } = frame;
         let due = self.rows.places.frames + 1;
         self.rows.places.frames = self.rows.places.frames.max(place);
-        let is_all = !matches!(self.scope, Scope::Run(_));
+        let is_all = !matches!(self.scope, VerifiedPart::Run(_));
         if place != due && is_all && !std::mem::replace(&mut self.rows.has_gap, true) {
             let detail = format!("it is where append {due} of all runs belongs");
             self.wrong_row("frame", &place, Trouble::Reordered, &detail);

@@ -71,8 +71,7 @@ impl<T: Choice + Serialize> Form<T> for Word {
     }
 
     fn schema() -> Value {
-        let words: Vec<&str> = T::WORDS.iter().map(|(word, _)| *word).collect();
-        json!({"type": "string", "enum": words})
+        json!({"type": "string", "enum": T::NAMES})
     }
 }
 

@@ -1,7 +1,7 @@
 //! JSON Schema of payloads, for the description of the API and the types of its clients.
 
 use super::form::Form;
-use crate::choice::Choice;
+use crate::choices::OwnChoice;
 use crate::journal::event::ChangedValue;
 use crate::money::Money;
 use crate::violation::Violation;
@@ -102,10 +102,9 @@ described! {
     Constraints => {"type": "object"},
 }
 
-impl<T: Choice> Described for T {
+impl<T: OwnChoice> Described for T {
     fn schema() -> Value {
-        let words: Vec<&str> = T::WORDS.iter().map(|(word, _)| *word).collect();
-        json!({"type": "string", "enum": words})
+        json!({"type": "string", "enum": T::NAMES})
     }
 }
 

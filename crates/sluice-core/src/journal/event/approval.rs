@@ -1,7 +1,7 @@
 //! Payloads of approvals.
 
 use super::Prepared;
-use crate::choice::choices;
+use crate::choices::choices;
 use crate::id::ApprovalId;
 use crate::journal::declare::form::{
     Always, Erasable, Form, Maybe, Optional, Shared, Sparse, Text, Word,

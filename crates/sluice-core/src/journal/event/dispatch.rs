@@ -1,6 +1,6 @@
 //! Payloads of queueing, waiting and dispatching a step.
 
-use crate::choice;
+use crate::choice::{self, tagged};
 use crate::id::RunId;
 use crate::journal::declare::form::{Always, Form, Maybe, Optional, Sparse, Unless, Word};
 use crate::journal::declare::{Keep, ObjectSchema, PayloadPart, Read, VisitKept, payload};
@@ -127,35 +127,26 @@ payload! {
     }
 }
 
-/// How a step is executed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Path {
-    /// In the process of the engine.
-    Edge,
-    /// By a remote gateway that reports the result by callback.
-    Bridge,
-    /// By a remote gateway that answers the request with the result.
-    Sync,
-    /// As a child run.
-    Child(RunId),
-    /// As its instances.
-    FanOut,
+tagged! {
+    /// How a step is executed.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    pub enum Path {
+        /// In the process of the engine.
+        Edge = "edge",
+        /// By a remote gateway that reports the result by callback.
+        Bridge = "bridge",
+        /// By a remote gateway that answers the request with the result.
+        Sync = "bridge_sync",
+        /// As a child run.
+        Child(RunId) = "child",
+        /// As its instances.
+        FanOut = "fan_out",
+    }
 }
 
 impl Path {
     const NAME: &'static str = "executionPath";
     const CHILD: &'static str = "childRunId";
-    const WORDS: [&'static str; 5] = ["edge", "bridge", "bridge_sync", "child", "fan_out"];
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Path::Edge => Path::WORDS[0],
-            Path::Bridge => Path::WORDS[1],
-            Path::Sync => Path::WORDS[2],
-            Path::Child(_) => Path::WORDS[3],
-            Path::FanOut => Path::WORDS[4],
-        }
-    }
 }
 
 impl PayloadPart for Path {

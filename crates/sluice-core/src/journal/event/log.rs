@@ -1,7 +1,8 @@
 //! Payload of a line of the log of a step: text, and records of what happened inside an attempt.
 
 use super::Prepared;
-use crate::choice::choices;
+use crate::choice::tagged;
+use crate::choices::choices;
 use crate::id::{ApprovalId, RunId};
 use crate::journal::declare::form::{Form, Maybe, Text, Word};
 use crate::journal::declare::{Keep, ObjectSchema, PayloadPart, Read, VisitKept};
@@ -75,25 +76,16 @@ pub struct ToolRequest {
     pub ruling: Ruling,
 }
 
-/// Whether a tool may be called.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Ruling {
-    /// The tool may be called this once, by this approval if one was needed.
-    Allowed(Option<ApprovalId>),
-    /// The tool may not be called, for this reason.
-    Denied(String),
-    /// The call waits for this approval.
-    Held(ApprovalId),
-}
-
-impl Ruling {
-    /// The word on every wire.
-    pub const fn as_str(&self) -> &'static str {
-        match self {
-            Ruling::Allowed(_) => "allowed",
-            Ruling::Denied(_) => "denied",
-            Ruling::Held(_) => "held",
-        }
+tagged! {
+    /// Whether a tool may be called.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    pub enum Ruling {
+        /// The tool may be called this once, by this approval if one was needed.
+        Allowed(Option<ApprovalId>) = "allowed",
+        /// The tool may not be called, for this reason.
+        Denied(String) = "denied",
+        /// The call waits for this approval.
+        Held(ApprovalId) = "held",
     }
 }
 

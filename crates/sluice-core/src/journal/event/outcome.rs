@@ -1,7 +1,8 @@
 //! Payloads of the end of a step, and of the values that it read.
 
 use super::dispatch::LabelsForm;
-use crate::choice::{self, choices};
+use crate::choice;
+use crate::choices::choices;
 use crate::contract::envelope::Envelope;
 use crate::id::RunId;
 use crate::journal::declare::form::{

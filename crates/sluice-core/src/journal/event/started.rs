@@ -1,6 +1,6 @@
 //! Payload of the start of a run.
 
-use crate::choice::choices;
+use crate::choices::choices;
 use crate::hash::Hash;
 use crate::id::RunId;
 use crate::journal::declare::form::{

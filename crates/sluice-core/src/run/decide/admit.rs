@@ -73,7 +73,7 @@ pub(crate) fn admit(draft: &mut Draft<'_>, at: StepAt) -> Admission {
         return govern(draft, ready);
     }
     if draft.run.started.posture == Posture::Advisory {
-        return Admission::DryRun("the run only looks: a person would be asked this");
+        return Admission::DryRun("dry run: this approval would be requested");
     }
     match summary(draft.run, at, &ready.prepared) {
         Ok(summary) => Admission::Question(ready, summary),
@@ -113,7 +113,7 @@ fn prepare(draft: &Draft<'_>, at: StepAt) -> Result<(Prepared, Vec<Provenance>),
         Work::Approval if is_node => prepare_approval_node(run, at, &mut origins)?,
         Work::Approval => prepare_inputs(run, at, &mut origins)?.0,
         Work::Unresolved { what, name } => {
-            let message = format!("{what} `{name}` was not at hand when the run was planned");
+            let message = format!("{what} `{name}` was not available when the run was planned");
             return Err(Failure::new(Code::UnresolvedVariable, message).into());
         }
     };

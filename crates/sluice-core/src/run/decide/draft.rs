@@ -189,9 +189,9 @@ impl<'a> Draft<'a> {
         let agent = self.run.state(at).agent();
         if let Some(agent) = agent.filter(|agent| remembered.contains(*agent)) {
             let (run, step) = (self.run.id, self.run.name(at));
-            let memo =
+            let output =
                 memory::remembered_output(agent, run, &step, &done.outcome, self.given.now_ms);
-            self.remembered_outputs.push(memo);
+            self.remembered_outputs.push(output);
         }
     }
 

@@ -5,7 +5,7 @@ use crate::id::{ApprovalId, Entropy, RunId};
 use crate::journal::event::{DeltaPart, Event, RunStarted};
 use crate::money::Money;
 use crate::port::adapter::{Answer, CallErrorCode, Usage};
-use crate::port::authority::fake::FakeAuthority as Desk;
+use crate::port::authority::fake::FakeAuthority;
 use crate::run::command::{Command, Decision, Dispatching, Given, Resolve};
 use crate::run::decide::Turn;
 use crate::run::definition::Definition;
@@ -63,12 +63,12 @@ impl Script {
             root_span_id: "0".repeat(16),
             ..RunStarted::default()
         };
-        let desk = Desk::default();
+        let authority = FakeAuthority::default();
         let given = Given {
             now_ms: BEGIN_MS,
             entropy: &mut chance,
             dispatching: Dispatching::Allowed,
-            authority: &desk,
+            authority: &authority,
         };
         let (run, decided) = start(RunId(1), definition, started, Carried::default(), given);
         let journal = decided.events.into_iter().map(|event| (event, BEGIN_MS)).collect();
@@ -89,12 +89,12 @@ impl Script {
     }
 
     fn turn(&mut self, command: Option<Command>) {
-        let desk = Desk::default();
+        let authority = FakeAuthority::default();
         let given = Given {
             now_ms: self.now_ms,
             entropy: &mut self.chance,
             dispatching: Dispatching::Allowed,
-            authority: &desk,
+            authority: &authority,
         };
         let mut turn = Turn::new(&mut self.run, given);
         if let Some(command) = command {

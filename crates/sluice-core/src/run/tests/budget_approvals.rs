@@ -1,6 +1,6 @@
 //! Budgets that require an approval instead of blocking.
 
-use super::governed::{envelope, rules};
+use super::governed::{budget, rules};
 use super::{Script, check};
 use crate::run::command::Decision;
 use expect_test::expect;
@@ -33,7 +33,7 @@ fn a_budget_can_be_asked_about_and_an_answer_counts_once_the_cap_is_raised() {
             .approve("b")
             .set(|desk| {
                 let run = Some("run_00000000000000000000000000000007");
-                desk.envelope_row("raised", envelope(Scope::Run, run, Period::Total, 70));
+                desk.budget_row("raised", budget(Scope::Run, run, Period::Total, 70));
             })
             .approve_as("b", "eve", &["treasurer"])
             .show_money(),

@@ -1,6 +1,6 @@
 //! Budgets: money is reserved and settled, and no cap is exceeded.
 
-use super::governed::{cents, envelope};
+use super::governed::{budget, cents};
 use super::{Script, check};
 use crate::id::RunId;
 use crate::port::adapter::CallErrorCode::ProviderError;
@@ -177,14 +177,14 @@ fn every_cap_that_applies_must_hold() {
         script()
             .under(|desk| {
                 for (number, (scope, of, period)) in scopes.into_iter().enumerate() {
-                    desk.envelope_row(&format!("e{number}"), envelope(scope, of, period, 60));
+                    desk.budget_row(&format!("e{number}"), budget(scope, of, period, 60));
                 }
                 for (number, (scope, of, period)) in others.into_iter().enumerate() {
-                    desk.envelope_row(&format!("no{number}"), envelope(scope, of, period, 0));
+                    desk.budget_row(&format!("no{number}"), budget(scope, of, period, 0));
                 }
-                let mut off = envelope(Scope::Global, None, Period::Total, 0);
+                let mut off = budget(Scope::Global, None, Period::Total, 0);
                 off.enabled = false;
-                desk.envelope_row("off", off);
+                desk.budget_row("off", off);
             })
             .show_money()
             .costs("a", 10)
@@ -203,7 +203,7 @@ fn every_cap_that_applies_must_hold() {
 }
 
 #[test]
-fn an_envelope_starts_anew_with_its_period() {
+fn a_budget_starts_anew_with_its_period() {
     check(
         Script::flow(
             "
@@ -216,7 +216,7 @@ fn an_envelope_starts_anew_with_its_period() {
         )
         .under(|desk| {
             desk.quoted(&["a", "b", "d"], 40);
-            desk.envelope_row("day", envelope(Scope::Global, None, Period::Daily, 50));
+            desk.budget_row("day", budget(Scope::Global, None, Period::Daily, 50));
         })
         .costs("a", 20)
         .neglected("1d")
@@ -428,9 +428,9 @@ fn an_overrun_somebody_has_accepted_closes_nothing() {
         two()
             .set(|desk| {
                 let run = Some("run_00000000000000000000000000000007");
-                let mut raised = envelope(Scope::Run, run, Period::Total, 200);
+                let mut raised = budget(Scope::Run, run, Period::Total, 200);
                 raised.accepted_overrun_cents = cents(80);
-                desk.envelope_row("raised", raised);
+                desk.budget_row("raised", raised);
             })
             .costs("a", 120)
             .show_money(),

@@ -1,6 +1,6 @@
 //! Gates that block a step, and gates that only observe.
 
-use super::governed::{cents, envelope, rules};
+use super::governed::{budget, cents, rules};
 use super::{Script, check};
 use crate::port::authority::fake::FakeAuthority as Desk;
 use expect_test::expect;
@@ -350,7 +350,7 @@ fn the_gates_only_observe_agents_on_trial_but_for_their_rules() {
         .under(|desk| {
             desk.quoted(&["a", "b"], 40);
             desk.agent_row("mock", |agent| agent.budget_monthly_cents = Some(cents(10)));
-            desk.envelope_row("all", envelope(Scope::Global, None, Period::Daily, 10));
+            desk.budget_row("all", budget(Scope::Global, None, Period::Daily, 10));
             let local = Gateway { min_trust_level: 9, ..Gateway::default() };
             desk.fabric.gateways.insert("local".to_owned(), local);
         })

@@ -11,7 +11,7 @@ use crate::port::authority::fake::FakeAuthority as Desk;
 use serde_json::{Map, Value, json};
 use sluice_govern::decision::Known;
 use sluice_govern::policy::{self, Policies};
-use sluice_govern::registry::{Agent, Envelope, Period, Scope};
+use sluice_govern::registry::{Agent, Budget, Period, Scope};
 
 /// An amount in cents.
 pub(super) fn cents(cents: u64) -> Money {
@@ -26,8 +26,8 @@ pub(super) fn rules(own: &str) -> Policies {
 }
 
 /// A budget that applies.
-pub(super) fn envelope(scope: Scope, of: Option<&str>, period: Period, amount: u64) -> Envelope {
-    Envelope {
+pub(super) fn budget(scope: Scope, of: Option<&str>, period: Period, amount: u64) -> Budget {
+    Budget {
         scope,
         of: of.map(str::to_owned),
         period,
@@ -49,8 +49,8 @@ impl Desk {
     }
 
     /// Sets a budget.
-    pub(super) fn envelope_row(&mut self, name: &str, envelope: Envelope) {
-        self.fabric.envelopes.insert(name.to_owned(), envelope);
+    pub(super) fn budget_row(&mut self, name: &str, budget: Budget) {
+        self.fabric.budgets.insert(name.to_owned(), budget);
     }
 }
 

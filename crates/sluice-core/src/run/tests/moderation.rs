@@ -522,7 +522,7 @@ fn a_dry_run_asks_no_moderator() {
         expect![[r#"
         1 run.started
         2 node.queued a
-        3 node.skipped a advisory: the run only looks: this would be sent
+        3 node.skipped a advisory: dry run: this step would be sent
         4 run.completed {}
     "#]],
     );

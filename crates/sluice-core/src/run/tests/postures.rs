@@ -33,24 +33,24 @@ fn an_advisory_run_looks_at_every_step_and_sends_nothing() {
         expect![[r#"
             1 run.started
             2 node.queued a
-            3 node.skipped a advisory: the run only looks: this would be sent
+            3 node.skipped a advisory: dry run: this step would be sent
             4 node.queued ask
             5 node.queued no
-            6 node.skipped ask advisory: the run only looks: a person would be asked this
+            6 node.skipped ask advisory: dry run: this approval would be requested
             7 governance.decided no "block" "agent_status"
-            8 node.skipped no advisory: the run only looks: a gate would stop this
+            8 node.skipped no advisory: dry run: this step would be blocked
             9 node.queued each items=2
             10 node.started each attempt=1 dispatch=1 fan_out
             11 node.queued each[0]
             12 node.queued each[1]
             13 node.queued held
             14 governance.decided held "hold" null
-            15 node.skipped held advisory: the run only looks: a person would be asked about this
-            16 node.skipped each[0] advisory: the run only looks: this would be sent
-            17 node.skipped each[1] advisory: the run only looks: this would be sent
+            15 node.skipped held advisory: dry run: this step would need an approval
+            16 node.skipped each[0] advisory: dry run: this step would be sent
+            17 node.skipped each[1] advisory: dry run: this step would be sent
             18 node.completed each {"items":[null,null]}
             19 node.queued child
-            20 node.skipped child advisory: the run only looks: this would be sent
+            20 node.skipped child advisory: dry run: this step would be sent
             21 run.completed {}
             due: 
             money: 
@@ -73,7 +73,7 @@ fn an_advisory_run_waits_at_no_gate_and_takes_nothing() {
             1 run.started
             2 node.queued a
             3 governance.decided a "block" "concurrency"
-            4 node.skipped a advisory: the run only looks: a gate would stop this
+            4 node.skipped a advisory: dry run: this step would be blocked
             5 run.completed {}
             gates of a: "block"
               concurrency block: agent mock runs 0 steps, its limit is 0

@@ -9,7 +9,7 @@ use super::super::projection::project;
 use super::super::start::Carried;
 use super::super::state::{Pause, Run};
 use super::erased;
-use super::governed::{cents, envelope, rules};
+use super::governed::{budget, cents, rules};
 use super::outputs_of;
 use super::world::World;
 use crate::cost::{Part, Spend};
@@ -181,7 +181,7 @@ fn bounds(head: u64) -> Desk {
         agent.queue_timeout_s = if head >> 35 & 1 == 1 { Some(5) } else { None };
         agent.budget_monthly_cents = Some(cents(500));
     });
-    desk.envelope_row("all", envelope(Scope::Global, None, Period::Daily, 150));
+    desk.budget_row("all", budget(Scope::Global, None, Period::Daily, 150));
     desk.policies = sets()[usize::from(head >> 37 & 1 == 1)].clone();
     desk
 }

@@ -3,7 +3,7 @@
 use super::{Script, check};
 use crate::port::authority::fake::FakeAuthority as Desk;
 use expect_test::expect;
-use sluice_govern::registry::{Gateway, Health};
+use sluice_govern::registry::{ExecutionTarget, Gateway, Health};
 
 fn remote(capabilities: &'static [&'static str]) -> impl Fn(&mut Desk) {
     move |desk| {
@@ -77,7 +77,7 @@ fn a_gateway_that_answers_at_once_is_asked_to_where_there_is_time() {
 #[test]
 fn a_native_agent_is_never_sent_to_a_gateway_with_a_url() {
     let native = |desk: &mut Desk| {
-        desk.agent_row("mock", |agent| agent.execution_target = Some("native".to_owned()));
+        desk.agent_row("mock", |agent| agent.execution_target = Some(ExecutionTarget::Native));
     };
     check(
         Script::flow("steps: [{id: a, command: go}]").under(remote(&["sync"])).under(native),

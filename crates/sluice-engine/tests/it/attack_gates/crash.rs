@@ -1,6 +1,6 @@
 //! Crashes at the worst moments: a reservation is neither lost nor doubled.
 
-use super::{HELD, ONE, OVER, SPENT, envelope};
+use super::{HELD, ONE, OVER, SPENT, budget};
 use crate::gate::{Gate, StoreOperation, dispatches, settles};
 use crate::operator::{CENT, Meter, count, metered, put};
 use crate::world::{config, ended, happens, memory, start};
@@ -21,7 +21,7 @@ async fn prepared() -> (Arc<dyn Store>, Arc<Gate>, Arc<Meter>) {
     let store = memory();
     let gate = Arc::new(Gate::new(Arc::clone(&store)));
     let agent = json!({"max_concurrent_steps": 1});
-    put(&*store, &[(Kind::Envelope, "cap", envelope(1)), (Kind::Agent, "mock", agent)]).await;
+    put(&*store, &[(Kind::Budget, "cap", budget(1)), (Kind::Agent, "mock", agent)]).await;
     let meter = Meter::new(CENT, CENT, |_| Duration::ZERO);
     (store, gate, meter)
 }

@@ -1,6 +1,6 @@
 //! False reports of costs.
 
-use super::{HELD, ONE, OVER, SPENT, envelope, error};
+use super::{HELD, ONE, OVER, SPENT, budget, error};
 use crate::operator::{CENT, Meter, count, events, heard, metered, put};
 use crate::world::{config, ended, memory, start};
 use serde_json::json;
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 async fn capped(cents: u64, cost: u64) -> (Arc<dyn Store>, Arc<Meter>, Engine) {
     let store = memory();
-    put(&*store, &[(Kind::Envelope, "cap", envelope(cents))]).await;
+    put(&*store, &[(Kind::Budget, "cap", budget(cents))]).await;
     let meter = Meter::new(CENT, cost, |_| Duration::ZERO);
     let engine = metered(Arc::clone(&store), &meter, config()).await;
     (store, meter, engine)
@@ -43,7 +43,7 @@ async fn an_absurd_cost_is_refused_and_the_work_is_kept() {
 /// A late cost report of an abandoned call.
 async fn late(cost: u64) -> (Arc<dyn Store>, Engine, sluice_core::run::state::Run) {
     let store = memory();
-    put(&*store, &[(Kind::Envelope, "cap", envelope(10))]).await;
+    put(&*store, &[(Kind::Budget, "cap", budget(10))]).await;
     let meter = Meter::new(CENT, CENT, |_| Duration::from_secs(3600));
     let engine = metered(Arc::clone(&store), &meter, config()).await;
     let flow = "name: flow\nsteps: [{id: a, command: go, timeout: 50ms}]";
@@ -96,9 +96,9 @@ async fn a_cost_above_what_was_reserved_is_booked_and_closes_the_cap() {
     let id = other.start(start(ONE)).await.unwrap().run;
     assert_eq!(error(&ended(&other, id).await), "budget_exceeded");
     assert_eq!(meter.calls(), 1);
-    let mut row = envelope(100);
+    let mut row = budget(100);
     row["accepted_overrun_cents"] = json!(2);
-    put(&*store, &[(Kind::Envelope, "cap", row)]).await;
+    put(&*store, &[(Kind::Budget, "cap", row)]).await;
     heard().await;
     let id = engine.start(start(ONE)).await.unwrap().run;
     assert_eq!(ended(&engine, id).await.status, RunStatus::Completed);

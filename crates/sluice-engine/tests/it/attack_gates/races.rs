@@ -1,6 +1,6 @@
 //! Many concurrent dispatches, from several processes, against one limit.
 
-use super::{HELD, SPENT, envelope};
+use super::{HELD, SPENT, budget};
 use crate::gate::Gate;
 use crate::operator::{CENT, Meter, count, metered, put, until_count};
 use crate::world::{config, ended, sqlite, start};
@@ -43,7 +43,7 @@ async fn two_processes_together_spend_no_more_than_the_cap() {
     let meter = Meter::new(CENT, CENT, |_| Duration::from_millis(2));
     let all = two(dir.path(), &meter).await;
     let store = Arc::clone(&all[0].0);
-    put(&*store, &[(Kind::Envelope, "cap", envelope(7))]).await;
+    put(&*store, &[(Kind::Budget, "cap", budget(7))]).await;
     let runs = start_all(&all, FLOW, 16).await;
     for (number, run) in runs.into_iter().enumerate() {
         ended(&all[number % 2].1, run).await;
@@ -97,7 +97,7 @@ async fn no_second_sees_more_dispatches_than_the_rate() {
 async fn spent_and_reserved_keep_to_the_cap_after_every_append() {
     let gate = Arc::new(Gate::new(crate::world::memory()));
     gate.watch(HELD);
-    put(&*gate, &[(Kind::Envelope, "cap", envelope(5))]).await;
+    put(&*gate, &[(Kind::Budget, "cap", budget(5))]).await;
     let meter = Meter::new(CENT, CENT / 2, |_| Duration::from_millis(1));
     let engine = metered(Arc::clone(&gate) as _, &meter, config()).await;
     let all = vec![(Arc::clone(&gate) as Arc<dyn Store>, engine)];

@@ -65,9 +65,9 @@ async fn an_allow_under_outdated_rules_dispatches_nothing() {
 async fn a_cap_lowered_during_a_decision_takes_effect() {
     let gate = Arc::new(Gate::new(memory()));
     let meter = meter();
-    put(&*gate, &[(Kind::Envelope, "cap", super::envelope(5))]).await;
+    put(&*gate, &[(Kind::Budget, "cap", super::budget(5))]).await;
     let engine = metered(Arc::clone(&gate) as _, &meter, config()).await;
-    gate.change_before_dispatch(puts(&[(Kind::Envelope, "cap", super::envelope(0))]));
+    gate.change_before_dispatch(puts(&[(Kind::Budget, "cap", super::budget(0))]));
     let id = engine.start(start(ONE)).await.unwrap().run;
     assert_eq!(error(&ended(&engine, id).await), "budget_exceeded");
     assert_eq!(meter.calls(), 0);
@@ -143,7 +143,7 @@ async fn nothing_is_dispatched_while_the_rules_cannot_be_read() {
     let meter = meter();
     let engine = metered(Arc::clone(&gate) as _, &meter, config()).await;
     gate.close(StoreOperation::Rules, "the disk does not answer");
-    put(&*gate, &[(Kind::Envelope, "cap", super::envelope(9))]).await;
+    put(&*gate, &[(Kind::Budget, "cap", super::budget(9))]).await;
     let refused = engine.start(start(ONE)).await;
     assert!(is_unavailable(&refused), "{refused:?}");
     a_while().await;

@@ -6,7 +6,7 @@ use sluice_core::journal::event::{Dispatch, StepAt, Terms};
 use sluice_core::money::Money;
 use sluice_core::run::state::Run;
 use sluice_govern::account;
-use sluice_govern::registry::{Envelope, Fabric, Scope};
+use sluice_govern::registry::{Budget, Fabric, Scope};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -134,10 +134,10 @@ fn caps(fabric: &Fabric, one: &Admitted, agent: &str, now_ms: u64) -> Vec<Cap> {
     for (run, amount) in &one.family {
         caps.push((account::of_run(&run.to_string()), *amount, Money::ZERO));
     }
-    let applies = |envelope: &Envelope| {
-        let of = envelope.of.as_deref();
-        envelope.enabled
-            && match envelope.scope {
+    let applies = |budget: &Budget| {
+        let of = budget.of.as_deref();
+        budget.enabled
+            && match budget.scope {
                 Scope::Global => true,
                 Scope::Gateway => of.is_none_or(|of| of == one.gateway),
                 Scope::Agent => of.is_none_or(|of| of == agent),
@@ -146,9 +146,9 @@ fn caps(fabric: &Fabric, one: &Admitted, agent: &str, now_ms: u64) -> Vec<Cap> {
                 Scope::Run => false,
             }
     };
-    for (name, envelope) in fabric.envelopes.iter().filter(|(_, envelope)| applies(envelope)) {
-        let name = account::of_envelope(name, envelope.period, now_ms);
-        caps.push((name, envelope.amount_cents, envelope.accepted_overrun_cents));
+    for (name, budget) in fabric.budgets.iter().filter(|(_, budget)| applies(budget)) {
+        let name = account::of_budget(name, budget.period, now_ms);
+        caps.push((name, budget.amount_cents, budget.accepted_overrun_cents));
     }
     caps
 }

@@ -10,11 +10,11 @@ fn money(micro_cents: u64) -> Money {
     Money::from_micro_cents(micro_cents)
 }
 
-fn fabric(envelopes: &[(&str, Value)]) -> Fabric {
-    let rows: Vec<Row> = envelopes
+fn fabric(budgets: &[(&str, Value)]) -> Fabric {
+    let rows: Vec<Row> = budgets
         .iter()
         .map(|(name, body)| Row {
-            kind: Kind::Envelope,
+            kind: Kind::Budget,
             name: (*name).to_owned(),
             body: body.clone(),
         })
@@ -24,7 +24,7 @@ fn fabric(envelopes: &[(&str, Value)]) -> Fabric {
     fabric
 }
 
-fn envelope(scope: &str, of: Option<&str>, period: &str) -> Value {
+fn budget(scope: &str, of: Option<&str>, period: &str) -> Value {
     let mut body = json!({"scope": scope, "period": period, "amount_cents": 5});
     if let Some(of) = of {
         body["of"] = json!(of);
@@ -68,25 +68,25 @@ fn a_step_keeps_to_its_role_its_agent_and_every_run_above_it() {
     );
     assert_eq!(caps[1].name, "agent scribe, monthly");
     assert_eq!(caps[1].whose, CapGate::Agent);
-    assert_eq!(caps[2].whose, CapGate::Envelope);
+    assert_eq!(caps[2].whose, CapGate::Budget);
 }
 
 #[test]
-fn envelopes_apply_by_scope_and_begin_anew_by_period() {
-    let mut off = envelope("global", None, "daily");
+fn budgets_apply_by_scope_and_begin_anew_by_period() {
+    let mut off = budget("global", None, "daily");
     off["enabled"] = json!(false);
     let fabric = fabric(&[
-        ("a", envelope("global", None, "daily")),
-        ("b", envelope("gateway", Some("local"), "weekly")),
-        ("c", envelope("gateway", Some("cloud"), "weekly")),
-        ("d", envelope("agent", Some("scribe"), "monthly")),
-        ("e", envelope("workflow", Some("report"), "total")),
-        ("f", envelope("workflow", Some("other"), "total")),
-        ("g", envelope("agent", None, "total")),
+        ("a", budget("global", None, "daily")),
+        ("b", budget("gateway", Some("local"), "weekly")),
+        ("c", budget("gateway", Some("cloud"), "weekly")),
+        ("d", budget("agent", Some("scribe"), "monthly")),
+        ("e", budget("workflow", Some("report"), "total")),
+        ("f", budget("workflow", Some("other"), "total")),
+        ("g", budget("agent", None, "total")),
         ("h", off),
-        ("i", envelope("run", None, "daily")),
-        ("j", envelope("run", Some("run_0"), "daily")),
-        ("k", envelope("run", Some("run_9"), "daily")),
+        ("i", budget("run", None, "daily")),
+        ("j", budget("run", Some("run_0"), "daily")),
+        ("k", budget("run", Some("run_9"), "daily")),
     ]);
     let agent = Agent::default();
     let spender = Spender { run_caps: &[], ..spender() };
@@ -107,11 +107,11 @@ fn envelopes_apply_by_scope_and_begin_anew_by_period() {
 }
 
 #[test]
-fn an_envelope_of_a_run_takes_the_place_of_its_documents_cap() {
-    let fabric = fabric(&[("more", envelope("run", Some("run_0"), "total"))]);
+fn a_budget_of_a_run_takes_the_place_of_its_documents_cap() {
+    let fabric = fabric(&[("more", budget("run", Some("run_0"), "total"))]);
     let caps = caps_for(&fabric, &spender());
     assert_eq!(accounts(&caps), ["run/run_1 7", "run/run_0 5000000"]);
-    let mut off = envelope("run", Some("run_0"), "total");
+    let mut off = budget("run", Some("run_0"), "total");
     off["enabled"] = json!(false);
     let fabric = self::fabric(&[("more", off)]);
     assert_eq!(accounts(&caps_for(&fabric, &spender())), ["run/run_1 7", "run/run_0 9"]);
@@ -119,7 +119,7 @@ fn an_envelope_of_a_run_takes_the_place_of_its_documents_cap() {
 
 #[test]
 fn an_overrun_closes_a_cap_until_it_is_accepted() {
-    let mut body = envelope("global", None, "total");
+    let mut body = budget("global", None, "total");
     body["accepted_overrun_cents"] = json!(0.000_004);
     let fabric = fabric(&[("a", body)]);
     let over = |over: u64| {

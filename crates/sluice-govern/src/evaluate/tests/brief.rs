@@ -54,7 +54,7 @@ fn a_plain_pass_is_its_digests_and_what_the_policies_saw() {
 fn what_does_not_follow_from_the_facts_is_written() {
     let mut scene = Scene { running: 2, in_window: 3, ..Scene::default() };
     scene.agent().max_concurrent_steps = Some(4);
-    scene.caps = vec![cap(CapGate::Envelope, "daily", 100, 20)];
+    scene.caps = vec![cap(CapGate::Budget, "daily", 100, 20)];
     scene.tools = list(&["read"]);
     scene.constraints.max_output_tokens = Some(100);
     check(
@@ -97,12 +97,12 @@ fn what_is_not_brief_stays_as_it_is() {
 fn digests_are_those_that_were_always_written() {
     let mut scene = Scene { running: 2, in_window: 3, ..Scene::default() };
     scene.agent().max_concurrent_steps = Some(4);
-    scene.caps = vec![cap(CapGate::Envelope, "daily", 100, 20), cap(CapGate::Agent, "own", 90, 1)];
+    scene.caps = vec![cap(CapGate::Budget, "daily", 100, 20), cap(CapGate::Agent, "own", 90, 1)];
     scene.tools = list(&["read", "wri\"te"]);
     scene.classes = vec!["caller", "agent"];
     scene.role().allowed_environments = list(&["local"]);
     let brief = scene.decide();
-    scene.caps = vec![cap(CapGate::Envelope, "daily", 100, 200)];
+    scene.caps = vec![cap(CapGate::Budget, "daily", 100, 200)];
     let short = scene.decide();
     assert_eq!(
         [brief.facts_digest, brief.action_digest, short.facts_digest, short.action_digest],

@@ -73,7 +73,7 @@ fn a_grant_with_tighter_constraints_is_for_the_tighter_action() {
 fn what_a_person_agreed_to_while_money_was_short_holds_once_the_cap_is_raised() {
     let mut scene = Scene {
         policies: ASK_ABOUT_MONEY.to_owned(),
-        caps: vec![cap(CapGate::Envelope, "daily", 10, 0)],
+        caps: vec![cap(CapGate::Budget, "daily", 10, 0)],
         asks: Some(Vec::new()),
         ..Scene::default()
     };
@@ -83,7 +83,7 @@ fn what_a_person_agreed_to_while_money_was_short_holds_once_the_cap_is_raised() 
     let still = scene.decide();
     assert_eq!(still.disposition, Disposition::Hold);
     assert_eq!(still.gates[9].hint.as_deref(), Some("raise the cap first, then approve"));
-    scene.caps = vec![cap(CapGate::Envelope, "daily", 100, 0)];
+    scene.caps = vec![cap(CapGate::Budget, "daily", 100, 0)];
     assert_eq!(scene.decide().disposition, Disposition::Allow);
 }
 
@@ -93,7 +93,7 @@ fn a_block_keeps_no_question_alive() {
         policies: format!(
             "{ASK_ABOUT_MONEY} {ASK} @id(\"no\") forbid (principal, action, resource);"
         ),
-        caps: vec![cap(CapGate::Envelope, "daily", 10, 0)],
+        caps: vec![cap(CapGate::Budget, "daily", 10, 0)],
         ..Scene::default()
     };
     let decision = scene.decide();

@@ -8,7 +8,7 @@ use super::scene::{NOW_MS, Scene, Who, cap, list, money};
 use crate::decision::{Decision, GateOutcome};
 use crate::facts::{CapGate, Verb, Worst};
 use crate::registry::{
-    Agent, AgentStatus, Health, Held, POC_MS, Phase, Posture, Rate, TrustedContext,
+    Agent, AgentStatus, ExecutionTarget, Health, Held, POC_MS, Phase, Posture, Rate, TrustedContext,
 };
 use expect_test::expect_file;
 use std::fmt::Write as _;
@@ -36,7 +36,7 @@ const CASES: &[(&str, &str, SceneChange)] = &[
     }),
     ("gateway_health", "a native agent and a gateway with a URL", |s| {
         s.gateway().url = Some("http://bridge.example".to_owned());
-        on_row(s, |a| a.execution_target = Some("native".to_owned()));
+        on_row(s, |a| a.execution_target = Some(ExecutionTarget::Native));
     }),
     ("gateway_health", "everything is stopped", |s| s.held = Held::Yes),
     ("gateway_health", "nowhere", |s| s.gateway = None),
@@ -80,28 +80,26 @@ const CASES: &[(&str, &str, SceneChange)] = &[
     }),
     ("budget_envelopes", "no cap, unknown cost", |s| s.worst = Worst::Unknown),
     ("budget_envelopes", "enough is left in all", |s| {
-        s.caps = vec![
-            cap(CapGate::Envelope, "daily", 100, 0),
-            cap(CapGate::Envelope, "monthly", 500, 475),
-        ];
+        s.caps =
+            vec![cap(CapGate::Budget, "daily", 100, 0), cap(CapGate::Budget, "monthly", 500, 475)];
     }),
     ("budget_envelopes", "too little is left in two of three", |s| {
         s.caps = vec![
-            cap(CapGate::Envelope, "daily", 10, 0),
-            cap(CapGate::Envelope, "monthly", 500, 0),
-            cap(CapGate::Envelope, "total", 500, 490),
+            cap(CapGate::Budget, "daily", 10, 0),
+            cap(CapGate::Budget, "monthly", 500, 0),
+            cap(CapGate::Budget, "total", 500, 490),
         ];
     }),
     ("budget_envelopes", "it costs nothing, and nothing is left", |s| {
-        s.caps = vec![cap(CapGate::Envelope, "daily", 100, 100)];
+        s.caps = vec![cap(CapGate::Budget, "daily", 100, 100)];
         s.worst = Worst::Known(money(0));
     }),
     ("budget_envelopes", "it costs nothing, and the cap was lowered below what is held", |s| {
-        s.caps = vec![cap(CapGate::Envelope, "daily", 100, 101)];
+        s.caps = vec![cap(CapGate::Budget, "daily", 100, 101)];
         s.worst = Worst::Known(money(0));
     }),
     ("budget_envelopes", "too little is left, and a policy asks", |s| {
-        s.caps = vec![cap(CapGate::Envelope, "daily", 10, 0)];
+        s.caps = vec![cap(CapGate::Budget, "daily", 10, 0)];
         s.policies = ASK_ABOUT_MONEY.to_owned();
     }),
     ("trust_level", "enough", |s| s.gateway().min_trust_level = 5),
@@ -191,10 +189,10 @@ const CASES: &[(&str, &str, SceneChange)] = &[
     ("approval_required", "a person agreed, and a budget is short", |s| {
         s.policies = format!("{ASK}\n{ASK_ABOUT_MONEY}");
         agree(s);
-        s.caps = vec![cap(CapGate::Envelope, "daily", 10, 0)];
+        s.caps = vec![cap(CapGate::Budget, "daily", 10, 0)];
     }),
     ("approval_required", "a budget is short and asks, and a policy blocks", |s| {
-        s.caps = vec![cap(CapGate::Envelope, "daily", 10, 0)];
+        s.caps = vec![cap(CapGate::Budget, "daily", 10, 0)];
         s.policies =
             format!("{ASK_ABOUT_MONEY}\n@id(\"no\") forbid (principal, action, resource);");
     }),

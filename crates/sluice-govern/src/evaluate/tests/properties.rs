@@ -79,7 +79,7 @@ fn any_scene() -> impl Strategy<Value = Scene> {
     ];
     let place = (any_gateway(), 0..6_usize, 0..12_usize);
     let counters = (0..3_u32, 0..3_u32, prop::option::of(0..60_u64), 1..=10_u8);
-    let whose = prop::sample::select(vec![CapGate::Agent, CapGate::Envelope]);
+    let whose = prop::sample::select(vec![CapGate::Agent, CapGate::Budget]);
     let caps = prop::collection::vec((whose, 0..100_u64, 0..100_u64), 0..4);
     let inputs = (prop::sample::select(vec![vec![], vec!["human"], vec!["tool"]]), 0..3_usize);
     let asking = (0..4_usize, any::<bool>(), prop::option::of("[0-9a-f]{64}"));

@@ -1,5 +1,5 @@
 use super::*;
-use crate::policy::keyword::Keyword as _;
+use crate::choice::Choice as _;
 use proptest::prelude::*;
 
 fn names(policies: &Policies, facts: &PolicyFacts<'_>) -> Vec<String> {
@@ -143,11 +143,11 @@ fn a_question_about_money_is_asked_only_where_money_is_short() {
 
 #[test]
 fn policies_are_listed_by_category() {
-    let texts = Category::ALL.iter().map(|(word, _)| {
+    let texts = Category::NAMES.iter().map(|word| {
         format!("@id(\"{word}\") @category(\"{word}\") forbid (principal, action, resource);")
     });
     let policies = with_default(&texts.collect::<Vec<_>>().join("\n"));
-    for (word, category) in Category::ALL {
+    for (word, category) in Category::WORDS {
         let listed: Vec<&str> = policies.of(*category).map(|rule| rule.name.as_str()).collect();
         assert_eq!(listed, [format!("a.cedar/{word}")]);
     }

@@ -1,7 +1,7 @@
 //! The loop of the writer thread: one transaction after the other.
 
 use super::log::WriteAheadLog;
-use super::{Job, Message, Work};
+use super::{Job, Work, WriterMessage};
 use crate::limits::{BATCH_BYTES_MAX, BATCH_WRITES_MAX, IDLE_MS, POLL_MS};
 use crate::sqlite::Shared;
 use crate::sqlite::cache::WriterCache;
@@ -20,7 +20,7 @@ use tokio::sync::Semaphore;
 pub(super) struct WriterLoop {
     connection: Connection,
     directory: DirectoryCheck,
-    queue: Receiver<Message>,
+    queue: Receiver<WriterMessage>,
     permits: Arc<Semaphore>,
     shared: Arc<Shared>,
     cache: WriterCache,
@@ -36,7 +36,7 @@ impl WriterLoop {
     pub(super) fn new(
         connection: Connection,
         directory: DirectoryCheck,
-        queue: Receiver<Message>,
+        queue: Receiver<WriterMessage>,
         permits: Arc<Semaphore>,
         shared: Arc<Shared>,
     ) -> Result<WriterLoop, rusqlite::Error> {
@@ -60,7 +60,7 @@ impl WriterLoop {
     }
 
     /// Waits for the next message, or until the next poll or checkpoint is due.
-    fn next(&self) -> Result<Message, RecvTimeoutError> {
+    fn next(&self) -> Result<WriterMessage, RecvTimeoutError> {
         if self.is_watched() {
             self.queue.recv_timeout(Duration::from_millis(POLL_MS))
         } else if self.log.needs_checkpoint() {
@@ -71,19 +71,19 @@ impl WriterLoop {
     }
 
     /// Takes a message and everything that is queued behind it.
-    fn run_batch(&mut self, message: Message) {
+    fn run_batch(&mut self, message: WriterMessage) {
         let mut batch = Batch::new();
         let mut bytes_held = 0;
         let mut next = Some(message);
         while let Some(message) = next {
             match message {
-                Message::Write { job, bytes } => {
+                WriterMessage::Write { job, bytes } => {
                     batch.push(job);
                     bytes_held += bytes;
                 }
-                Message::Poll => self.poll_changes(),
+                WriterMessage::Poll => self.poll_changes(),
                 #[cfg(test)]
-                Message::Pages(pages) => limit_pages(&self.connection, pages),
+                WriterMessage::Pages(pages) => limit_pages(&self.connection, pages),
             }
             let full = batch.len() >= BATCH_WRITES_MAX || bytes_held >= BATCH_BYTES_MAX;
             next = if full { None } else { self.queue.try_recv().ok() };

@@ -112,7 +112,7 @@ fn room(dir: &Path) -> DoctorCheck {
     let remedy = "make room: `sluice runs elide --older-than 30d` drops streamed partial answers";
     match statvfs(&place) {
         Err(error) => {
-            DoctorCheck::warn(NAME, format!("cannot be told: {error}"), "check with `df`")
+            DoctorCheck::warn(NAME, format!("cannot be measured: {error}"), "check with `df`")
         }
         Ok(found) if found.f_flag.contains(StatVfsMountFlags::RDONLY) => {
             DoctorCheck::ok(NAME, "none is needed: the file system is read-only")

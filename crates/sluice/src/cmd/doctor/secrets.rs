@@ -39,7 +39,7 @@ pub(super) fn named(rows: &[Row], secrets: &Keyring) -> Vec<DoctorCheck> {
             }
             _ => return None,
         };
-        let (kind, name) = (row.kind.as_str(), visible::brief(&row.name));
+        let (kind, name) = (row.kind.noun(), visible::brief(&row.name));
         let remedy = "declare it under `[secrets]` in sluice.toml: docs/guide/secrets.md";
         Some(DoctorCheck::warn(NAME, format!("of the {kind} `{name}`: {why}"), remedy))
     });

@@ -235,10 +235,10 @@ mod tests {
 
     #[test]
     fn what_the_server_refuses_is_an_answer_with_its_code() {
-        let problem = r#"{"title":"no token that counts","code":"unauthenticated","detail":"x"}"#;
+        let problem = r#"{"title":"no valid token","code":"unauthenticated","detail":"x"}"#;
         let told = answer(&json!(7), StatusCode::UNAUTHORIZED, problem).unwrap_err();
         assert_eq!(told["id"], 7);
-        assert_eq!(told["error"]["message"], "error[unauthenticated]: no token that counts (x)");
+        assert_eq!(told["error"]["message"], "error[unauthenticated]: no valid token (x)");
         assert_eq!(told["error"]["data"]["code"], "unauthenticated");
         let told = answer(&json!("a"), StatusCode::BAD_GATEWAY, "<html>").unwrap_err();
         assert!(told["error"]["message"].as_str().unwrap().contains("502"), "{told}");

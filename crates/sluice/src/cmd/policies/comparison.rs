@@ -56,7 +56,7 @@ pub(super) fn print(compared: &Value, output: OutputFormat, out: &mut Out) -> an
     out.print(&format!("{different} of {all} {decisions} would differ\n"))?;
     if compared["unknown"] != 0 {
         let unknown = &compared["unknown"];
-        out.note(&format!("{unknown} more decisions did not record what policies were given"))?;
+        out.note(&format!("{unknown} more decisions did not record their facts"))?;
     }
     Ok(())
 }

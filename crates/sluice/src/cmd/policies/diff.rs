@@ -9,6 +9,7 @@ use crate::out::{Layout, Out};
 use crate::registry::load_rows;
 use serde_json::{Value, json};
 use sluice_core::visible;
+use sluice_govern::choice::choices;
 use sluice_govern::policy::{Policies, Rule};
 use sluice_server::service::policies;
 use std::collections::BTreeMap;
@@ -32,7 +33,7 @@ pub(super) async fn run(args: &Diff, out: &mut Out) -> anyhow::Result<Exit> {
     if output == OutputFormat::Json {
         let policies: Vec<Value> = changes
             .iter()
-            .map(|(name, change)| json!({"policy": name, "change": change.word()}))
+            .map(|(name, change)| json!({"policy": name, "change": change}))
             .collect();
         out.json(Layout::Line, &json!({"policies": policies, "decisions": compared}))?;
         return Ok(Exit::Done);
@@ -49,22 +50,19 @@ pub(super) async fn run(args: &Diff, out: &mut Out) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PolicyChange {
-    Added,
-    Changed,
-    Removed,
+choices! {
+    /// How a policy changed.
+    enum PolicyChange, "a change of a policy" {
+        /// It is new.
+        Added = "added",
+        /// Its text is different.
+        Changed = "changed",
+        /// It is gone.
+        Removed = "removed",
+    }
 }
 
 impl PolicyChange {
-    const fn word(self) -> &'static str {
-        match self {
-            PolicyChange::Added => "added",
-            PolicyChange::Changed => "changed",
-            PolicyChange::Removed => "removed",
-        }
-    }
-
     const fn sign(self) -> &'static str {
         match self {
             PolicyChange::Added => "+",

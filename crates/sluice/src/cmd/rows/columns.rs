@@ -72,7 +72,7 @@ const fn columns(kind: Kind) -> &'static [(&'static str, &'static str)] {
             &[("WORKFLOW", "workflow"), ("ARGS", "args"), ("SECRET", "secret"), ("", "enabled")]
         }
         // Schedules and budgets have their own list commands.
-        Kind::Envelope | Kind::Library | Kind::Schedule | Kind::Token | Kind::Switch => &[],
+        Kind::Budget | Kind::Library | Kind::Schedule | Kind::Token | Kind::Switch => &[],
     }
 }
 

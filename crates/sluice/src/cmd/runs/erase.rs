@@ -15,7 +15,7 @@ pub(super) async fn run(args: &Erase, out: &mut Out) -> anyhow::Result<Exit> {
     client.close().await;
     let run = visible::brief(&run);
     out.print(&match gone["payloads"].as_u64().unwrap_or(0) {
-        0 => format!("nothing of {run} was left to erase\n"),
+        0 => format!("{run} has nothing left to erase\n"),
         1 => format!("1 payload of {run} erased; its hashes and figures stay\n"),
         count => format!("{count} payloads of {run} erased; its hashes and figures stay\n"),
     })?;

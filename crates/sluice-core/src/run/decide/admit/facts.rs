@@ -287,7 +287,7 @@ pub(super) fn caps<'d>(draft: &'d Draft<'_>, at: StepAt, gathered: &DecisionFact
     let capped = run.family_caps();
     let row = authority.agent(agent);
     let bounded = !capped.is_empty()
-        || !authority.fabric().envelopes.is_empty()
+        || !authority.fabric().budgets.is_empty()
         || role.is_some_and(|(_, role)| role.max_spend_cents.is_some())
         || row.is_some_and(|row| row.budget_monthly_cents.is_some());
     if !bounded {

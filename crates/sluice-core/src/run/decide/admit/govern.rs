@@ -62,9 +62,9 @@ pub(super) fn govern(draft: &mut Draft<'_>, ready: PreparedStep) -> Admission {
     draft.record(at, StepEvent::GovernanceDecided(record));
     match judged.decision.disposition {
         would if draft.run.started.posture == Posture::Advisory => Admission::DryRun(match would {
-            Disposition::Allow => "the run only looks: this would be sent",
-            Disposition::Block => "the run only looks: a gate would stop this",
-            Disposition::Hold => "the run only looks: a person would be asked about this",
+            Disposition::Allow => "dry run: this step would be sent",
+            Disposition::Block => "dry run: this step would be blocked",
+            Disposition::Hold => "dry run: this step would need an approval",
         }),
         Disposition::Block => blocked(draft, at, &judged.gateway, &judged.decision),
         Disposition::Hold => hold(draft, ready, judged.decision),

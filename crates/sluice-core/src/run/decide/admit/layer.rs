@@ -14,7 +14,7 @@ use crate::plan::step::Work;
 use crate::port::remembered_output::RememberedOutput;
 use crate::run::decide::draft::Draft;
 use crate::run::seat::SHELL;
-use sluice_govern::registry::{Instruction, MemoryUse, Whose};
+use sluice_govern::registry::{Instruction, InstructionLayer, MemoryUse};
 use std::collections::BTreeMap;
 
 /// The environment variable with the memory of a shell step.
@@ -243,10 +243,10 @@ fn of_member(draft: &Draft<'_>, at: StepAt, member: &Member) -> Sheet {
     Sheet { number: number::TEAM, source, bounds, ..Sheet::default() }
 }
 
-const fn layer_of(whose: Whose) -> u8 {
-    match whose {
-        Whose::Platform => number::PLATFORM,
-        Whose::Owner => number::OWNER,
+const fn layer_of(layer: InstructionLayer) -> u8 {
+    match layer {
+        InstructionLayer::Platform => number::PLATFORM,
+        InstructionLayer::Owner => number::OWNER,
     }
 }
 
@@ -261,7 +261,7 @@ fn of_row((name, row): (&String, &Instruction)) -> Sheet {
             deny_tools: row.deny_tools.clone(),
             models: row.models.clone(),
             tier: None,
-            output_kinds: row.output_kinds.clone(),
+            output_kinds: row.output_kinds.iter().map(ToString::to_string).collect(),
             no_memory: row.memory == MemoryUse::Deny,
             pins: pins.clone(),
         },

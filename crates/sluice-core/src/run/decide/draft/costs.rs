@@ -56,11 +56,11 @@ fn report_thresholds(draft: &mut Draft<'_>, one: &Account, alerts: &mut Vec<Even
     let spent = u64::try_from(account.tally().spent).unwrap_or(0);
     account.spent.believe(below_next(one.cap, spent));
     for percent in account::crossed(one.cap, Money::ZERO, Money::from_micro_cents(spent)) {
-        let told = account::told(&one.name, percent);
-        if draft.guards.count(authority, Name::of(&told)) > 0 {
+        let alerted = account::alerted(&one.name, percent);
+        if draft.guards.count(authority, Name::of(&alerted)) > 0 {
             continue;
         }
-        draft.guards.take(Name::of(&told), 1, Some(1));
+        draft.guards.take(Name::of(&alerted), 1, Some(1));
         alerts.push(alert(json!({
             "kind": "threshold", "account": &*one.name, "percent": percent,
             "spent": usd(Money::from_micro_cents(spent)), "cap": usd(one.cap),

@@ -13,7 +13,7 @@ use crate::origin::{Labels, SourceClass};
 use crate::outputs::Settled;
 use crate::outputs::coerce::Coercion;
 use crate::outputs::complete::complete;
-use crate::plan::policy::{Family, LensKind};
+use crate::plan::policy::Family;
 use crate::plan::step::{LensWork, Work};
 use crate::port::adapter::{Answer, Usage};
 use crate::run::command::{Refusal, Resolve};
@@ -23,6 +23,7 @@ use crate::run::state::{Approval, Run};
 use crate::value::text;
 use crate::violation::{Reason, Violation};
 use serde_json::{Map, Value};
+use sluice_govern::registry::LensKind;
 use std::sync::Arc;
 
 /// Kinds of output of a lens node that a person answers.

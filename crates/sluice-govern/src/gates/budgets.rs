@@ -8,5 +8,5 @@ pub(super) const GATE: Gate =
     Gate { name: "budget_envelopes", code: "budget_exceeded", trial: Trial::Observed, judge };
 
 fn judge(case: &mut Case<'_>) -> Finding {
-    caps::judge(case, CapGate::Envelope)
+    caps::judge(case, CapGate::Budget)
 }

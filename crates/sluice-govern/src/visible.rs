@@ -76,12 +76,12 @@ pub fn json(json: String) -> String {
 }
 
 /// At most forty characters of a text, for messages.
-pub(crate) fn shorten(text: &str) -> Cow<'_, str> {
+pub fn shorten(text: &str) -> Cow<'_, str> {
     shorten_to(text, 40)
 }
 
 /// At most `count` characters of a text.
-pub(crate) fn shorten_to(text: &str, count: usize) -> Cow<'_, str> {
+pub fn shorten_to(text: &str, count: usize) -> Cow<'_, str> {
     match text.char_indices().nth(count) {
         Some((at, _)) => Cow::Owned(format!("{}…", &text[..at])),
         None => Cow::Borrowed(text),
