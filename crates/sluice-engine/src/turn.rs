@@ -83,6 +83,7 @@ impl LoadedRun {
     /// turns out to be wrong, the run decides again.
     pub(crate) async fn turn(&mut self, mut inputs: Vec<TurnInput>) -> TurnResult {
         let unreadable = std::mem::take(&mut self.unreadable);
+        self.refresh_rules_for(&inputs).await;
         let mut dispatching = self.dispatching;
         let mut refusals = 0;
         loop {
@@ -142,6 +143,20 @@ impl LoadedRun {
             } else {
                 TurnResult::Kept
             };
+        }
+    }
+
+    /// Reads the newest rows before an assignment: it may name an agent that was registered
+    /// a moment ago, and no guard of the append would notice older rows.
+    async fn refresh_rules_for(&mut self, inputs: &[TurnInput]) {
+        if !inputs.iter().any(|input| matches!(input.command, Command::Assign { .. })) {
+            return;
+        }
+        let engine = Arc::clone(&self.engine);
+        let rules = engine.trust.rules();
+        let refresh = async move { engine.has_newer_rules(&rules).await };
+        if let Err(error) = self.while_calling(refresh).await {
+            tracing::warn!(run = %self.run.id, %error, "the rules cannot be read");
         }
     }
 

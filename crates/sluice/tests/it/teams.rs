@@ -1,5 +1,6 @@
 //! Teams, instructions and memory at the command line.
 
+use crate::server::Server;
 use crate::session::root;
 use crate::world::{World, shown};
 use expect_test::{Expect, expect};
@@ -389,4 +390,28 @@ fn a_run_keeps_the_team_it_started_with() {
     let second = world.output(&["workflows", "start", "note", "--mock", "m.yaml", "--json"]);
     assert_eq!(second.status.code(), Some(0), "{}", shown(&second));
     assert_eq!(member(&world.state(&world.newest())), "olga");
+}
+
+#[test]
+fn a_step_is_assigned_to_an_agent_that_was_just_registered() {
+    let world = World::new()
+        .file("trace.lobsterx.yaml", UNASSIGNED)
+        .file("mock.yaml", "\"*\": {text: done}");
+    let server = Server::with(&world, &["--listen", "127.0.0.1:0", "--mock", "mock.yaml"]);
+    server.printed(&world, &["gateways", "set", "demo", "provider=mock", "default=true"]);
+    server.printed(&world, &["workflows", "put", "trace.lobsterx.yaml"]);
+    for number in 0..3 {
+        server.output(&world, &["workflows", "start", "trace", "--detach"]);
+        let run = world.until("the step waits for a member", |world| {
+            let runs = server.printed(world, &["runs", "list", "--json", "--limit", "1"]);
+            let runs: Value = serde_json::from_str(&runs).unwrap();
+            let run = runs["data"][0]["run_id"].as_str()?.to_owned();
+            let shown = server.printed(world, &["runs", "show", &run]);
+            shown.contains("no_member_fits").then_some(run)
+        });
+        let agent = format!("fresh-{number}");
+        server.printed(&world, &["agents", "set", &agent, "trust_level=5"]);
+        let assigned = server.output(&world, &["runs", "assign", &run, "follow", &agent]);
+        assert_eq!(assigned.status.code(), Some(0), "{}", shown(&assigned));
+    }
 }
