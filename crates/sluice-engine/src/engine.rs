@@ -175,9 +175,11 @@ impl Engine {
         self.inner.node
     }
 
-    /// Current health of a gateway as seen by this node, and its last changes.
-    pub fn health(&self, gateway: &str) -> (Health, Vec<(u64, Health)>) {
-        self.inner.trust.health(gateway)
+    /// Current health of a gateway as seen by this node, and its last changes. A gateway that
+    /// was not checked yet is checked now.
+    pub async fn health(&self, gateway: &str) -> Result<(Health, Vec<(u64, Health)>), StoreError> {
+        self.inner.check_new_gateway(gateway).await?;
+        Ok(self.inner.trust.health(gateway))
     }
 
     /// Policies fixed by configuration; `None` if the registry defines them.

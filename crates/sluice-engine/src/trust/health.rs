@@ -35,6 +35,12 @@ impl GatewayHealth {
         lock(&self.gateways).get(gateway).map_or(Health::Healthy, |record| record.health)
     }
 
+    /// Whether a gateway was checked since its row was registered or changed.
+    pub(super) fn is_checked(&self, gateway: &str) -> bool {
+        let gateways = lock(&self.gateways);
+        gateways.get(gateway).is_some_and(|record| record.answered || record.misses > 0)
+    }
+
     /// Records the result of a check, `None` if there was no answer. Returns the old and
     /// the new health if they differ.
     pub(super) fn record(

@@ -262,6 +262,17 @@ impl Inner {
         self.check_gateways(names).await;
     }
 
+    /// Checks a gateway whose row is so new that no check has reached it yet. Nothing is known
+    /// of its health before.
+    pub(crate) async fn check_new_gateway(self: &Arc<Self>, name: &str) -> Result<(), StoreError> {
+        self.has_newer_rules(&self.trust.rules()).await?;
+        let is_registered = self.trust.rules().fabric.gateways.contains_key(name);
+        if is_registered && !self.trust.gateway_health.is_checked(name) {
+            self.check_gateways(vec![name.to_owned()]).await;
+        }
+        Ok(())
+    }
+
     /// Checks gateways concurrently, so that an unreachable one does not delay the rest.
     async fn check_gateways(self: &Arc<Self>, names: Vec<String>) {
         let answers = join_all(names.iter().map(|name| self.probe_gateway(name))).await;

@@ -115,7 +115,7 @@ async fn health(request: ApiRequest) -> ServiceResult<Reply<HealthShown>> {
     let rows = request.organisation.rows().await?;
     let name = request.path("name");
     registry::row(&rows.rows, Kind::Gateway, name)?;
-    let (now, history) = request.service().engine.health(name);
+    let (now, history) = request.service().engine.health(name).await?;
     let change = |(at_ms, health)| HealthChange { at: timestamp(at_ms), health: word(health) };
     Ok(Reply::ok(HealthShown {
         gateway: name.to_owned(),

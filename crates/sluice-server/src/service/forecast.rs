@@ -4,6 +4,7 @@ use super::start::{self, StartRequest};
 use crate::limits::FORECAST_DECISIONS_MAX;
 use crate::organisation::Organisation;
 use crate::refused::{self, ServiceResult};
+use futures_util::future::join_all;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -75,18 +76,12 @@ pub(crate) async fn forecast_workflow(
     let mut gateways: Vec<String> = steps.iter().filter_map(|step| step.gateway.clone()).collect();
     gateways.sort_unstable();
     gateways.dedup();
-    let gateways = gateways.into_iter().map(|name| {
-        let (health, _) = engine.health(&name);
-        let word = serde_json::to_value(health).ok();
-        let health = word.and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default();
-        GatewayForecast { name, health }
+    let gateways = gateways.into_iter().map(async |name| {
+        let (health, _) = engine.health(&name).await?;
+        Ok(GatewayForecast { name, health: health.as_str().to_owned() })
     });
-    Ok(ForecastShown {
-        workflow,
-        whole: forecast.whole,
-        gateways: gateways.collect(),
-        steps: in_order(steps),
-    })
+    let gateways = join_all(gateways).await.into_iter().collect::<ServiceResult<_>>()?;
+    Ok(ForecastShown { workflow, whole: forecast.whole, gateways, steps: in_order(steps) })
 }
 
 fn unknown(step: &Step) -> StepForecast {

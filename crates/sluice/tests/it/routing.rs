@@ -313,3 +313,16 @@ agents:
     assert!(gone.contains(expected), "{gone}");
     assert!(!closed.contains("hunter2") && !gone.contains("hunter2"), "{closed}{gone}");
 }
+
+#[test]
+fn an_unreachable_gateway_is_not_healthy_from_the_start() {
+    let world = World::new();
+    let server = Server::with(&world, &["--listen", "127.0.0.1:0"]);
+    for number in 0..3 {
+        let name = format!("dead-{number}");
+        server.printed(&world, &["gateways", "set", &name, "url=http://127.0.0.1:9"]);
+        let listed = server.printed(&world, &["gateways", "list"]);
+        let line = listed.lines().find(|line| line.starts_with(&name)).unwrap();
+        assert!(!line.contains("healthy"), "{listed}");
+    }
+}
