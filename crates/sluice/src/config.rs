@@ -255,6 +255,14 @@ impl Config {
         }
     }
 
+    /// A duration in milliseconds; `None` if it is switched off.
+    pub(crate) fn duration_ms_unless_off(&self, name: Name) -> Option<u64> {
+        match self.value(name) {
+            Some(Value::Off) => None,
+            _ => Some(self.duration_ms(name)),
+        }
+    }
+
     /// The data directory.
     pub(crate) fn data(&self) -> PathBuf {
         self.path(Name::Data).expect("the data directory has a default").to_owned()

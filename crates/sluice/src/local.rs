@@ -233,13 +233,16 @@ impl Local {
 fn patience() -> Patience {
     use setting::Name;
     let ms = |name| config::get().duration_ms(name);
-    let mut reminders = [
-        (ms(Name::ApprovalsRemindNormal), "normal"),
-        (ms(Name::ApprovalsRemindElevated), "elevated"),
-        (ms(Name::ApprovalsRemindCritical), "critical"),
+    let mut reminders: Vec<(u64, String)> = [
+        (Name::ApprovalsRemindNormal, "normal"),
+        (Name::ApprovalsRemindElevated, "elevated"),
+        (Name::ApprovalsRemindCritical, "critical"),
     ]
-    .map(|(after_ms, level)| (after_ms, level.to_owned()))
-    .to_vec();
+    .into_iter()
+    .filter_map(|(name, level)| {
+        Some((config::get().duration_ms_unless_off(name)?, level.to_owned()))
+    })
+    .collect();
     // Reminders are sent in the order of the list.
     reminders.sort_by_key(|(after_ms, _)| *after_ms);
     let expires_ms = ms(Name::ApprovalsExpiresIn);

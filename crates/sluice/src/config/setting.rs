@@ -28,6 +28,11 @@ pub(crate) enum SettingKind {
         min_ms: u64,
         max_ms: u64,
     },
+    /// The same, or `off`.
+    DurationOrOff {
+        min_ms: u64,
+        max_ms: u64,
+    },
     Switch,
     Choice(&'static [&'static str]),
 }
@@ -49,6 +54,9 @@ impl SettingKind {
             SettingKind::Duration { min_ms, max_ms } => {
                 let (least, most) = (duration::format(min_ms), duration::format(max_ms));
                 format!("a duration from `{least}` to `{most}`")
+            }
+            SettingKind::DurationOrOff { min_ms, max_ms } => {
+                format!("{}, or `off`", SettingKind::Duration { min_ms, max_ms }.takes())
             }
             SettingKind::Switch => "`true` or `false`".to_owned(),
             SettingKind::Choice(words) => format!("one of: {}", words.join(", ")),
@@ -94,6 +102,9 @@ macro_rules! settings {
 
 /// A time limit for people.
 const WAIT: SettingKind = SettingKind::Duration { min_ms: 1000, max_ms: DURATION_MS_MAX };
+/// A time limit for people that can be switched off.
+const WAIT_OR_OFF: SettingKind =
+    SettingKind::DurationOrOff { min_ms: 1000, max_ms: DURATION_MS_MAX };
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 
@@ -138,11 +149,11 @@ settings! {
         "how long a lease lasts without a heartbeat; then other nodes claim the runs";
     ApprovalsExpiresIn "approvals.expires_in", WAIT, Some("7d"), None,
         "how long an approval stays open, unless its step sets `expires_in`";
-    ApprovalsRemindNormal "approvals.remind_normal", WAIT, Some("1h"), None,
+    ApprovalsRemindNormal "approvals.remind_normal", WAIT_OR_OFF, Some("1h"), None,
         "when the first reminder of an open approval is written, with level `normal`";
-    ApprovalsRemindElevated "approvals.remind_elevated", WAIT, Some("24h"), None,
+    ApprovalsRemindElevated "approvals.remind_elevated", WAIT_OR_OFF, Some("24h"), None,
         "when the second reminder is written, with level `elevated`";
-    ApprovalsRemindCritical "approvals.remind_critical", WAIT, Some("72h"), None,
+    ApprovalsRemindCritical "approvals.remind_critical", WAIT_OR_OFF, Some("72h"), None,
         "when the last reminder is written, with level `critical`";
     QueueTimeout "queue_timeout", WAIT, Some("1h"), None,
         "how long a step waits at a gate that may open, unless its agent sets `queue_timeout_s`";

@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 const SECRET_BYTES_MAX: u64 = 64 * 1024;
 /// Most items of a list.
 const ITEMS_MAX: usize = 1000;
+/// Switches off what a duration would delay.
+const OFF: &str = "off";
 
 /// The value of a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +25,8 @@ pub(crate) enum Value {
     Number(u64),
     /// In milliseconds.
     Duration(u64),
+    /// Instead of a duration.
+    Off,
     Switch(bool),
     Secret(Secret),
 }
@@ -107,6 +111,7 @@ impl fmt::Display for Value {
             Value::Words(words) => f.write_str(&words.join(", ")),
             Value::Number(number) => write!(f, "{number}"),
             Value::Duration(ms) => f.write_str(&duration::format(*ms)),
+            Value::Off => f.write_str(OFF),
             Value::Switch(on) => write!(f, "{on}"),
             Value::Secret(secret) => write!(f, "{secret}"),
         }
@@ -182,10 +187,9 @@ pub(super) fn read(setting: &Setting, text: &OsStr, dir: &Path) -> Result<Value,
             let number = text.trim().parse::<u64>().ok();
             number.filter(|number| (min..=max).contains(number)).map(Value::Number)
         }
-        SettingKind::Duration { min_ms, max_ms } => {
-            let ms = duration::parse(text.trim()).ok();
-            ms.filter(|ms| (min_ms..=max_ms).contains(ms)).map(Value::Duration)
-        }
+        SettingKind::Duration { min_ms, max_ms } => duration_between(text, min_ms, max_ms),
+        SettingKind::DurationOrOff { .. } if text.trim() == OFF => Some(Value::Off),
+        SettingKind::DurationOrOff { min_ms, max_ms } => duration_between(text, min_ms, max_ms),
         SettingKind::Switch => match text {
             "true" | "1" => Some(Value::Switch(true)),
             "false" | "0" => Some(Value::Switch(false)),
@@ -194,6 +198,11 @@ pub(super) fn read(setting: &Setting, text: &OsStr, dir: &Path) -> Result<Value,
         SettingKind::Choice(words) => words.contains(&text).then(|| Value::Text(text.to_owned())),
     };
     found.ok_or_else(takes)
+}
+
+fn duration_between(text: &str, min_ms: u64, max_ms: u64) -> Option<Value> {
+    let ms = duration::parse(text.trim()).ok()?;
+    (min_ms..=max_ms).contains(&ms).then_some(Value::Duration(ms))
 }
 
 /// Refuses a list that is too long.

@@ -107,6 +107,31 @@ fn approvals_expire_and_are_brought_to_mind_as_the_settings_say() {
 }
 
 #[test]
+fn reminders_can_be_switched_off() {
+    let settings = "[approvals]\nexpires_in = \"3s\"\nremind_normal = \"off\"\n\
+                    remind_elevated = \"1s\"\nremind_critical = \"off\"\n";
+    let world = world().file("gated.lobsterx.yaml", GATED).file("sluice.toml", settings);
+    let shown = world.told(&["config", "show"]);
+    assert!(shown.contains("approvals.remind_critical  off"), "{shown}");
+    for (elevated, levels) in [("1s", vec!["elevated"]), ("off", vec![])] {
+        let settings = settings.replace("elevated = \"1s\"", &format!("elevated = \"{elevated}\""));
+        std::fs::write(world.path().join("sluice.toml"), settings).unwrap();
+        assert_eq!(world.output(&["run", "gated.lobsterx.yaml"]).status.code(), Some(4));
+        let run = world.newest();
+        world.until("the approval has expired", |world| {
+            let resumed = world.output(&["resume", &run, "--json"]);
+            let state: serde_json::Value = serde_json::from_slice(&resumed.stdout).unwrap();
+            (state["status"] == "failed").then_some(())
+        });
+        let exported = world.json(&["runs", "export", &run, "--json"]);
+        let events = exported["events"].as_array().unwrap();
+        let reminded = events.iter().filter(|event| event["type"] == "approval.reminded");
+        let reminded = reminded.map(|event| event["payload"]["level"].as_str().unwrap());
+        assert_eq!(reminded.collect::<Vec<_>>(), levels, "{exported:#}");
+    }
+}
+
+#[test]
 fn an_approval_that_is_not_answered_in_time_is_rejected() {
     let settings = "[approvals]\nexpires_in = \"1s\"\n";
     let world = world().file("gated.lobsterx.yaml", GATED).file("sluice.toml", settings);

@@ -43,8 +43,8 @@ payload! {
         quorum: u32 = "quorum" as FromOne, Whole;
         /// Whether the initiator of the run may not approve.
         not_initiator: bool = "notInitiator" as Sparse, Whole;
-        /// When the approvers are reminded, and how urgently.
-        reminders: Vec<(u64, String)> = "reminders" as Sparse, Whole;
+        /// When the approvers are reminded, and how urgently. An old journal does not say.
+        reminders: Option<Vec<(u64, String)>> = "reminders" as Optional, Whole;
         /// The action that is approved.
         action: Option<Arc<ApprovalSubject>>;
     }

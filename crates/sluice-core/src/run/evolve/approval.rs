@@ -34,12 +34,7 @@ impl Run {
             groups: request.groups.clone(),
             quorum: request.quorum.max(1),
             not_initiator: request.not_initiator,
-            // Old journals do not record reminders.
-            remind_at: if request.reminders.is_empty() {
-                default_reminders(at_ms)
-            } else {
-                request.reminders.clone()
-            },
+            remind_at: request.reminders.clone().unwrap_or_else(|| default_reminders(at_ms)),
             action: request.action.clone(),
             votes: Vec::new(),
             tightened: None,

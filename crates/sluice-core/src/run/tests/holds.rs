@@ -282,6 +282,30 @@ fn an_answer_can_tighten_and_never_widen() {
 }
 
 #[test]
+fn no_reminder_is_sent_where_none_is_set() {
+    check(
+        Script::flow("steps: [{id: a, command: go, approval: required}]")
+            .under(|desk: &mut Desk| {
+                desk.patience.reminders = Vec::new();
+                desk.patience.expires_ms = 8 * 24 * 3_600_000;
+            })
+            .advance("9d"),
+        expect![[r#"
+            1 run.started
+            2 node.queued a
+            3 governance.decided a "hold" null
+            4 approval.requested a apr1 step "Let `a` do this?\ngo"
+            5 run.status.changed paused (approval)
+            after 8d
+            6 approval.resolved a apr1 expired
+            7 run.status.changed running (approval)
+            8 node.failed a approval_rejected: no approver answered in time
+            9 run.failed approval_rejected: `a` failed: no approver answered in time
+        "#]],
+    );
+}
+
+#[test]
 fn reminders_and_the_end_come_when_they_are_set_to() {
     let patient = |desk: &mut Desk| {
         desk.patience.reminders = vec![(60_000, "soon".to_owned()), (120_000, "now".to_owned())];

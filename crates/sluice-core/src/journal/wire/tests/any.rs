@@ -522,8 +522,8 @@ fn gate() -> BoxedStrategy<StepEvent> {
 
 fn approval_requested() -> BoxedStrategy<ApprovalRequested> {
     let asked = (text(), vec(text(), 0..3), any::<u64>());
-    let who =
-        (vec(vec(text(), 0..3), 0..3), 1u32..9, any::<bool>(), vec(any::<(u64, String)>(), 0..3));
+    let reminders = option::of(vec(any::<(u64, String)>(), 0..3));
+    let who = (vec(vec(text(), 0..3), 0..3), 1u32..9, any::<bool>(), reminders);
     let change = (text(), value(), value()).prop_map(|(path, before, after)| ChangedValue {
         path,
         before,

@@ -179,7 +179,7 @@ fn approval_requested() -> ApprovalRequested {
         groups: vec![vec![text("ada"), text("legal")]],
         quorum: 2,
         not_initiator: true,
-        reminders: vec![(5, text("normal"))],
+        reminders: Some(vec![(5, text("normal"))]),
         action: Some(Arc::new(ApprovalSubject {
             action: json!({"command": "go"}),
             digest: text("d1"),
@@ -464,7 +464,7 @@ fn bare_ends() -> Vec<StepEvent> {
         groups: Vec::new(),
         quorum: 1,
         not_initiator: false,
-        reminders: Vec::new(),
+        reminders: None,
         action: None,
     };
     let resolution = Resolution::Expired;

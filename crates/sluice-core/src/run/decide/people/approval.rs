@@ -142,7 +142,7 @@ fn request(draft: &mut Draft<'_>, step: &PreparedStep, request: Request) -> Appr
         groups,
         quorum: quorum.max(declared.map_or(1, |one| one.quorum)),
         not_initiator: not_initiator || declared.is_some_and(|one| one.not_initiator),
-        reminders: reminders(draft),
+        reminders: Some(reminders(draft)),
         action: Some(Arc::new(subject)),
     };
     draft.record(at, StepEvent::ApprovalRequested(Box::new(requested)));
@@ -166,7 +166,7 @@ pub(crate) fn escalate(draft: &mut Draft<'_>, at: StepAt, failed: FailedAttempt)
         groups: Vec::new(),
         quorum: 1,
         not_initiator: false,
-        reminders: reminders(draft),
+        reminders: Some(reminders(draft)),
         action: None,
     };
     draft.record(at, StepEvent::ApprovalRequested(Box::new(requested)));
