@@ -164,6 +164,8 @@ codes! {
         UnreachableRejection = "unreachable_rejection",
         /// An agent of a setup for which no gateway fits.
         AgentWithoutGateway = "agent_without_gateway",
+        /// An agent continues sessions at a gateway that keeps none.
+        SessionNotKept = "session_not_kept",
         /// A declared role that no step uses.
         UnusedRole = "unused_role",
         /// A step without `on_failure` on the only path to a side effect.

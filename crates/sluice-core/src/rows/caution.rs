@@ -3,15 +3,18 @@
 use super::fault::{ALWAYS_THERE, read};
 use crate::code::Code;
 use crate::doc::setup::RowFault;
-use sluice_govern::registry::{ANYTHING, Agent, AgentStatus, Gateway, Kind, PROVIDERS, Row};
+use sluice_govern::registry::{
+    ANYTHING, Agent, AgentStatus, Gateway, Kind, PROVIDERS, Row, SessionMode,
+};
 use sluice_govern::route::is_out_of_reach;
 use std::collections::BTreeMap;
 
 /// The maximum number of gateways in one message.
 const NAMED_MAX: usize = 3;
 
-/// Warns about agents for which no gateway fits. The first gate would stop every step of such
-/// an agent, so the operator should know before a run starts.
+/// Warns about agents for which no gateway fits, and about sessions that cannot be continued.
+/// The first gate would stop every step of an agent without a gateway, so the operator should
+/// know before a run starts.
 pub fn cautions(rows: &[Row]) -> Vec<RowFault> {
     let gateways: BTreeMap<&str, Gateway> = rows
         .iter()
@@ -19,14 +22,65 @@ pub fn cautions(rows: &[Row]) -> Vec<RowFault> {
         .filter_map(|row| Some((row.name.as_str(), read(row)?)))
         .collect();
     let agents = rows.iter().filter(|row| row.kind == Kind::Agent);
-    agents.filter_map(|row| without_gateway(row, &gateways)).collect()
+    let faults =
+        agents.flat_map(|row| [without_gateway(row, &gateways), without_session(row, &gateways)]);
+    faults.flatten().collect()
+}
+
+/// A warning if an agent continues sessions and a gateway that may do its work keeps none.
+fn without_session(row: &Row, gateways: &BTreeMap<&str, Gateway>) -> Option<RowFault> {
+    let agent: Agent = read(row)?;
+    if agent.session != SessionMode::Continue || is_gone(&agent) {
+        return None;
+    }
+    let pinned = agent.gateway.as_deref();
+    let forgetful: Vec<String> = gateways
+        .iter()
+        .filter(|(name, _)| pinned.is_none_or(|pin| pin == **name))
+        .filter(|(_, gateway)| why_not(&row.name, &agent, gateway).is_none())
+        .filter(|(_, gateway)| !keeps_sessions(gateway))
+        .map(|(name, _)| format!("`{name}`"))
+        .collect();
+    if forgetful.is_empty() {
+        return None;
+    }
+    let more = forgetful.len().saturating_sub(NAMED_MAX);
+    let mut named = forgetful[..forgetful.len().min(NAMED_MAX)].join(", ");
+    if more > 0 {
+        named.push_str(&format!(" and {more} more"));
+    }
+    Some(RowFault {
+        kind: Kind::Agent,
+        name: row.name.clone(),
+        path: vec!["session".to_owned()],
+        code: Code::SessionNotKept,
+        message: format!(
+            "agent `{}` continues sessions, but its work may go to a gateway that keeps none: \
+             {named}",
+            row.name
+        ),
+        hint: Some(
+            "remove `session: continue`, or set `gateway` of the agent to a bridge or to a \
+             gateway with the provider `http`"
+                .to_owned(),
+        ),
+    })
+}
+
+/// Whether a gateway may return a `session_id` and continue it. A bridge decides for itself;
+/// of the adapters in the process, those for models, tools and commands do not.
+fn keeps_sessions(gateway: &Gateway) -> bool {
+    gateway.url.is_some() || matches!(gateway.provider.as_str(), "http" | "mock")
+}
+
+fn is_gone(agent: &Agent) -> bool {
+    matches!(agent.status, AgentStatus::Terminated | AgentStatus::Deprecated)
 }
 
 /// A warning if no gateway fits an agent.
 fn without_gateway(row: &Row, gateways: &BTreeMap<&str, Gateway>) -> Option<RowFault> {
     let agent: Agent = read(row)?;
-    let gone = matches!(agent.status, AgentStatus::Terminated | AgentStatus::Deprecated);
-    if gone || ALWAYS_THERE.contains(&row.name.as_str()) {
+    if is_gone(&agent) || ALWAYS_THERE.contains(&row.name.as_str()) {
         return None;
     }
     let pinned = agent.gateway.as_deref();

@@ -399,6 +399,37 @@ fn an_agent_whose_work_no_gateway_could_do_is_told_of() {
 }
 
 #[test]
+fn a_session_that_cannot_be_continued_is_told_of() {
+    let agent = |gateway: Option<&str>| {
+        row(Kind::Agent, "reader", json!({"session": "continue", "gateway": gateway}))
+    };
+    let gateway = |name: &str, body: Value| row(Kind::Gateway, name, body);
+    let rows = |agent: Row| {
+        vec![
+            agent,
+            gateway("bridge", json!({"url": "http://b.example"})),
+            gateway("claude", json!({"provider": "anthropic"})),
+            gateway("service", json!({"provider": "http", "base_url": "http://s.example"})),
+            gateway("tools", json!({"provider": "mcp", "agents": ["other"]})),
+        ]
+    };
+    for kept in ["bridge", "service"] {
+        check_cautions(&rows(agent(Some(kept))), expect![""]);
+    }
+    for named in [Some("claude"), None] {
+        check_cautions(
+            &rows(agent(named)),
+            expect![[r#"
+                agent reader session session_not_kept: agent `reader` continues sessions, but its work may go to a gateway that keeps none: `claude`
+                  remove `session: continue`, or set `gateway` of the agent to a bridge or to a gateway with the provider `http`
+            "#]],
+        );
+    }
+    let plain = row(Kind::Agent, "reader", json!({"gateway": "claude"}));
+    check_cautions(&rows(plain), expect![""]);
+}
+
+#[test]
 fn a_row_that_starts_runs_says_who_made_it_and_who_changed_it_last() {
     let write = |before: Option<&Row>, workflow: &str, who: &str| {
         // Authors in the written row are ignored.
