@@ -17,6 +17,8 @@ export type RunDetail = Schemas["RunDetail"];
 
 /** Past events loaded at the start; the user loads earlier ones on request. */
 const HISTORY = 500;
+/** How often a run with sub-workflows is reloaded: a wait in a child run is not its event. */
+const CHILDREN_MS = 3000;
 const FINAL_EVENTS = new Set(["run.completed", "run.failed", "run.cancelled", "run.timed_out"]);
 
 export interface LiveRun {
@@ -39,8 +41,11 @@ export function useRun(run: string): LiveRun {
       (await request("get", "/api/v1/runs/{run}", { path: { run }, signal })).data,
     staleTime: Number.POSITIVE_INFINITY,
   });
+  const hasChildren = detail.data?.steps.some((step) => step.kind === "workflow") ?? false;
   const state = useQuery({
     queryKey: ["run", run, "state"],
+    refetchInterval: ({ state: { data } }) =>
+      hasChildren && data && !ended(data.status) ? CHILDREN_MS : false,
     queryFn: async () => {
       const { state, at } = await states.load();
       feed.dropUpdatesUntil(at);

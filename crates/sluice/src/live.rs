@@ -35,8 +35,8 @@ use sluice_engine::tail::Reader;
 use sluice_engine::watch::Tip;
 use sluice_engine::world::{SystemClock, SystemEntropy};
 use sluice_server::refused;
-use sluice_server::service::find;
-use std::collections::BTreeSet;
+use sluice_server::service::{find, runs};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{IsTerminal as _, stderr, stdin};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -103,6 +103,8 @@ struct Live<'a> {
     left: BTreeSet<ApprovalId>,
     parked: u32,
     paused: bool,
+    /// What steps of the run wait for in their child runs.
+    child_waits: BTreeMap<String, String>,
     /// The version of the run at its last failure that is retried.
     failed: u64,
 }
@@ -124,6 +126,7 @@ impl<'a> Live<'a> {
             left: BTreeSet::new(),
             parked: 0,
             paused: false,
+            child_waits: BTreeMap::new(),
             failed: 0,
             follow,
         })
@@ -178,7 +181,7 @@ impl<'a> Live<'a> {
                 return Ok(None);
             }
             if let Some(screen) = &mut self.screen {
-                screen.draw(&ending::picture(run), SystemClock.now_ms());
+                screen.draw(&ending::picture_with(run, &self.child_waits), SystemClock.now_ms());
             }
             let tick = moment + Duration::from_millis(DRAW_MS);
             let until = if wanted { soonest } else { latest }.min(tick);
@@ -201,7 +204,7 @@ impl<'a> Live<'a> {
     async fn print_events(&mut self, run: &Run, out: &mut Out) -> anyhow::Result<()> {
         let view = self.follow.view;
         if let Some(screen) = &mut self.screen {
-            screen.draw(&ending::picture(run), SystemClock.now_ms());
+            screen.draw(&ending::picture_with(run, &self.child_waits), SystemClock.now_ms());
         } else {
             loop {
                 let page = self.reader.read().await.map_err(refused::load)?;
@@ -232,6 +235,17 @@ impl<'a> Live<'a> {
             self.note(&text, out)?;
         }
         self.paused = paused;
+        Ok(())
+    }
+
+    /// Reads what steps wait for in their child runs, and prints it unless it is drawn.
+    async fn print_child_waits(&mut self, run: &Run, out: &mut Out) -> anyhow::Result<()> {
+        self.child_waits = runs::child_waits(self.follow.local, run).await;
+        if self.screen.is_none() && !self.follow.view.events {
+            for line in self.lines.draw_child_waits(&self.child_waits) {
+                out.note(&line)?;
+            }
+        }
         Ok(())
     }
 
@@ -290,6 +304,7 @@ impl<'a> Live<'a> {
     async fn attend(&mut self, run: &Run, out: &mut Out) -> anyhow::Result<Option<Exit>> {
         let (who, yes) = (self.follow.who.clone(), self.follow.yes);
         let family = Family::load(self.follow.local, run).await?;
+        self.print_child_waits(run, out).await?;
         let mut acted = family.claimed;
         for (child, id) in &family.open {
             if self.left.contains(id) || self.interrupted.is_some() {

@@ -74,9 +74,10 @@ impl StepPicture {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 
-    /// Whether the step waits at a gate.
+    /// Whether the step, or a step of its child run, waits at a gate.
     pub(crate) fn is_at_gate(&self) -> bool {
-        self.status == StepStatus::Queued && self.waiting_reason == Some(Waiting::Gate)
+        matches!(self.status, StepStatus::Queued | StepStatus::Running)
+            && self.waiting_reason == Some(Waiting::Gate)
     }
 }
 

@@ -5,8 +5,9 @@
 //! run, and the caller serialises it at once.
 //!
 //! INVARIANT: a projection depends on the run alone and not on the current time, so a duration
-//! is null until its end is known.
+//! is null until its end is known. What depends on other runs is added by the caller.
 
+pub mod child_wait;
 pub mod failure;
 pub mod node;
 pub mod prompt;

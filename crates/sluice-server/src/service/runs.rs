@@ -9,9 +9,13 @@ use serde_json::{Map, Value, json};
 use sluice_core::journal::envelope::{Seen, Shown, timestamp};
 use sluice_core::plan::step::Step;
 use sluice_core::port::store::{Filter, RunRow};
-use sluice_core::run::projection::project;
+use sluice_core::run::projection::{child_wait, project};
 use sluice_core::run::state::Run;
 use sluice_engine::provenance::{Ask, Direction};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Most child runs that are loaded to show what a run waits for.
+const CHILDREN_LOADED_MAX: usize = 32;
 
 /// A run as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -65,9 +69,33 @@ pub async fn list(
 
 /// A run's projection, as spec 5.3 has it.
 pub async fn state(service: &Service, run: &Run) -> ServiceResult<Box<RawValue>> {
-    let shown = project(run).with_taken(service.store.taken(run.id).await?);
+    let waits = child_waits(service, run).await;
+    let taken = service.store.taken(run.id).await?;
+    let shown = project(run).with_taken(taken).with_child_waits(&waits);
     let text = serde_json::value::to_raw_value(&shown);
     Ok(text.expect("a projection is plain JSON"))
+}
+
+/// What steps of a run wait for in their child runs, by step. Only a bounded number of child
+/// runs is looked at, and one that cannot be loaded, or does not exist yet, waits for nothing.
+pub async fn child_waits(service: &Service, run: &Run) -> BTreeMap<String, String> {
+    let mut waits = BTreeMap::new();
+    let mut children = VecDeque::from(child_wait::children(run));
+    for _ in 0..CHILDREN_LOADED_MAX {
+        let Some((step, child)) = children.pop_front() else { break };
+        if waits.contains_key(&step) {
+            continue;
+        }
+        let Ok(child) = find::load(service, child).await else { continue };
+        match child_wait::gate_wait(&child) {
+            Some(wait) => drop(waits.insert(step, wait)),
+            None => {
+                let below = child_wait::children(&child).into_iter();
+                children.extend(below.map(|(_, run)| (step.clone(), run)));
+            }
+        }
+    }
+    waits
 }
 
 /// A run as lists show it, and what it was started with.

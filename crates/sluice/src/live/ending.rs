@@ -17,6 +17,7 @@ use sluice_core::status::RunStatus;
 use sluice_core::visible;
 use sluice_engine::world::SystemClock;
 use sluice_server::service::runs::last_steps;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Most steps whose texts are printed in place of outputs.
@@ -128,6 +129,11 @@ impl Live<'_> {
 
 pub(super) fn picture(run: &Run) -> Picture {
     Picture::from(&project(run))
+}
+
+/// [`picture`], with what steps wait for in their child runs.
+pub(super) fn picture_with(run: &Run, child_waits: &BTreeMap<String, String>) -> Picture {
+    Picture::from(&project(run).with_child_waits(child_waits))
 }
 
 /// `completed in 1.2 s, 225 tokens, $0.0097`.

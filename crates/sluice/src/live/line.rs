@@ -18,6 +18,8 @@ pub(super) struct EventLines {
     /// What each step at a gate waits for: gates are evaluated repeatedly, and an unchanged reason
     /// is printed once.
     waits: BTreeMap<String, String>,
+    /// What steps wait for in their child runs.
+    child_waits: BTreeMap<String, String>,
 }
 
 impl EventLines {
@@ -30,6 +32,14 @@ impl EventLines {
             return None;
         }
         Some(line.text)
+    }
+
+    /// The lines of waits in child runs that are new or have changed.
+    pub(super) fn draw_child_waits(&mut self, waits: &BTreeMap<String, String>) -> Vec<String> {
+        let new = waits.iter().filter(|(step, wait)| self.child_waits.get(*step) != Some(wait));
+        let lines = new.map(|(step, wait)| drawn("waiting", step, wait)).collect();
+        self.child_waits.clone_from(waits);
+        lines
     }
 }
 
@@ -178,6 +188,16 @@ mod tests {
         let failed = json!({"nodeId": "a", "errorCode": "x", "errorMessage": "no"});
         assert_eq!(told(lines, "node.failed", &failed).as_deref(), Some("failed     a  x: no"));
         assert_eq!(wait(lines, "else").as_deref(), Some("waiting    a  x: else"));
+    }
+
+    #[test]
+    fn a_wait_in_a_child_run_is_told_once_until_it_ends() {
+        let lines = &mut EventLines::default();
+        let waits = BTreeMap::from([("a".to_owned(), "x: do".to_owned())]);
+        assert_eq!(lines.draw_child_waits(&waits), ["waiting    a  x: do"]);
+        assert_eq!(lines.draw_child_waits(&waits), Vec::<String>::new());
+        assert_eq!(lines.draw_child_waits(&BTreeMap::new()), Vec::<String>::new());
+        assert_eq!(lines.draw_child_waits(&waits), ["waiting    a  x: do"]);
     }
 
     #[test]

@@ -177,6 +177,7 @@ fn remark(node: &StepPicture) -> Option<String> {
         StepStatus::Retrying => node.error_message.as_ref()?,
         StepStatus::Skipped => node.skip_reason.as_ref()?,
         StepStatus::Queued => node.unblock_hint.as_ref()?,
+        StepStatus::Running if node.is_at_gate() => node.unblock_hint.as_ref()?,
         _ => return None,
     };
     Some(visible::brief(text).into_owned())
@@ -189,7 +190,9 @@ fn status_style(node: &StepPicture, now_ms: u64) -> (char, Style, &'static str) 
     match node.status {
         StepStatus::Pending => ('·', dim, "pending"),
         StepStatus::AwaitingDependency => ('·', dim, "waiting"),
-        StepStatus::Queued if node.is_at_gate() => ('!', colour(AnsiColor::Yellow), "waiting"),
+        StepStatus::Queued | StepStatus::Running if node.is_at_gate() => {
+            ('!', colour(AnsiColor::Yellow), "waiting")
+        }
         StepStatus::Queued => ('·', Style::new(), "queued"),
         StepStatus::AwaitingApproval => ('?', colour(AnsiColor::Yellow).bold(), "needs approval"),
         StepStatus::Running => (SPINNER[spin], colour(AnsiColor::Cyan), "running"),

@@ -11,8 +11,10 @@ use crate::out::{Layout, Out};
 use crate::picture::Picture;
 use serde_json::Value;
 use sluice_core::port::Clock as _;
+use sluice_core::status::StepStatus;
 use sluice_core::visible;
 use sluice_engine::world::SystemClock;
+use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, stderr};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -21,6 +23,9 @@ use tokio::time::Instant;
 const DRAW_MS: u64 = 100;
 /// Shortest time between two reads of the run.
 const GAP_MS: u64 = 250;
+/// Longest time between two reads of a run with sub-workflows: a wait in a child run is not an
+/// event of this run.
+const CHILDREN_MS: u64 = 1000;
 
 /// Follows a run until it has ended; events up to `after` are not shown.
 pub(crate) async fn watch(
@@ -39,6 +44,7 @@ pub(crate) async fn watch(
         run,
         events,
         view,
+        has_children: has_children(client, run).await?,
         lines: EventLines::default(),
         screen: drawn.then(Screen::new),
     };
@@ -51,6 +57,8 @@ struct RunWatcher<'a> {
     run: &'a str,
     events: EventStream,
     view: View,
+    /// Whether steps of the run are sub-workflows.
+    has_children: bool,
     lines: EventLines,
     screen: Option<Screen>,
 }
@@ -78,7 +86,7 @@ impl RunWatcher<'_> {
 
     /// Prints events, as lines of text or of JSON.
     async fn print_events(&mut self, out: &mut Out) -> anyhow::Result<()> {
-        while let Some(sent) = self.events.next().await? {
+        while let Some(sent) = self.next_event(out).await? {
             match sent {
                 StreamItem::Event { json, .. } if self.view.events => {
                     out.json_text(one_line(&json)?)?;
@@ -98,11 +106,32 @@ impl RunWatcher<'_> {
         Ok(())
     }
 
+    /// The next event. Prints waits in child runs meanwhile.
+    async fn next_event(&mut self, out: &mut Out) -> anyhow::Result<Option<StreamItem>> {
+        let RunWatcher { client, run, events, view, has_children, lines, .. } = self;
+        // Pinned, so that a timer does not restart a connection attempt.
+        let next = events.next();
+        tokio::pin!(next);
+        loop {
+            tokio::select! {
+                sent = &mut next => return sent,
+                () = tokio::time::sleep(Duration::from_millis(CHILDREN_MS)),
+                    if *has_children && !view.events => {}
+            }
+            let state = client.get_patiently(&["runs", run, "state"]).await?;
+            for line in lines.draw_child_waits(&child_waits(&state.data)?) {
+                out.note(&line)?;
+            }
+            out.flush()?;
+        }
+    }
+
     /// Redraws the run in place, and reads it again after events.
     async fn draw(&mut self) -> anyhow::Result<()> {
         let mut shown = picture(&self.state().await?.data)?;
         let (mut read_at, mut stale) = (Instant::now(), false);
-        let RunWatcher { client, run, events, screen: Some(screen), .. } = self else {
+        let RunWatcher { client, run, events, has_children, screen: Some(screen), .. } = self
+        else {
             return Ok(());
         };
         loop {
@@ -111,6 +140,7 @@ impl RunWatcher<'_> {
             tokio::pin!(next);
             let sent = loop {
                 screen.draw(&shown, SystemClock.now_ms());
+                stale |= *has_children && read_at.elapsed() >= Duration::from_millis(CHILDREN_MS);
                 if stale && read_at.elapsed() >= Duration::from_millis(GAP_MS) {
                     shown = picture(&client.get_patiently(&["runs", run, "state"]).await?.data)?;
                     (read_at, stale) = (Instant::now(), false);
@@ -174,6 +204,20 @@ impl RunWatcher<'_> {
 fn one_line(json: &str) -> anyhow::Result<&str> {
     serde_json::from_str::<&serde_json::value::RawValue>(json)?;
     Ok(json)
+}
+
+/// Whether steps of a run are sub-workflows.
+async fn has_children(client: &Client, run: &str) -> anyhow::Result<bool> {
+    let detail = client.get_patiently(&["runs", run]).await?.data;
+    let steps = detail["steps"].as_array();
+    Ok(steps.is_some_and(|steps| steps.iter().any(|step| step["kind"] == "workflow")))
+}
+
+/// What running steps wait for in their child runs, by step.
+fn child_waits(state: &Value) -> anyhow::Result<BTreeMap<String, String>> {
+    let steps = picture(state)?.node_results.into_iter();
+    let waiting = steps.filter(|step| step.status == StepStatus::Running && step.is_at_gate());
+    Ok(waiting.filter_map(|step| Some((step.node_id, step.unblock_hint?))).collect())
 }
 
 fn picture(state: &Value) -> anyhow::Result<Picture> {

@@ -3,6 +3,9 @@
 use crate::server::Server;
 use crate::world::{World, plain, shown};
 use expect_test::expect;
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
 
 const ONE: &str = "name: one\nversion: 1\nsteps: [{id: a, agent: mock, command: go}]\n";
 
@@ -75,4 +78,61 @@ fn a_watch_through_a_server_prints_it_too() {
         exit 0
     "#]]
     .assert_eq(&plain(&shown(&watched)));
+}
+
+const PARENT: &str = "name: parent\nversion: 1\nsteps: [{id: kid, workflow_ref: one}]\n";
+const WAITS: &str = "waiting    kid  gateway_unreachable: resume gateway house (step `a` of run_";
+
+/// A process that writes everything it prints to a file.
+struct Logged {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Logged {
+    fn start(world: &World, log: &str, args: &[&str]) -> Logged {
+        let log = world.path().join(log);
+        let file = File::create(&log).unwrap();
+        let mut command = world.command(args);
+        let command = command.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file);
+        Logged { child: command.spawn().unwrap(), log }
+    }
+
+    fn printed(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap()
+    }
+
+    /// What it printed until it ended.
+    fn finished(mut self) -> String {
+        assert!(self.child.wait().unwrap().success(), "{}", self.printed());
+        self.printed()
+    }
+}
+
+impl Drop for Logged {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_wait_inside_a_child_run_is_told_by_the_parent() {
+    let world = world().file("parent.lobsterx.yaml", PARENT);
+    let args = ["run", "parent.lobsterx.yaml", "--mock", "mock.yaml"];
+    let running = Logged::start(&world, "running", &args);
+    world.until("the parent says what its child waits for", |_| {
+        running.printed().contains(WAITS).then_some(())
+    });
+    let parent = running.printed().split(' ').next().unwrap().to_owned();
+    let watching = Logged::start(&world, "watching", &["runs", "watch", &parent]);
+    world.until("a watcher says so too", |_| watching.printed().contains(WAITS).then_some(()));
+    let shown = world.told(&["runs", "show", &parent]);
+    assert!(shown.contains("gateway_unreachable: resume gateway house (step `a` of"), "{shown}");
+    world.printed(&["gateways", "resume", "house"]);
+    for printed in [running.finished(), watching.finished()] {
+        assert_eq!(printed.matches(WAITS).count(), 1, "{printed}");
+        assert!(printed.contains("completed  kid"), "{printed}");
+    }
 }
