@@ -5,7 +5,7 @@ use crate::world::{World, plain, shown};
 use expect_test::{Expect, expect};
 use regex::{Captures, Regex};
 use rusqlite::Connection;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
 use std::sync::LazyLock;
@@ -338,6 +338,36 @@ fn an_erased_payload_is_gone_and_everything_still_verifies() {
     sql(&world, "DELETE FROM entry WHERE instr(text, 'payload_erased') > 0");
     let told = plain(&shown(&world.output(&["audit", "verify"])));
     assert!(told.contains("event 1 of RUN-1 is erased: no audit entry says so"), "{told}");
+}
+
+#[test]
+fn a_packet_contains_what_a_failed_attempt_answered_until_it_is_erased() {
+    // The second answer is so long that it is stored as a blob.
+    let long = format!("{} as Ada said", "word ".repeat(40_000));
+    let script = json!({"short": {"text": "I would say eight."}, "long": {"text": long}});
+    let flow = "name: rate\nsteps:\n\
+                \u{20} - {id: short, agent: m, command: rate, outputs: {score: integer}}\n\
+                \u{20} - {id: long, agent: m, command: rate, outputs: {score: integer}}\n";
+    let world =
+        World::new().file("rate.lobsterx.yaml", flow).file("mock.json", &script.to_string());
+    let failed = world.output(&["run", "rate.lobsterx.yaml", "--mock", "mock.json"]);
+    assert_eq!(failed.status.code(), Some(1), "{}", shown(&failed));
+    let run = world.newest();
+    let export = |name: &str| {
+        world.printed(&["audit", "export", "--run", &run, "--out", name]);
+        let path = world.path().join(name);
+        assert!(believed(&path), "{name}");
+        std::fs::read_to_string(path).unwrap()
+    };
+    let packet = export("before.packet");
+    for answer in ["I would say eight.", "as Ada said"] {
+        assert!(packet.contains(answer), "{answer}");
+    }
+    world.printed(&["runs", "erase", &run, "--reason", "asked"]);
+    let packet = export("after.packet");
+    for answer in ["I would say eight.", "as Ada said"] {
+        assert!(!packet.contains(answer), "{answer}");
+    }
 }
 
 #[test]

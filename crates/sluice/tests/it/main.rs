@@ -9,6 +9,7 @@ mod attack;
 mod audit;
 mod bridge;
 mod bridge_kill;
+mod bridge_session;
 mod budgets;
 mod client;
 mod conformance;
