@@ -210,8 +210,8 @@ fn everything_wrong_with_servers_of_tools_is_told_and_no_key_is_repeated() {
     for (fields, told) in [
         ("", "needs a `command` or a `url`"),
         ("command = [\"x\"]\nurl = \"http://x/\"", "has both a `command` and a `url`"),
-        ("command = \"x\"", "has a `command` that is no list of at most 100 texts"),
-        ("command = [1]", "has a `command` that is no list of at most 100 texts"),
+        ("command = \"x\"", "has a `command` that is not a list of at most 100 texts"),
+        ("command = [1]", "has a `command` that is not a list of at most 100 texts"),
         ("command = []", "has a `command` without a program"),
         ("command = [\"\"]", "has a `command` without a program"),
         ("command = [\"x\"]\nkey = \"env:K\"", "has a `key`, which only one with a `url` is shown"),
@@ -220,7 +220,7 @@ fn everything_wrong_with_servers_of_tools_is_told_and_no_key_is_repeated() {
         ("url = \"ftp://x/\"", "has a `url` that has the scheme `ftp:`"),
         ("url = \"http://me:pw@x/\"", "has a `url` that has a user or password in its URL"),
         ("url = \"nowhere\"", "has a `url` that is not a URL with a host"),
-        ("url = 1", "has a `url` that is no text"),
+        ("url = 1", "has a `url` that is not a text"),
         (
             "url = \"http://x/\"\nkey = \"hunter2\"",
             "has a `key` that cannot be used: this is not a ref",
