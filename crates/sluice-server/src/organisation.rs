@@ -9,7 +9,7 @@ use sluice_bridge::secret::keyring::NamedSecret;
 use sluice_bridge::secret::{NoSecret, Secret};
 use sluice_bridge::token::DispatchKey;
 use sluice_core::evidence::key::PublicKey;
-use sluice_core::port::ledger::{Entry, Rows};
+use sluice_core::port::ledger::{Entry, ROLLED_BACK, Rows};
 use sluice_core::port::store::StoreError;
 use sluice_engine::start::Start;
 use sluice_govern::registry::Hook;
@@ -252,6 +252,10 @@ impl Organisation {
 
 /// Logs rows that are not authentic. They are not used.
 fn report(organisation: &str, rows: &Rows) {
+    if rows.is_rolled_back {
+        tracing::error!(organisation, "{ROLLED_BACK}; none is used");
+        return;
+    }
     for (kind, name) in &rows.foreign {
         tracing::error!(organisation, kind, name, "a row is not authentic and is not used");
     }

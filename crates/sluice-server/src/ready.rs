@@ -6,6 +6,7 @@
 
 use crate::limits::{READY_AGE_MS, READY_MS};
 use crate::organisation::Organisation;
+use sluice_core::port::ledger::ROLLED_BACK;
 use sluice_core::port::store::StoreError;
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -59,5 +60,9 @@ pub async fn trouble(organisation: &Organisation) -> Option<String> {
 
 async fn probe(organisation: &Organisation) -> Result<(), StoreError> {
     organisation.service().engine.probe().await?;
-    organisation.rows().await.map(drop)
+    let rows = organisation.rows().await?;
+    if rows.is_rolled_back {
+        return Err(StoreError::Corrupt(ROLLED_BACK.to_owned()));
+    }
+    Ok(())
 }

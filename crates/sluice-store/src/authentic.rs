@@ -5,6 +5,7 @@
 //! with a MAC, and uses only rows with a valid one. A store in which every such row has
 //! a MAC is marked: a process without the key can read it but not write to it.
 
+use crate::newest_rows::{HEAD, MARK};
 use crate::transfer::table::{Cell, Table};
 use sluice_core::evidence::entry;
 use sluice_core::evidence::mac::{Doubts, FRAME_BYTES, FrameMac, FramePlace, Mac, MacKey};
@@ -18,6 +19,7 @@ use sluice_core::port::store::{
     StoreError,
 };
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A store that authenticates its rows once it has a key.
 pub trait Keyed: Store {
@@ -55,6 +57,8 @@ pub enum Mark {
 pub(crate) struct Keys {
     key: OnceLock<MacKey>,
     found: OnceLock<FoundMark>,
+    /// The newest epoch of a registry head that this process has read.
+    seen_head: AtomicU64,
 }
 
 /// The mark of a store as it was found on opening.
@@ -67,11 +71,13 @@ pub(crate) enum FoundMark {
 
 impl FoundMark {
     /// From the rows of the `authentic` table.
-    pub(crate) fn from_rows(marks: Vec<(i64, Vec<u8>)>, unmarked: FoundMark) -> FoundMark {
+    pub(crate) fn from_rows(mut marks: Vec<(i64, Vec<u8>)>, unmarked: FoundMark) -> FoundMark {
+        // A missing head is noticed when the registry is read.
+        marks.retain(|(row, _)| *row != HEAD);
         match <[(i64, Vec<u8>); 1]>::try_from(marks) {
-            Ok([(1, mark)]) => FoundMark::Marked(mark),
+            Ok([(MARK, mark)]) => FoundMark::Marked(mark),
             Err(none) if none.is_empty() => unmarked,
-            // Processes write only row 1; any other content matches no key.
+            // Processes write only two rows; any other content matches no key.
             _ => FoundMark::Marked(Vec::new()),
         }
     }
@@ -115,6 +121,16 @@ impl Keys {
             return Err(StoreError::Unavailable(why.to_owned()));
         }
         Ok(key)
+    }
+
+    /// The newest epoch of a registry head that this process has read. A caller compares
+    /// it with what it reads afterwards.
+    pub(crate) fn seen_head(&self) -> u64 {
+        self.seen_head.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn see_head(&self, epoch: u64) {
+        self.seen_head.fetch_max(epoch, Ordering::AcqRel);
     }
 
     pub(crate) fn is_message(&self, message: &MailboxMessage, mac: &[u8]) -> bool {

@@ -5,12 +5,13 @@
 //! row is accepted as authentic.
 
 use crate::authentic::{Keys, NamedRow, row_mac};
+use crate::newest_rows::HEAD;
 use crate::transfer::table::{Cell, Table};
 use sluice_core::evidence::mac::{Doubts, FramePlace, Mac, last_hash};
 use sluice_core::hash::Hash;
 use sluice_core::id::RunId;
 use sluice_core::port::inspect::{Each, RowVersion, SchemaDifference, Stored, StoredRun};
-use sluice_core::port::ledger::{Recorded, SealMark, SealRow};
+use sluice_core::port::ledger::{ROLLED_BACK, Recorded, SealMark, SealRow};
 use sluice_core::port::slots::Slot;
 use sluice_core::port::store::NodeId;
 use std::collections::BTreeMap;
@@ -91,6 +92,12 @@ pub(crate) fn compare_schemas(made: &SchemaObjects, found: &SchemaObjects, each:
     for object in found.keys().filter(|object| !made.contains_key(*object)) {
         report(object, SchemaDifference::Added);
     }
+}
+
+/// Finding about a registry whose newest rows are not those of its head.
+pub(crate) fn rolled_back() -> Stored {
+    let (table, key) = (Table::Authentic.target(), HEAD.to_string());
+    Stored::Damaged { table, key, detail: ROLLED_BACK.to_owned() }
 }
 
 /// Whether the last column holds the MAC that the row should have.

@@ -11,6 +11,7 @@ pub mod authentic;
 mod inspect;
 pub mod limits;
 pub mod memory;
+mod newest_rows;
 pub mod postgres;
 pub mod sqlite;
 mod text;

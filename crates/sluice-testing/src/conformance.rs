@@ -22,6 +22,7 @@ mod own;
 mod read;
 mod registry;
 mod remembered_output;
+pub mod rolled_back;
 pub mod script;
 mod seal;
 mod trigger;

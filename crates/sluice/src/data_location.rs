@@ -196,14 +196,21 @@ impl DataLocation {
         opened.map_err(|error| by_database(&error))
     }
 
-    /// Authenticates the store of a directory with its current key. The operator states that the
-    /// previous key is lost.
+    /// Authenticates the store with its current key. The operator states that the previous key
+    /// is lost, or accepts the registry as it is. The nodes of a database share one key, so it
+    /// is adopted only with that key.
     pub(crate) async fn adopt(&self) -> anyhow::Result<Doubts> {
-        if self.database.is_some() {
-            let message =
-                "`audit adopt` is for the store of a data directory, and this is a database";
-            let remedy = "put the `seal.key` of the database's nodes back from where it is kept";
-            return Err(Refused::new(SEAL_UNUSABLE, message, remedy).into());
+        if let Some(url) = &self.database {
+            let store = self.postgres(url)?;
+            let secret = self.existing_key(key::SECRET)?;
+            let agreed = store.agreed(SEAL).await?;
+            let Some(secret) = secret.filter(|one| agreed == Some(seal_fingerprint(one))) else {
+                let message = "the nodes of this database have another `seal.key`";
+                let remedy =
+                    "put the `seal.key` of the database's nodes back from where it is kept";
+                return Err(Refused::new(SEAL_UNUSABLE, message, remedy).into());
+            };
+            return self.authentication(&store, &secret).anew().await;
         }
         let store = self.sqlite()?;
         let secret = key::secret(&self.dir, key::SECRET)?;

@@ -8,6 +8,10 @@
 //! Each type of row has its own tag, and every field of variable size is preceded by its
 //! length, so that no two rows are authenticated by the same bytes.
 
+mod registry_head;
+
+pub use registry_head::{HEAD_BYTES, RegistryHead, VersionSum};
+
 use crate::hash::Hash;
 use crate::id::RunId;
 use crate::port::remembered_output::RememberedOutput;

@@ -75,6 +75,10 @@ pub struct Count {
     pub count: i64,
 }
 
+/// Why no row of a registry is used that another process rolled back.
+pub const ROLLED_BACK: &str =
+    "the newest registry rows in the store are not those that were last written";
+
 /// The rows of the registry at one epoch.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Rows {
@@ -85,6 +89,9 @@ pub struct Rows {
     /// Kind and name of rows whose newest version is not authentic: no process with the
     /// store's key wrote it. They are not in `rows`.
     pub foreign: Vec<(String, String)>,
+    /// Whether a version was deleted or put back by another process. Then every row is in
+    /// `foreign`, because any of them may be an old one.
+    pub is_rolled_back: bool,
 }
 
 /// A change of registry rows.

@@ -68,6 +68,10 @@ impl Rules {
         for (kind, name) in &rows.foreign {
             fabric.refuse(kind, name);
         }
+        if rows.is_rolled_back {
+            tracing::error!("{}", sluice_core::port::ledger::ROLLED_BACK);
+            fabric.refuse_all();
+        }
         for (kind, name, why) in &fabric.broken {
             tracing::error!(kind = kind.as_str(), name, why, "a row cannot be read");
         }

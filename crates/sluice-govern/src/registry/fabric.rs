@@ -129,6 +129,11 @@ impl Fabric {
         self.broken.push((kind, name.to_owned(), why.to_owned()));
     }
 
+    /// Stops all work, because the rows may not be the newest ones.
+    pub fn refuse_all(&mut self) {
+        self.held = Held::Yes;
+    }
+
     /// The active deployment of a workflow.
     pub fn deployment(&self, workflow: &str) -> Option<(&String, &Deployment)> {
         self.deployments.iter().find(|(_, one)| one.active && one.workflow == workflow)

@@ -17,7 +17,7 @@ use sluice_bridge::secret::keyring::Keyring;
 use sluice_core::doc::setup::RowFault;
 use sluice_core::doc::setup::section;
 use sluice_core::port::Clock as _;
-use sluice_core::port::ledger::{Change, Changed, Entry, Rows};
+use sluice_core::port::ledger::{Change, Changed, Entry, ROLLED_BACK, Rows};
 use sluice_core::rows::{self, Difference, RowAuthor};
 use sluice_core::secret::SecretRef;
 use sluice_core::suggest::suggest;
@@ -184,6 +184,7 @@ pub async fn change<'a>(
     let by: Author<'a> = by.into();
     for _ in 0..TRIES {
         let stored = service.store.registry(None).await?;
+        current(&stored)?;
         if edit.epoch().is_some_and(|epoch| epoch != stored.epoch) {
             break;
         }
@@ -248,6 +249,16 @@ pub fn preview(
         policies::usable(stored, &after, by)?;
     }
     Ok(ChangeOutcome::Done { differences, epoch: 0, mode: Mode::Look, warnings })
+}
+
+/// Refuses to change rows that another process rolled back.
+fn current(stored: &Rows) -> Result<(), Refused> {
+    if !stored.is_rolled_back {
+        return Ok(());
+    }
+    let remedy = "`sluice audit verify` names the rows; restore a backup, or accept the rows as \
+                  they are with `sluice audit adopt`, and find out who can write to the store";
+    Err(Refused::new(STORE_NOT_AUTHENTIC, ROLLED_BACK, remedy))
 }
 
 /// Refuses to change rows while a policy is not authentic, because what it would decide

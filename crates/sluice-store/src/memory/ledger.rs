@@ -106,6 +106,6 @@ impl MemoryState {
                 rows.push(Row { kind: *kind, name: name.clone(), body });
             }
         }
-        Rows { epoch, rows, foreign: Vec::new() }
+        Rows { epoch, rows, ..Rows::default() }
     }
 }

@@ -6,6 +6,7 @@
 use super::PostgresStore;
 use super::column::get;
 use super::fault::Fault;
+use super::registry;
 use super::session::{Session, Value};
 use super::target::{array, key, keys, page, read, sort};
 use crate::authentic::{FoundMark, Keyed, Mark, TABLES, row_mac};
@@ -41,8 +42,8 @@ impl Keyed for PostgresStore {
                     }
                 }
             }
-            let mark = given.0.mark();
-            self.transact(async move |session, _| write_mark(session, &mark.0).await).await?;
+            let key = given.0.clone();
+            self.transact(async move |session, _| write_mark(session, &key).await).await?;
             self.unlock(given.0.clone());
             Ok(())
         })
@@ -64,19 +65,19 @@ pub(super) async fn find(session: &Session) -> Result<FoundMark, Fault> {
             break;
         }
     }
-    let sql = "SELECT one::bigint, mark FROM authentic LIMIT 2";
+    let sql = "SELECT one::bigint, mark FROM authentic LIMIT 3";
     let rows = session.query(sql, &[]).await?;
     let marks = rows.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?)));
     Ok(FoundMark::from_rows(marks.collect::<Result<_, Fault>>()?, unmarked))
 }
 
-/// Marks the store. Deletes all snapshots: they are made again from authentic journals.
-async fn write_mark(session: &Session, mark: &[u8]) -> Result<(), Fault> {
+/// Marks the store and writes the head of its registry. Deletes all snapshots: they are made again from authentic journals.
+async fn write_mark(session: &Session, key: &MacKey) -> Result<(), Fault> {
     session.execute("DELETE FROM snapshot", &[]).await?;
     let sql = "INSERT INTO authentic (one, mark) VALUES (1, $1)
                ON CONFLICT (one) DO UPDATE SET mark = excluded.mark";
-    session.execute(sql, &[&mark]).await?;
-    Ok(())
+    session.execute(sql, &[&&key.mark().0[..]]).await?;
+    registry::adopt_head(session, key).await
 }
 
 /// Adds MACs to the next batch of rows after a key. Returns the last key of the batch,

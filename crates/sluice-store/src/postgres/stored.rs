@@ -9,10 +9,13 @@ mod schema;
 use super::PostgresStore;
 use super::column::{Id, get, number};
 use super::fault::Fault;
+use super::registry;
 use super::session::Session;
 use super::target::{keys, read};
 use crate::authentic::Keys;
-use crate::inspect::{NO_RUN, ORDER, Skip, SnapshotRow, damaged, is_numbered, stored, unreadable};
+use crate::inspect::{
+    NO_RUN, ORDER, Skip, SnapshotRow, damaged, is_numbered, rolled_back, stored, unreadable,
+};
 use crate::limits::{INSPECT_IDLE_MS, INSPECT_ROWS_AT_ONCE};
 use crate::transfer::table::{Cell, Cells, Table};
 use futures_util::StreamExt as _;
@@ -53,6 +56,10 @@ impl Inspector<'_> {
             self.table(table).await?;
         }
         self.position().await?;
+        // Rows that cannot be read are reported already.
+        if !registry::is_current(self.session, self.keys).await.unwrap_or(true) {
+            (self.each)(rolled_back());
+        }
         self.session.script("COMMIT").await
     }
 

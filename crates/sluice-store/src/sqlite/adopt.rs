@@ -5,10 +5,12 @@
 
 use super::SqliteStore;
 use super::fault::Fault;
+use super::registry;
 use super::source::{cells, select_page};
 use super::writer::Work;
 use crate::authentic::{FoundMark, Keyed, Mark, TABLES, row_mac};
 use crate::limits::{ADOPT_BYTES_MAX, ADOPT_ROWS_MAX};
+use crate::newest_rows::MARK;
 use crate::transfer::table::{Cell, Cells, Table};
 use rusqlite::{Connection, params, params_from_iter};
 use sluice_core::evidence::mac::{Doubts, MacKey};
@@ -39,8 +41,8 @@ impl Keyed for SqliteStore {
                     }
                 }
             }
-            let mark = given.0.mark();
-            self.writer.write(0, move |work| write_mark(work, &mark.0)).await?;
+            let key = given.0.clone();
+            self.writer.write(0, move |work| write_mark(work, &key)).await?;
             self.unlock(given.0.clone());
             Ok(())
         })
@@ -61,16 +63,17 @@ pub(super) fn find(connection: &Connection) -> Result<FoundMark, rusqlite::Error
             break;
         }
     }
-    let mut marks = connection.prepare("SELECT one, mark FROM authentic LIMIT 2")?;
+    let mut marks = connection.prepare("SELECT one, mark FROM authentic LIMIT 3")?;
     let marks = marks.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(FoundMark::from_rows(marks.collect::<Result<_, _>>()?, unmarked))
 }
 
-/// Marks the store. Deletes all snapshots: they are made again from authentic journals.
-fn write_mark(work: &mut Work<'_>, mark: &[u8]) -> Result<(), Fault> {
+/// Marks the store and writes the head of its registry. Deletes all snapshots: they are made again from authentic journals.
+fn write_mark(work: &mut Work<'_>, key: &MacKey) -> Result<(), Fault> {
     work.connection.execute("DELETE FROM snapshot", [])?;
-    work.connection.execute("INSERT OR REPLACE INTO authentic VALUES (1, ?1)", params![mark])?;
-    Ok(())
+    let sql = "INSERT OR REPLACE INTO authentic (one, mark) VALUES (?1, ?2)";
+    work.connection.execute(sql, params![MARK, key.mark().0])?;
+    registry::adopt_head(work.connection, key)
 }
 
 /// Adds MACs to the next batch of rows after a key. Returns the last key of the batch,

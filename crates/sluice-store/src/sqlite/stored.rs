@@ -10,9 +10,12 @@ use super::SqliteStore;
 use super::column::{run_id, uint};
 use super::fault::{Fault, describe};
 use super::read;
+use super::registry;
 use super::source::{cells, select_after};
 use crate::authentic::Keys;
-use crate::inspect::{NO_RUN, ORDER, Skip, SnapshotRow, damaged, is_numbered, stored, unreadable};
+use crate::inspect::{
+    NO_RUN, ORDER, Skip, SnapshotRow, damaged, is_numbered, rolled_back, stored, unreadable,
+};
 use crate::transfer::table::{Cell, Cells, Table};
 use rusqlite::{Connection, ErrorCode, params_from_iter};
 use sluice_core::port::inspect::{Each, FrameAt, Inspect, Stored};
@@ -48,6 +51,10 @@ impl Inspector<'_> {
                 }
                 _ => self.table(table)?,
             }
+        }
+        // Rows that cannot be read are reported already.
+        if !registry::is_current(self.connection, self.keys).unwrap_or(true) {
+            (self.each)(rolled_back());
         }
         Ok(())
     }

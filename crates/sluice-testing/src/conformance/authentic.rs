@@ -23,6 +23,8 @@ pub struct Exposed {
     pub clock: Arc<SetClock>,
     /// Runs statements that both SQL dialects support.
     pub sql: Arc<dyn Fn(&str) + Send + Sync>,
+    /// Accepts everything in the store as authentic under `key`, as an operator does.
+    pub adopt: Arc<dyn Fn() + Send + Sync>,
 }
 
 /// The key of these stores.
@@ -66,7 +68,7 @@ const ATTACKS: &[Attack] = &[
 /// Runs every case, each on a fresh store.
 pub fn check_authentic(mut fresh: impl FnMut() -> Exposed) {
     for (sql, holds) in ATTACKS {
-        let Exposed { store, clock, sql: perform } = fresh();
+        let Exposed { store, clock, sql: perform, .. } = fresh();
         let bench = Bench { store, clock };
         fill(&bench);
         intact(&bench);
@@ -212,7 +214,7 @@ fn without_row(bench: &Bench) {
 
 /// A frame of a different run is rejected, with its MAC or without.
 fn copied(exposed: Exposed) {
-    let Exposed { store, clock, sql } = exposed;
+    let Exposed { store, clock, sql, .. } = exposed;
     let bench = Bench { store, clock };
     for number in [1, 2] {
         bench.done(hashed(first(run(number))));

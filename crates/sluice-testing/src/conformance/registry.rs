@@ -41,7 +41,7 @@ fn changed(bench: &Bench, change: Change, epoch: u64) {
 
 /// Rows as read if all of them are authentic.
 fn read(epoch: u64, rows: Vec<Row>) -> Rows {
-    Rows { epoch, rows, foreign: Vec::new() }
+    Rows { epoch, rows, ..Rows::default() }
 }
 
 fn rows(bench: &Bench, at: Option<u64>) -> Rows {

@@ -5,6 +5,7 @@ mod authority;
 mod faults;
 mod flood;
 mod forgery;
+mod older_rows;
 mod rollback;
 mod secrets;
 mod tampering;

@@ -163,3 +163,44 @@ fn nothing_has_the_mac_of_something_else() {
 fn a_key_is_not_shown() {
     assert_eq!(format!("{:?}", key()), "MacKey");
 }
+
+#[test]
+fn a_head_is_read_only_as_it_was_written() {
+    let mut head = RegistryHead { epoch: 7, ..RegistryHead::default() };
+    head.versions.add(key().version_term("token", "a", 3));
+    head.versions.add(key().version_term("policy", "b", 7));
+    let stored = key().seal_head(head);
+    assert_eq!(key().open_head(&stored), Some(head));
+    assert_eq!(MacKey::derive(&[2; 32]).open_head(&stored), None);
+    assert_eq!(key().open_head(&stored[1..]), None);
+    for at in 0..HEAD_BYTES {
+        let mut other = stored;
+        other[at] ^= 1;
+        assert_eq!(key().open_head(&other), None, "byte {at}");
+    }
+}
+
+#[test]
+fn a_head_depends_on_the_version_of_every_row_and_not_on_their_order() {
+    let sum = |versions: &[(&str, &str, u64)]| {
+        let mut sum = VersionSum::default();
+        versions.iter().for_each(|(kind, name, epoch)| {
+            sum.add(key().version_term(kind, name, *epoch));
+        });
+        sum
+    };
+    let whole = sum(&[("token", "a", 3), ("token", "b", 4)]);
+    assert_eq!(whole, sum(&[("token", "b", 4), ("token", "a", 3)]));
+    for other in [
+        &[("token", "a", 2), ("token", "b", 4)][..],
+        &[("token", "a", 3)],
+        &[("token", "a", 4), ("token", "b", 3)],
+        &[("policy", "a", 3), ("token", "b", 4)],
+    ] {
+        assert_ne!(whole, sum(other), "{other:?}");
+    }
+    let mut replaced = sum(&[("token", "a", 1), ("token", "b", 4)]);
+    replaced.remove(key().version_term("token", "a", 1));
+    replaced.add(key().version_term("token", "a", 3));
+    assert_eq!(whole, replaced);
+}

@@ -3,6 +3,7 @@
 use super::*;
 use crate::authentic::{Keyed, Mark};
 use sluice_testing::conformance::authentic::{Exposed, check_authentic, key};
+use sluice_testing::conformance::rolled_back::check_rolled_back;
 use sluice_testing::conformance::{first, hashed, message, run};
 
 fn sql(store: &PostgresStore, sql: &str) {
@@ -17,12 +18,19 @@ pub(super) fn exposed() -> Exposed {
     let store = Arc::new(PostgresStore::open(&url, clock.clone()).unwrap());
     wait(store.adopt(key(), Doubts::default())).unwrap();
     let other = open(&url);
-    Exposed { store, clock, sql: Arc::new(move |text| sql(&other, text)) }
+    let opened = Arc::clone(&store);
+    let adopt = Arc::new(move || wait(opened.adopt(key(), Doubts::default())).unwrap());
+    Exposed { store, clock, sql: Arc::new(move |text| sql(&other, text)), adopt }
 }
 
 #[test]
 fn what_another_hand_wrote_is_not_used() {
     check_authentic(exposed);
+}
+
+#[test]
+fn a_registry_that_another_hand_rolled_back_is_not_used() {
+    check_rolled_back(exposed);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use sluice_core::port::ledger::Ledger as _;
 use sluice_core::port::store::ReadMessage;
 use sluice_testing::conformance::authentic::{Exposed, check_authentic, key};
 use sluice_testing::conformance::inspect::{everything, is_foreign};
+use sluice_testing::conformance::rolled_back::check_rolled_back;
 use sluice_testing::conformance::{entry, hashed};
 use std::collections::BTreeMap;
 
@@ -23,13 +24,21 @@ pub(super) fn exposed(dirs: &mut Vec<TempDir>) -> Exposed {
     wait(store.adopt(key(), Doubts::default())).unwrap();
     let path = dir.path().to_owned();
     dirs.push(dir);
-    Exposed { store, clock, sql: Arc::new(move |text| sql(&path, text)) }
+    let opened = Arc::clone(&store);
+    let adopt = Arc::new(move || wait(opened.adopt(key(), Doubts::default())).unwrap());
+    Exposed { store, clock, sql: Arc::new(move |text| sql(&path, text)), adopt }
 }
 
 #[test]
 fn what_another_hand_wrote_is_not_used() {
     let mut dirs = Vec::new();
     check_authentic(|| exposed(&mut dirs));
+}
+
+#[test]
+fn a_registry_that_another_hand_rolled_back_is_not_used() {
+    let mut dirs = Vec::new();
+    check_rolled_back(|| exposed(&mut dirs));
 }
 
 /// One row of several tables, written before there was a key.

@@ -33,8 +33,14 @@ pub(super) const LEFT_OUT: &[LeftOut] = &[
     all("node", "leases say which process may work for how long, not what is done"),
     all("delivery", "it says what was sent to webhooks and how often; the event is in the journal"),
     all("webhook", "it says how far webhooks were sent events; the events are in the journal"),
-    all("slice", "counts of the last minutes or hours forget by themselves"),
-    all("window", "counts of the last minutes or hours forget by themselves"),
+    all(
+        "slice",
+        "they limit how often an agent starts a step within its window; money, consent and concurrency do not depend on them, and no journal says when a count left its window",
+    ),
+    all(
+        "window",
+        "they limit how often an agent starts a step within its window; money, consent and concurrency do not depend on them, and no journal says when a count left its window",
+    ),
     all(
         "agreed",
         "nodes compare it when they start: a changed value stops them, a deleted one is written again",
@@ -80,7 +86,7 @@ pub(super) const LEFT_OUT: &[LeftOut] = &[
         what: "`initiator`, emptied",
         column: "initiator",
         only: |act| is_changed(act, How::Empty),
-        reason: "it is empty in runs of earlier versions; decisions read it from the journal",
+        reason: "it is only for lists, and is empty in runs of earlier versions; approvals and policies read the initiator from the journal, which is verified",
     },
     earlier_seal("`frames` of an earlier seal", "frames"),
     earlier_seal("`entries` of an earlier seal", "entries"),
@@ -89,7 +95,7 @@ pub(super) const LEFT_OUT: &[LeftOut] = &[
         what: "the newest one deleted",
         column: "",
         only: |act| act == Act::Delete { row: Which::Last },
-        reason: "nothing follows it that would show that it was there",
+        reason: "a command that no run has applied is lost, and nothing follows it that would show that it was there; the run and its caller see that it was not done",
     },
     LeftOut {
         table: "letter",
