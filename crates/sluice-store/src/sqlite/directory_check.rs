@@ -3,11 +3,15 @@
 //! If the directory is removed or replaced, this process keeps open files that no other
 //! process can see, and everything it writes to them is lost when it exits. So before a
 //! transaction the writer compares the open database with its path, and checks the
-//! node's lock.
+//! node's lock. Both cost a few system calls, so they are done at most every
+//! `DIRECTORY_CHECK_MS`. After every commit the writer checks that the file still has a
+//! name: a write to a removed file is not acknowledged.
 
 use super::fault::Fault;
 use super::node_locks::NodeLocks;
 use crate::limits::{DIRECTORY_CHECK_MS, FREE_BYTES_MIN};
+use rustix::fd::OwnedFd;
+use rustix::fs::{Mode, OFlags, fstat, open};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -19,6 +23,9 @@ use std::time::{Duration, Instant};
 pub(super) struct DirectoryCheck {
     file: PathBuf,
     opened: FileId,
+    /// The same file, opened without access: closing any other handle of it would
+    /// release the locks that SQLite holds.
+    handle: OwnedFd,
     checked_at: Option<Instant>,
 }
 
@@ -36,7 +43,22 @@ impl FileId {
 impl DirectoryCheck {
     /// Remembers a file that was just opened.
     pub(super) fn new(file: &Path) -> io::Result<DirectoryCheck> {
-        Ok(DirectoryCheck { file: file.to_owned(), opened: FileId::read(file)?, checked_at: None })
+        let handle = open(file, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        let opened = FileId::read(file)?;
+        Ok(DirectoryCheck { file: file.to_owned(), opened, handle, checked_at: None })
+    }
+
+    /// Fails if the open file was removed; then the next check is made in full. One
+    /// system call, without a path: it is made for every transaction.
+    pub(super) fn check_linked(&mut self) -> Result<(), Fault> {
+        match fstat(&self.handle) {
+            Ok(found) if found.st_nlink == 0 => {
+                self.checked_at = None;
+                Err(Fault::Environment("the data directory was removed".to_owned()))
+            }
+            // The next check of the path reports it.
+            Ok(_) | Err(_) => Ok(()),
+        }
     }
 
     /// Fails if the directory no longer contains the open files. Checks at most every
@@ -121,6 +143,19 @@ mod tests {
         assert_eq!(fresh(&mut check, &locks), Err("the data directory was replaced".to_owned()));
         std::fs::rename(&aside, &file).unwrap();
         assert_eq!(fresh(&mut check, &locks), Ok(()));
+    }
+
+    #[test]
+    fn a_removed_file_is_noticed_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a.db");
+        std::fs::write(&file, "").unwrap();
+        let mut check = DirectoryCheck::new(&file).unwrap();
+        // A moved file is not lost.
+        std::fs::rename(&file, dir.path().join("b.db")).unwrap();
+        assert!(check.check_linked().is_ok());
+        std::fs::remove_file(dir.path().join("b.db")).unwrap();
+        assert!(matches!(check.check_linked(), Err(Fault::Environment(_))));
     }
 
     #[test]

@@ -113,6 +113,8 @@ impl WriterLoop {
             self.work(batch).map_err(|fault| self.undo(Failed::Before(fault)))?;
         let commit = self.connection.prepare_cached("COMMIT").and_then(|mut sql| sql.execute([]));
         commit.map_err(|error| self.undo(Failed::Commit(error.into())))?;
+        let linked = self.directory.check_linked();
+        linked.map_err(|fault| self.undo(Failed::Commit(fault)))?;
         // Must happen before an erasure is answered.
         self.log.truncate_erased(&self.connection);
         self.shared.recent_heads.lock().unwrap_or_else(PoisonError::into_inner).add(&written);

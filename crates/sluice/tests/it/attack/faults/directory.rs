@@ -37,7 +37,11 @@ fn refuses(world: &World, server: &Server) -> Answer {
 fn a_server_whose_directory_was_removed_takes_nothing_more() {
     let world = world();
     let server = server(&world);
+    // The periodic check has just been made, so only the check of each commit is left.
+    assert!(start(server.address(), &server.token, "hello").status < 300);
     std::fs::remove_dir_all(world.path().join(".sluice")).unwrap();
+    let first = start(server.address(), &server.token, "hello");
+    assert!(first.status >= 500, "a start was acknowledged and is lost: {}", first.text);
     let refused = refuses(&world, &server);
     assert!(refused.text.contains("store_unavailable"), "{}", refused.text);
     assert!(!world.path().join(".sluice/sluice.db").exists(), "it is not made anew");
