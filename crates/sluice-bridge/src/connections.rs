@@ -3,7 +3,8 @@
 //! A connection is anonymous until a request on it has sent a valid token. When the limit is
 //! reached, the server closes a connection that has no request in flight: the oldest one of the
 //! address with the most anonymous connections, otherwise the oldest one of the token with the
-//! most connections. A request is in flight from when its body was read until its response was
+//! most connections. An address with its share of anonymous connections loses its oldest idle
+//! one for each new one, also below the limit. A request is in flight from when its body was read until its response was
 //! sent, so a partial head, a slow body and an idle keep-alive connection never protect a
 //! connection.
 //!
@@ -35,6 +36,8 @@ pub struct ConnectionLimits {
     pub organisation: usize,
     /// For one token.
     pub token: usize,
+    /// For one address, of connections that are not signed in and have no request in flight.
+    pub address: usize,
     /// Time that a new connection has to send its request before it may be closed.
     pub grace: Duration,
 }
@@ -163,6 +166,7 @@ impl Connections {
 
     fn try_admit(self: &Arc<Connections>, from: IpAddr) -> Option<Admitted> {
         let mut open = self.lock_open();
+        self.displace_of_address(&mut open, from);
         if open.count() >= self.limits.all && !self.displace(&mut open, self.limits.grace) {
             return None;
         }
@@ -266,6 +270,15 @@ impl Connections {
         let Some(victim) = victim else { return false };
         self.close(open, &victim);
         true
+    }
+
+    /// Closes the oldest idle connection of an address that has its share of anonymous ones. If
+    /// all are new or have a request in flight, only the limit of all connections applies.
+    fn displace_of_address(&self, open: &mut OpenConnections, from: IpAddr) {
+        let all = open.anonymous.get(&from).filter(|all| all.len() >= self.limits.address);
+        if let Some(victim) = all.and_then(|all| oldest_idle(all, self.limits.grace)) {
+            self.close(open, &victim);
+        }
     }
 
     fn displace_of(&self, open: &mut OpenConnections, owner: &TokenOwner) -> bool {

@@ -162,6 +162,10 @@ impl Capacity {
     }
 }
 
+/// Percent of all connections that one address may hold without a token and without a request
+/// in flight.
+const ADDRESS_SHARE: usize = 50;
+
 fn connections(settings: &Settings) -> Connections {
     let of = |percent: usize| (settings.connections.saturating_mul(percent) / 100).max(1);
     let Shares { token, organisation, .. } = settings.shares;
@@ -169,6 +173,7 @@ fn connections(settings: &Settings) -> Connections {
         all: settings.connections.max(1),
         organisation: of(organisation),
         token: of(token),
+        address: of(ADDRESS_SHARE),
         grace: Duration::from_millis(CONNECTION_GRACE_MS),
     })
 }

@@ -32,6 +32,8 @@ pub(super) async fn serve(inner: Arc<Inner>, listener: TcpListener) -> TaskTrack
         all: CONNECTIONS_MAX,
         organisation: CONNECTIONS_MAX,
         token: CONNECTIONS_MAX,
+        // All engines may be behind one address.
+        address: CONNECTIONS_MAX,
         grace: Duration::from_millis(CONNECTION_GRACE_MS),
     };
     let all = Arc::new(Connections::new(limits));

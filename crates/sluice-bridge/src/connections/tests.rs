@@ -1,12 +1,19 @@
 use super::*;
 use std::net::Ipv4Addr;
 
+const MINUTE: Duration = Duration::from_secs(60);
+
 fn from(last: u8) -> IpAddr {
     Ipv4Addr::new(127, 0, 0, last).into()
 }
 
 fn connections(all: usize, organisation: usize, token: usize) -> Arc<Connections> {
-    Arc::new(Connections::new(ConnectionLimits { all, organisation, token, grace: Duration::ZERO }))
+    of_address(all, organisation, token, all)
+}
+
+fn of_address(all: usize, organisation: usize, token: usize, address: usize) -> Arc<Connections> {
+    let grace = Duration::ZERO;
+    Arc::new(Connections::new(ConnectionLimits { all, organisation, token, address, grace }))
 }
 
 fn admit(connections: &Arc<Connections>, last: u8) -> Admitted {
@@ -43,8 +50,7 @@ fn the_address_with_the_most_anonymous_connections_loses_one_first() {
 
 #[test]
 fn a_connection_that_is_new_has_time_to_send_its_request() {
-    let limits =
-        ConnectionLimits { all: 1, organisation: 1, token: 1, grace: Duration::from_secs(60) };
+    let limits = ConnectionLimits { all: 1, organisation: 1, token: 1, address: 1, grace: MINUTE };
     let all = Arc::new(Connections::new(limits));
     let new = admit(&all, 1);
     assert!(all.try_admit(from(1)).is_none());
@@ -54,8 +60,7 @@ fn a_connection_that_is_new_has_time_to_send_its_request() {
 
 #[test]
 fn a_signed_in_connection_is_kept_while_an_anonymous_one_can_soon_be_closed() {
-    let limits =
-        ConnectionLimits { all: 2, organisation: 2, token: 2, grace: Duration::from_secs(60) };
+    let limits = ConnectionLimits { all: 2, organisation: 2, token: 2, address: 2, grace: MINUTE };
     let all = Arc::new(Connections::new(limits));
     let (user, stranger) = (admit(&all, 1), admit(&all, 1));
     assert!(all.sign_in(user.connection(), "acme", "tok_1"));
@@ -121,4 +126,22 @@ async fn a_new_connection_waits_until_one_ends_or_stops_working() {
     drop(working);
     let _second = waiting.await.expect("it does not panic");
     assert!(is_closed(&first));
+}
+
+#[test]
+fn an_address_holds_no_more_than_its_share_of_idle_connections() {
+    let all = of_address(100, 100, 100, 3);
+    let user = admit(&all, 1);
+    assert!(all.sign_in(user.connection(), "acme", "tok_1"));
+    let many: Vec<Admitted> = (0..5).map(|_| admit(&all, 1)).collect();
+    let closed: Vec<bool> = many.iter().map(is_closed).collect();
+    assert_eq!(closed, [true, true, false, false, false]);
+    assert!(!is_closed(&user), "a signed-in connection is not one of them");
+    // Requests in flight are bounded by their number, not by the address.
+    let _working: Vec<RequestInFlight> =
+        many[2..].iter().map(|one| one.connection().begin()).collect();
+    let more = admit(&all, 1);
+    assert!(!many[2..].iter().chain([&more]).any(is_closed));
+    let _other = admit(&all, 2);
+    assert_eq!((all.count(), all.displaced()), ((5, 1), 2));
 }
