@@ -162,10 +162,13 @@ fn clients_without_a_token_do_not_keep_users_out() {
         std::thread::sleep(Duration::from_millis(if full() { 3000 } else { 200 }));
         let took = users.took();
         drop(flood);
-        // The short form shares the machine with other tests.
-        let longest = if full() { took[took.len() - 1] } else { took[took.len() / 2] };
-        eprintln!("{what}: {} answers, the longest {:?}", took.len(), took[took.len() - 1]);
-        assert!(longest < Duration::from_millis(500), "{what}: {longest:?}");
+        let (median, longest) = (took[took.len() / 2], took[took.len() - 1]);
+        eprintln!("{what}: {} answers, the longest {longest:?}", took.len());
+        // The short form is unoptimised and shares the machine with other tests, which stop a
+        // single answer for a while.
+        let most = Duration::from_millis(if full() { 500 } else { 5000 });
+        assert!(longest < most, "{what}: the longest took {longest:?}");
+        assert!(median < Duration::from_millis(500), "{what}: the median is {median:?}");
     }
 }
 
@@ -216,10 +219,12 @@ fn a_viewer_that_does_all_it_may_does_not_stop_other_tokens() {
     let calm = get(&format!("/api/v1/runs/{run}"), &user);
     let before = Users::new(address, vec![calm.clone()]);
     std::thread::sleep(Duration::from_millis(if full() { 3000 } else { 300 }));
-    let before = p99(&before.took());
-    // The short form is unoptimised, and shares the machine with other tests.
-    let floor = Duration::from_millis(if full() { 50 } else { 2000 });
-    let most = floor.max(before * 2);
+    let before = before.took();
+    // The noise of this machine: what takes this long without any flood proves nothing. The
+    // short form is unoptimised, and shares the machine with other tests.
+    let noise = if full() { before[before.len() - 1] } else { Duration::from_secs(2) };
+    let before = p99(&before);
+    let most = noise.max(before * 2);
     let judge = |what: &str, users: Users| {
         let took = users.took();
         let (now, count) = (p99(&took), took.len());
@@ -320,10 +325,21 @@ fn a_revoked_token_is_told_nothing_more() {
     std::thread::sleep(Duration::from_millis(300));
     let began = Instant::now();
     done(address, 200, &request("DELETE", &format!("/api/v1/tokens/{id}"), &server.token, ""));
+    // Everything from here on happens after the revocation was acknowledged.
+    let later: Vec<String> = (0..5)
+        .map(|_| {
+            let body = json!({"document": GATED}).to_string();
+            let started = request("POST", "/api/v1/runs", &server.token, &body);
+            done(address, 202, &started)["data"]["run_id"].as_str().unwrap().to_owned()
+        })
+        .collect();
     for stream in [&mut following, &mut watching] {
         let mut rest = String::new();
         stream.read_to_string(&mut rest).unwrap();
         assert!(rest.contains("token"), "it is told why: {rest}");
+        for run in &later {
+            assert!(!rest.contains(run), "an event of {run} was sent: {rest}");
+        }
     }
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
 }

@@ -4,6 +4,8 @@
 use crate::server::Server;
 use crate::world::{PATIENCE, Running, World, shown};
 use serde_json::{Value, json};
+use sluice_bridge::secret::Secret;
+use sluice_server::signature;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -409,12 +411,13 @@ outputs: {said: '${look.stdout}'}
     let world = World::new().file("seen.lobsterx.yaml", seen);
     let mut run = world.command(&["run", "seen.lobsterx.yaml"]);
     run.env("SLUICE_TOKEN", "slk_not_for_commands").env("SLUICE_MODERATION_TOKEN", "env:NOTHING");
-    run.env("SLUICE_DEFAULT_MODEL", "seen-model");
+    run.env("SLUICE_DEFAULT_MODEL", "seen-model").env("SLUICE_SEAL_FILE", "seen-seals");
     let output = Running::spawn(run).output();
     let told = shown(&output);
     assert_eq!(output.status.code(), Some(0), "{told}");
     assert!(told.contains("SLUICE_RUN_ID=") && told.contains("SLUICE_STEP_ID=look"), "{told}");
-    for hidden in ["slk_not_for_commands", "SLUICE_TOKEN", "SLUICE_DEFAULT_MODEL", "env:NOTHING"] {
+    let hidden = ["slk_not_for_commands", "SLUICE_TOKEN", "SLUICE_DEFAULT_MODEL", "env:NOTHING"];
+    for hidden in hidden.into_iter().chain(["SLUICE_SEAL_FILE"]) {
         assert!(!told.contains(hidden), "{told}");
     }
     let settings = "[tool_servers.files]\ncommand = [\"cat\"]\nenv = [\"SLUICE_TOKEN\"]\n";
@@ -430,10 +433,14 @@ fn requests_to_a_hook_do_not_make_a_key_forgotten() {
         "gateways:\n  models: {{provider: openai, base_url: '{}', key: 'env:MODEL_KEY', \
          default: true}}\nagents:\n  scribe: {{trust_level: 5, gateway: models, model: m}}\n\
          workflows: [ask.lobsterx.yaml]\n\
-         hooks:\n  door: {{workflow: ask, secret: 'file:/proc/sys/kernel/random/uuid'}}\n",
+         hooks:\n  door: {{workflow: ask, secret: 'file:hook.key'}}\n",
         provider.url()
     );
-    let world = world("").file("setup.yaml", &setup);
+    let world = world("");
+    let secret = world.path().join("hook.key");
+    let world = world.file("hook.key", "the secret of the hook 0\n");
+    let setup = setup.replace("file:hook.key", &format!("file:{}", secret.display()));
+    let world = world.file("setup.yaml", &setup);
     world.printed(&["apply", "-f", "setup.yaml"]);
     let server = serve(&world);
     // The model is shown its key before the requests, and repeats it after them.
@@ -442,7 +449,14 @@ fn requests_to_a_hook_do_not_make_a_key_forgotten() {
         let run = scope.spawn(|| ran(&server, &server.token));
         let asked = |heard: &String| heard.contains("Greet Ada");
         world.until("the model is asked", |_| provider.heard().iter().any(asked).then_some(()));
-        knock(&server, 1100);
+        // Another secret for each request, and each request is signed with it: a list of the
+        // last thousand secrets would lose the key.
+        let read = knock(&server, 1100, |n| {
+            let text = format!("the secret of the hook {n}");
+            std::fs::write(&secret, &text).unwrap();
+            Secret::new(text)
+        });
+        assert_eq!(read, 1100, "the server did not read every secret");
         provider.waits.store(false, Ordering::Relaxed);
         run.join().unwrap()
     });
@@ -450,24 +464,29 @@ fn requests_to_a_hook_do_not_make_a_key_forgotten() {
     assert_eq!(grep(&world, KEY), Vec::<String>::new());
 }
 
-/// Sends so many requests to a hook that are not signed, on one connection.
-fn knock(server: &Server, times: usize) {
+/// Sends so many requests to a hook on one connection, each signed with a secret. Their bodies
+/// are not valid, so none starts a run. Returns how many were refused for their body, which
+/// is read after the secret.
+fn knock(server: &Server, times: usize, secret: impl Fn(usize) -> Secret) -> usize {
     let mut stream = TcpStream::connect(server.address()).unwrap();
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
-    // At once: small parts would each wait for an acknowledgement.
-    let request = format!(
-        "POST /hooks/door HTTP/1.1\r\nhost: {}\r\nsluice-timestamp: {now}\r\n\
-         sluice-signature: v1=00\r\ncontent-type: application/json\r\n\
-         content-length: 2\r\n\r\n{{}}",
-        server.address()
-    );
-    for _ in 0..times {
+    let mut refused = 0;
+    for n in 0..times {
+        let signed = signature::sign(&secret(n), &now.to_string(), b"{,");
+        // At once: small parts would each wait for an acknowledgement.
+        let request = format!(
+            "POST /hooks/door HTTP/1.1\r\nhost: {}\r\nsluice-timestamp: {now}\r\n\
+             sluice-signature: {signed}\r\ncontent-type: application/json\r\n\
+             content-length: 2\r\n\r\n{{,",
+            server.address()
+        );
         stream.write_all(request.as_bytes()).unwrap();
         let (mut length, mut line) = (0, String::new());
         loop {
             line.clear();
             assert_ne!(reader.read_line(&mut line).unwrap(), 0, "the server hung up");
+            refused += usize::from(line.starts_with("HTTP/1.1 400"));
             if line == "\r\n" {
                 break;
             }
@@ -478,4 +497,5 @@ fn knock(server: &Server, times: usize) {
         }
         reader.by_ref().take(length).read_to_end(&mut Vec::new()).unwrap();
     }
+    refused
 }

@@ -115,6 +115,10 @@ fn a_person_named_like_a_group_does_not_answer_for_it() {
     pay("prefixed", "group:treasury");
     pay("personal", "user:treasury");
     let impostor = person(&server, "treasury", &["approver"]);
+    // Nobody is in the group yet. A bare name means a person then; `group:` never does.
+    let early = start(&server, &server.token, "prefixed");
+    let early = id(&question(&server, &early));
+    refused(approve(&server, &impostor, &early), (403, "not_approver"));
     let member = json!({"principal": "tess", "roles": ["approver"], "groups": ["treasury"]});
     let (member, _) = token(&server, &member);
     for workflow in ["bare", "prefixed"] {
@@ -158,16 +162,24 @@ fn a_change_names_whole_ids_and_the_command_line_completes_them_first() {
     // Looking by a beginning is as it was.
     let path = format!("/api/v1/runs/{}", &run[..run.len() - 1]);
     assert_eq!(ask(&server, &server.token, "GET", &path, &Value::Null).0, 200);
-    let tool = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
-        "name": "resolve_approval",
-        "arguments": {"approval_id": "apr_0", "decision": "approve"}}});
+    // The tools of agents that change something: an approval, and a run.
+    let tools = [
+        ("resolve_approval", json!({"approval_id": "apr_0", "decision": "approve"})),
+        ("resolve_approval", json!({"approval_id": &approval[..12], "decision": "approve"})),
+        ("cancel_run", json!({"run_id": &run[..10]})),
+        ("cancel_run", json!({"run_id": &run[..run.len() - 1], "reason": "x"})),
+    ];
     let headers = format!(
         "authorization: Bearer {}\r\naccept: application/json, text/event-stream\r\n",
         server.token
     );
-    let (_, answer) = send(&server, &headers, "POST", "/mcp", &tool.to_string());
-    assert!(!answer.to_string().contains("\"done\":true"), "{answer}");
-    assert_eq!(question(&server, &run)["status"], "pending");
+    for (name, arguments) in tools {
+        let tool = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+            "name": name, "arguments": arguments}});
+        let (status, _) = send(&server, &headers, "POST", "/mcp", &tool.to_string());
+        assert_eq!(status, 200, "{name} {arguments}");
+        assert_eq!(question(&server, &run)["status"], "pending", "{name} {arguments}");
+    }
     server.printed(&world, &["approvals", "approve", &approval[..approval.len() - 1]]);
     assert_eq!(ended(&server, &run), "completed");
 }
