@@ -10,6 +10,9 @@ pub(super) enum Which {
     First,
     Middle,
     Last,
+    /// The last row whose first column begins with this: a kind of registry row, or a kind
+    /// of counter.
+    Of(&'static str),
 }
 
 impl Which {
@@ -18,6 +21,10 @@ impl Which {
             Which::First => rows.first(),
             Which::Middle => rows.get(rows.len() / 2),
             Which::Last => rows.last(),
+            Which::Of(kind) => {
+                let is = |row: &&Row| matches!(&row[0], Cell::Text(text) if text.starts_with(kind));
+                rows.iter().rev().find(is)
+            }
         }
     }
 }
@@ -191,6 +198,16 @@ fn copied(table: &Table, row: &Row) -> Row {
     copy
 }
 
+/// Kinds of rows of a table that are attacked whatever else there is: they decide who may do
+/// what, and what it may cost.
+fn deciding(table: &Table) -> &'static [&'static str] {
+    match table.name.as_str() {
+        "registry" => &["token", "policy", "envelope"],
+        "counter" => &["spent:", "held:", "busy:", "registry"],
+        _ => &[],
+    }
+}
+
 /// How much is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
@@ -216,6 +233,18 @@ pub(super) fn attacks(table: &Table, form: Form) -> Vec<Attack> {
             add(Some(column), Act::Change { column, row, how });
         }
     }
+    for (kind, column) in
+        deciding(table).iter().flat_map(|kind| (0..table.columns.len()).map(move |at| (kind, at)))
+    {
+        let row = Which::Of(kind);
+        // The values that decide in the smallest form, every column in the others.
+        let decides = matches!(table.columns[column].name.as_str(), "body" | "count");
+        if decides || form != Form::Columns {
+            for how in hows.iter().copied() {
+                add(Some(column), Act::Change { column, row, how });
+            }
+        }
+    }
     let is_swapped = |column: &usize| is_full || Some(*column) == swapped(table);
     if form != Form::Columns {
         for column in (0..table.columns.len()).filter(is_swapped) {
@@ -223,7 +252,8 @@ pub(super) fn attacks(table: &Table, form: Form) -> Vec<Attack> {
         }
         let rows: &[Which] =
             if is_full { &[Which::First, Which::Middle, Which::Last] } else { &[Which::Last] };
-        for row in rows.iter().copied() {
+        let deciding = deciding(table).iter().map(|kind| Which::Of(kind));
+        for row in rows.iter().copied().chain(deciding) {
             add(None, Act::Delete { row });
             add(None, Act::Insert { row });
             add(None, Act::RollBack { row });

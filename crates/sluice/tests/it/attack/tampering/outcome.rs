@@ -61,32 +61,45 @@ pub(super) fn judge(attack: &Attack, ids: &[String], output: &Output) -> Outcome
     }
 }
 
-/// Whether a finding names what was attacked: the table, or for evidence the event, the
-/// entry or the seal, or for a run its id or what belongs to no run.
+/// Whether a finding names what was attacked: the row by its key, or for evidence the event,
+/// the entry or the seal, or for a run its id or what belongs to no run.
 fn names(attack: &Attack, ids: &[String], finding: &Value) -> bool {
     let place = &finding["place"];
-    if place["table"] == attack.table.as_str() {
+    let is_named = || ids.iter().any(|id| place.to_string().contains(id));
+    if place["table"] == attack.table.as_str() && (!has_names(&attack.table) || is_named()) {
         return true;
     }
     match attack.table.as_str() {
         "frame" | "tip" | "mark" | "beside" | "blob" | "snapshot" => place["event_id"].is_u64(),
         "entry" | "chain" => place["seq"].is_u64(),
         "seal" => place["seal"].is_u64(),
-        "run" => {
-            finding["detail"] == "its run has no row"
-                || ids.iter().any(|id| place.to_string().contains(id))
-        }
+        "run" => finding["detail"] == "its run has no row" || is_named(),
         _ => false,
     }
 }
 
-/// The ids of the runs whose rows an attack replaces.
+/// Whether findings name rows of a table by words of the row itself. Other tables are found by
+/// positions: where one is missing, the finding is at the next.
+fn has_names(table: &str) -> bool {
+    matches!(table, "registry" | "counter" | "key" | "slot" | "run")
+}
+
+/// The names by which findings may name the rows that an attack replaces.
 pub(super) fn ids(table: &Table, (old, new): &Replaced) -> Vec<String> {
-    let Some(at) = table.column("id").filter(|_| table.name == "run") else { return Vec::new() };
-    let id = |row: &Row| match &row[at] {
-        Cell::Bytes(bytes) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
-        Cell::Id(id) => id.replace('-', ""),
-        other => panic!("a run has the id {other:?}"),
+    let text = |row: &Row, name: &str| match table.column(name).map(|at| &row[at]) {
+        Some(Cell::Text(text)) => text.clone(),
+        Some(Cell::Bytes(bytes)) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+        Some(Cell::Id(id)) => id.replace('-', ""),
+        other => panic!("{}.{name} is {other:?}", table.name),
     };
-    old.iter().chain(new).map(id).collect()
+    let ids = |row: &Row| match table.name.as_str() {
+        "run" => vec![text(row, "id")],
+        "registry" => vec![format!("{}/{}", text(row, "kind"), text(row, "name"))],
+        "counter" => vec![text(row, "name")],
+        // A key that is missing is named by the run that was started with it.
+        "key" => vec![text(row, "key"), text(row, "run")],
+        "slot" => vec![text(row, "schedule")],
+        _ => Vec::new(),
+    };
+    old.iter().chain(new).flat_map(ids).collect()
 }
