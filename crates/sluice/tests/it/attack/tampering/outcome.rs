@@ -65,7 +65,10 @@ pub(super) fn judge(attack: &Attack, ids: &[String], output: &Output) -> Outcome
 /// the entry or the seal, or for a run its id or what belongs to no run.
 fn names(attack: &Attack, ids: &[String], finding: &Value) -> bool {
     let place = &finding["place"];
-    let is_named = || ids.iter().any(|id| place.to_string().contains(id));
+    // Compared as texts: JSON would escape the separators within a key.
+    let texts = place.as_object().into_iter().flatten().filter_map(|(_, value)| value.as_str());
+    let texts: Vec<&str> = texts.collect();
+    let is_named = || ids.iter().any(|id| texts.iter().any(|text| text.contains(id)));
     if place["table"] == attack.table.as_str() && (!has_names(&attack.table) || is_named()) {
         return true;
     }
