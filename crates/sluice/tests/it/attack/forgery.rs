@@ -10,6 +10,7 @@ use sluice_core::id::RunId;
 use sluice_core::journal::chain::{Chain, HASH_BYTES, Link};
 use sluice_core::journal::wire;
 use sluice_server::auth::identities::hash;
+use std::io::{Read as _, Write as _};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const PAYMENT: &str = "
@@ -114,6 +115,24 @@ fn forge(database: &Connection, run: RunId, body: &[u8], mac: &[u8]) {
     database.execute(sql, params![now_ms(), num]).unwrap();
 }
 
+/// `audit verify` finds something, and names all of these.
+fn is_named(world: &World, words: &[&str]) {
+    let output = world.output(&["audit", "verify", "--json"]);
+    assert_eq!(output.status.code(), Some(1), "{}", shown(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let findings = report["findings"].to_string();
+    for word in words {
+        assert!(findings.contains(word), "{word}: {findings}");
+    }
+}
+
+/// No packet is made of a run that is not authentic.
+fn is_not_exported(world: &World, run: &str) {
+    let output = world.output(&["audit", "export", "--run", run, "--out", "forged.packet"]);
+    assert_ne!(output.status.code(), Some(0), "{}", shown(&output));
+    assert!(!world.path().join("forged.packet").exists());
+}
+
 /// What a run has come to, however it can be told.
 fn told(world: &World, run: &str) -> String {
     world.told(&["runs", "show", run, "--json"])
@@ -150,6 +169,8 @@ fn a_forged_approval_with_right_hashes_is_not_acted_on_and_never_sealed() {
         .map(Result::unwrap)
         .any(|leaves| leaves.windows(HASH_BYTES).any(|window| window == forged.0));
     assert!(!sealed, "the forged event is under a seal");
+    is_named(&world, &[&run]);
+    is_not_exported(&world, &run);
 }
 
 #[test]
@@ -167,6 +188,7 @@ fn a_forged_letter_approves_nothing() {
     assert_eq!(database.execute(sql, values).unwrap(), 1);
     let sql = "UPDATE run SET due_at = ?1 WHERE id = ?2";
     database.execute(sql, params![now_ms(), run_id(&run).0.to_be_bytes()]).unwrap();
+    is_named(&world, &["letter", &run]);
     let _server = Server::start(&world, "127.0.0.1:0");
     // It is put away, not looked at again and again.
     world.until("the letter is put away", |_| {
@@ -211,6 +233,7 @@ fn a_changed_snapshot_is_left_out_and_the_step_does_what_the_journal_says() {
         forged[at + five.len() - 1] = 9;
     }
     assert_eq!(database.execute("UPDATE snapshot SET body = ?1", [forged]).unwrap(), 1);
+    is_named(&world, &["snapshot", &run]);
     let server = Server::start(&world, "127.0.0.1:0");
     server.printed(&world, &["approvals", "approve", &world.question()]);
     let done = world.until("the run is done", |world| {
@@ -246,6 +269,7 @@ fn a_token_row_that_was_inserted_lets_nobody_in() {
     let server = Server::start(&world, "127.0.0.1:0");
     assert_ne!(list(&server, &secret), Some(0), "a new server believed it");
     assert_eq!(list(&server, &server.token), Some(0));
+    is_named(&world, &["token/tok_eve"]);
 }
 
 fn sql_newer(database: &Connection) {
@@ -277,6 +301,7 @@ fn a_policy_changed_in_place_stops_everything_until_it_is_written_again() {
         "UPDATE registry SET body = replace(body, 'agent/eve', 'agent/bob')
                  WHERE kind = 'policy'",
     );
+    is_named(&world, &["registry", "policy/"]);
     nothing_is_dispatched(&world);
     let refused = world.told(&["agents", "set", "eve", "trust_level=3"]);
     assert!(refused.contains("error[store_not_authentic]"), "{refused}");
@@ -296,6 +321,7 @@ fn a_budget_changed_in_place_stops_everything() {
         "UPDATE registry SET body = replace(body, '1000', '99999999')
                  WHERE kind = 'envelope'",
     );
+    is_named(&world, &["envelope/all"]);
     nothing_is_dispatched(&world);
 }
 
@@ -343,13 +369,13 @@ fn a_frame_of_another_run_is_not_one_of_this_run() {
     sql(&world, &["body", "chain", "mac"].map(set).concat());
     let shown = told(&world, &run);
     assert!(shown.contains("run_unreadable"), "{shown}");
+    is_named(&world, &[&run]);
+    is_not_exported(&world, &run);
 }
 
-#[test]
-fn a_forged_audit_entry_is_not_shown() {
-    let world = world();
-    world.printed(&["agents", "set", "scribe", "trust_level=3"]);
-    let database = database(&world);
+/// Adds an entry of `mallory` to the audit, with the hashes that belong to it. Returns its own.
+fn forge_entry(world: &World) -> [u8; 32] {
+    let database = database(world);
     let sql = "SELECT writer, seq, hash, mac, text FROM entry ORDER BY place DESC LIMIT 1";
     let read = |row: &rusqlite::Row<'_>| {
         Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
@@ -364,8 +390,52 @@ fn a_forged_audit_entry_is_not_shown() {
     let hash = sluice_core::evidence::entry::hash(&text).0;
     let sql = "INSERT INTO entry (writer, seq, hash, mac, text) VALUES (?1, ?2, ?3, ?4, ?5)";
     database.execute(sql, params![writer, seq + 1, hash, mac, text]).unwrap();
+    hash
+}
+
+#[test]
+fn a_forged_audit_entry_is_not_shown() {
+    let world = world();
+    world.printed(&["agents", "set", "scribe", "trust_level=3"]);
+    forge_entry(&world);
     let told = world.told(&["audit", "tail", "--json"]);
     assert!(told.contains("scribe") && !told.contains("mallory"), "{told}");
+    is_named(&world, &["seq"]);
+}
+
+/// What the API answers about the entries of `mallory`.
+fn served_audit(server: &Server) -> String {
+    let mut stream = std::net::TcpStream::connect(server.address()).unwrap();
+    let request = format!(
+        "GET /api/v1/audit?actor=mallory HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
+         authorization: Bearer {}\r\n\r\n",
+        server.token
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn a_forged_audit_entry_is_not_served_or_sealed() {
+    let world = world();
+    let server = Server::start(&world, "127.0.0.1:0");
+    server.printed(&world, &["agents", "set", "scribe", "trust_level=3"]);
+    let forged = forge_entry(&world);
+    // The end of a run is sealed, with every entry that is not sealed yet.
+    world.printed(&["run", "plain.lobsterx.yaml", "--mock", "mock.yaml"]);
+    std::thread::sleep(WHILE);
+    let told = served_audit(&server);
+    assert!(told.starts_with("HTTP/1.1 200") && !told.contains("mallory"), "{told}");
+    let database = database(&world);
+    let mut leaves = database.prepare("SELECT leaves FROM seal").unwrap();
+    let leaves = leaves.query_map([], |row| row.get::<_, Vec<u8>>(0)).unwrap();
+    let leaves: Vec<Vec<u8>> = leaves.map(Result::unwrap).collect();
+    assert!(!leaves.is_empty(), "nothing was sealed");
+    let is_sealed = |leaves: &Vec<u8>| leaves.windows(HASH_BYTES).any(|one| one == forged);
+    assert!(!leaves.iter().any(is_sealed), "the forged entry is under a seal");
+    is_named(&world, &["seq"]);
 }
 
 #[test]
