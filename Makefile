@@ -31,7 +31,7 @@ help:
 	@echo 'make sim      run the engine under simulated faults: make sim SEED=1 RUNS=10000'
 	@echo 'make kill     kill the binary with -9 repeatedly: make kill KILLS=200'
 	@echo 'make changes  change the registry and start a run at once, on one node and on three: make changes CHANGES=1000'
-	@echo 'make attack   run every attack at full size against a release build'
+	@echo 'make attack   run every attack at full size against a release build, and the tests of the crates they attack'
 	@echo 'make agentdojo  run the attacks of AgentDojo on an obedient victim: make agentdojo ARGS=--help'
 	@echo 'make fuzz     fuzz longer: make fuzz FUZZ_SECONDS=600 FUZZ_TARGETS=hook'
 	@echo 'make mutants  change each rule of the language and check that a test fails (slow)'
@@ -190,7 +190,8 @@ changes: cc postgres
 
 # Runs the attacks at full size on the release binary. `check` runs their short form.
 attack: cc postgres
-	ATTACK=full $(CARGO) test --release --locked -p sluice --test it attack:: -- --nocapture
+	ATTACK=full $(CARGO) test --release --locked -p sluice --test it -- attack:: registry_changes:: injection:: --nocapture
+	$(CARGO) test --release --locked -p sluice-server -p sluice-engine -p sluice-store -p sluice-bridge
 
 # Runs AgentDojo's tasks and attacks through Sluice: tools/agentdojo/README.md.
 agentdojo: binary python

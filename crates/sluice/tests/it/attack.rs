@@ -2,6 +2,7 @@
 //! a writer of the store tries. Each test fails without the defence it is named after.
 
 mod authority;
+mod edges;
 mod faults;
 mod flood;
 mod forgery;

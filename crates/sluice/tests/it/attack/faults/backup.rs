@@ -1,5 +1,6 @@
 //! A backup of a server with several organisations, restored as the guide says.
 
+use crate::server::Server;
 use crate::world::World;
 use std::path::Path;
 
@@ -26,6 +27,8 @@ fn a_restored_backup_has_all_organisations() {
         world.printed(&["run", "hello.lobsterx.yaml", "--mock", "mock.yaml", "--data", data]);
     };
     run(".sluice");
+    // A server makes the key of dispatches, which is to be kept with the backup.
+    drop(Server::with(&world, &["--listen", "127.0.0.1:0", "--data", ".sluice"]));
     for name in ["acme", "zeta"] {
         world.printed(&["organisations", "add", name, "--data", ".sluice"]);
         run(&format!(".sluice/organisations/{name}"));
@@ -37,6 +40,7 @@ fn a_restored_backup_has_all_organisations() {
         "monday.db.organisations/acme/sluice.db holds",
         "zeta/sluice.db holds",
         ".sluice/seal.key",
+        ".sluice/dispatch.key",
         ".sluice/organisations/acme/seal.key",
     ] {
         assert!(told.contains(named), "{named}: {told}");
@@ -46,9 +50,12 @@ fn a_restored_backup_has_all_organisations() {
     std::fs::copy(world.path().join("monday.db"), restored.join("sluice.db")).unwrap();
     copy(&world.path().join("monday.db.organisations"), &restored.join("organisations"));
     for of in ["", "organisations/acme", "organisations/zeta"] {
-        for key in ["seal.key", "seal.pub"] {
+        for key in ["seal.key", "seal.pub", "dispatch.key"] {
             let from = world.path().join(".sluice").join(of).join(key);
-            std::fs::copy(from, restored.join(of).join(key)).unwrap();
+            // Only the first organisation was served.
+            if key != "dispatch.key" || of.is_empty() {
+                std::fs::copy(from, restored.join(of).join(key)).unwrap();
+            }
         }
     }
     let all = |data| world.told(&["organisations", "list", "--data", data]);

@@ -12,6 +12,14 @@ steps:
   - {id: a, command: 'Think of ${args.secret}.'}
   - {id: b, agent: shell, command: 'tee kept.txt', stdin: $a.stdout, depends_on: [a]}
   - {id: c, command: 'Say ${b.stdout}.', depends_on: [b]}
+  - {id: d, agent: shell, command: 'echo \"$SEEN\"', env: {SEEN: '${args.secret}'}}
+  - {id: e, workflow_ref: inner, args: {secret: '${args.secret}'}}
+";
+/// A run of its own, which is erased apart.
+const INNER: &str = "name: inner
+args: {secret: string}
+steps:
+  - {id: a, command: 'Think of ${args.secret}.'}
 ";
 
 fn files(dir: &Path, found: &mut Vec<PathBuf>) {
@@ -34,14 +42,16 @@ fn holding(dir: &Path, text: &str) -> Vec<(PathBuf, usize)> {
 
 #[test]
 fn an_erased_payload_is_in_no_file_of_the_directory() {
-    let world = World::new().file("flow.lobsterx.yaml", FLOW);
+    let world = World::new().file("flow.lobsterx.yaml", FLOW).file("inner.lobsterx.yaml", INNER);
     // Large answers fill pages of their own, small ones share them with other runs.
     let long = format!("{MARK} ").repeat(400);
     let script = format!("a: {{text: '{long}'}}\n'*': {{text: 'said {MARK}'}}\n");
     let world = world.file("mock.yaml", &script);
     let args = ["--listen", "127.0.0.1:0", "--mock", "mock.yaml", "--shell", "--data", ".sluice"];
     let server = Server::with(&world, &args);
-    server.printed(&world, &["workflows", "put", "flow.lobsterx.yaml"]);
+    for document in ["inner.lobsterx.yaml", "flow.lobsterx.yaml"] {
+        server.printed(&world, &["workflows", "put", document]);
+    }
     let mut runs = Vec::new();
     for number in 0..if full() { 60 } else { 8 } {
         let secret = format!("secret={MARK}-{number}");
@@ -51,7 +61,11 @@ fn an_erased_payload_is_in_no_file_of_the_directory() {
     }
     let dir = world.path().join(".sluice");
     assert!(!holding(&dir, MARK).is_empty(), "nothing was there to be erased");
-    for run in &runs {
+    let inner = server.json(&world, &["runs", "list", "--workflow", "inner", "--json"]);
+    let inner = inner["data"].as_array().unwrap().iter();
+    let inner: Vec<String> = inner.map(|run| run["run_id"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(inner.len(), runs.len(), "each run has started another");
+    for run in runs.iter().chain(&inner) {
         server.printed(&world, &["runs", "erase", run, "--reason", "asked to"]);
     }
     world.until("nothing is left of it", |_| holding(&dir, MARK).is_empty().then_some(()));
