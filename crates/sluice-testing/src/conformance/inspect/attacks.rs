@@ -110,7 +110,7 @@ const ATTACKS: &[(&str, Detection)] = &[
 pub fn check_inspect(mut fresh: impl FnMut() -> Exposed, own: &[Attack], frames: u64) {
     let common = ATTACKS.iter().map(|(sql, detection)| Attack { sql, detection: *detection });
     for attack in common.chain(own.iter().copied()) {
-        let Exposed { store, clock, sql } = fresh();
+        let Exposed { store, clock, sql, .. } = fresh();
         let bench = Bench { store, clock };
         furnish(&bench, frames);
         let before = everything(&*bench.store);
@@ -187,7 +187,7 @@ fn name(row: &Stored) -> &'static str {
 /// A change that is committed during an inspection is not visible to it, and is
 /// completely visible to the next one.
 fn one_moment(exposed: Exposed) {
-    let Exposed { store, clock, sql } = exposed;
+    let Exposed { store, clock, sql, .. } = exposed;
     let bench = Bench { store, clock };
     furnish(&bench, 3);
     let before = everything(&*bench.store);
