@@ -14,7 +14,7 @@ use crate::observe::{Gauges, Observer};
 use crate::sealer::Sealer;
 use crate::start::{Start, StartedRun};
 use crate::stream::StreamBudget;
-use crate::tail::{Reader, Tail};
+use crate::tail::Reader;
 use crate::trust::{GovernanceCache, PolicySource};
 use crate::turn::{TurnInput, TurnResult};
 use crate::watch::{FollowedRuns, Tip};
@@ -341,17 +341,6 @@ impl Engine {
 }
 
 impl Inner {
-    /// Follows a run, from its tip on if it is loaded.
-    pub(crate) fn follow(&self, run: RunId) -> (Arc<Tail>, watch::Receiver<Option<Tip>>) {
-        // Subscribe first, so that no turn is missed.
-        let (tail, tips) = self.followed.tail(run);
-        let handle = self.loaded_runs().get(&run).cloned();
-        if let Some(tip) = handle.and_then(|handle| handle.tip()) {
-            tail.publish_first(tip);
-        }
-        (tail, tips)
-    }
-
     pub(crate) fn loaded_runs(&self) -> std::sync::MutexGuard<'_, BTreeMap<RunId, RunHandle>> {
         self.loaded.lock().expect("the lock is not poisoned")
     }

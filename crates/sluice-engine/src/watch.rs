@@ -1,5 +1,6 @@
 //! Runs that are followed, and the latest tip of each.
 
+use crate::engine::Inner;
 use crate::tail::Tail;
 use sluice_core::id::RunId;
 use sluice_core::port::store::Frame;
@@ -75,5 +76,18 @@ impl FollowedRuns {
 
     fn tails(&self) -> MutexGuard<'_, Tails> {
         self.tails.lock().expect("the lock is not poisoned")
+    }
+}
+
+impl Inner {
+    /// Follows a run, from its tip on if it is loaded.
+    pub(crate) fn follow(&self, run: RunId) -> (Arc<Tail>, watch::Receiver<Option<Tip>>) {
+        // Subscribe first, so that no turn is missed.
+        let (tail, tips) = self.followed.tail(run);
+        let handle = self.loaded_runs().get(&run).cloned();
+        if let Some(tip) = handle.and_then(|handle| handle.tip()) {
+            tail.publish_first(tip);
+        }
+        (tail, tips)
     }
 }

@@ -33,9 +33,9 @@ pub(crate) const CANDIDATES_MAX: usize = 64;
 /// before it is put in force.
 pub(crate) const POLICY_NAMES_MAX: usize = 32;
 /// Largest quorum of an approval.
-pub const QUORUM_MAX: u32 = 100;
+pub(crate) const QUORUM_MAX: u32 = 100;
 /// Maximum size of an instruction of the platform or the owner, in bytes.
-pub const INSTRUCTION_BYTES_MAX: usize = 32 * 1024;
+pub(crate) const INSTRUCTION_BYTES_MAX: usize = 32 * 1024;
 /// Maximum size of a note, in bytes.
 pub const NOTE_BYTES_MAX: usize = 32 * 1024;
 /// Maximum number of notes in one memory profile.

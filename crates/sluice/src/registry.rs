@@ -282,7 +282,10 @@ fn line(change: &Value) -> String {
     });
     let fields = fields.collect::<Vec<_>>().join(", ");
     let colon = if sign == '~' { ": " } else { "" };
-    format!("{sign} {} {}{colon}{fields}", word("kind"), word("name"))
+    // A newer server may have kinds that this command does not know.
+    let known = Kind::parse(word("kind")).map(Kind::noun);
+    let kind = known.unwrap_or_else(|| word("kind"));
+    format!("{sign} {kind} {}{colon}{fields}", word("name"))
 }
 
 fn object(one: &Difference) -> Value {
