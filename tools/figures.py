@@ -22,7 +22,7 @@ import sys
 DIALECT = re.compile(r"\b(whoever|somebody|nobody|anybody)\b", re.IGNORECASE)
 TYPE = re.compile(r"^\s*(?:pub(?:\([^)]*\))? )?(?:struct|enum|union|trait|type) ([A-Z]\w*)", re.MULTILINE)
 FUNCTION = re.compile(r"^\s*(?:pub(?:\([^)]*\))? )?(?:const |async |unsafe )*fn (\w+)", re.MULTILINE)
-INLINE_TESTS = "\n#[cfg(test)]\nmod tests"
+INLINE_TESTS = "\n#[cfg(test)]\nmod tests {"
 
 
 def tracked(root):
