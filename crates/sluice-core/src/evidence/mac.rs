@@ -10,7 +10,7 @@
 
 mod registry_head;
 
-pub use registry_head::{HEAD_BYTES, RegistryHead, VersionSum};
+pub use registry_head::{RegistryHead, VersionSum};
 
 use crate::hash::Hash;
 use crate::id::RunId;

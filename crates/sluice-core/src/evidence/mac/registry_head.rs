@@ -11,7 +11,7 @@
 use super::{Mac, MacKey};
 
 /// The size of a stored head: epoch, masked sum, MAC.
-pub const HEAD_BYTES: usize = 40;
+pub(crate) const HEAD_BYTES: usize = 40;
 
 /// A sum over the newest versions of rows, in any order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

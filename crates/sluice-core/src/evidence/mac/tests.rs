@@ -173,7 +173,7 @@ fn a_head_is_read_only_as_it_was_written() {
     assert_eq!(key().open_head(&stored), Some(head));
     assert_eq!(MacKey::derive(&[2; 32]).open_head(&stored), None);
     assert_eq!(key().open_head(&stored[1..]), None);
-    for at in 0..HEAD_BYTES {
+    for at in 0..registry_head::HEAD_BYTES {
         let mut other = stored;
         other[at] ^= 1;
         assert_eq!(key().open_head(&other), None, "byte {at}");
