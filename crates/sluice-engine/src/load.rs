@@ -2,13 +2,12 @@
 
 use crate::definition::{Definitions, Stored};
 use crate::error::LoadError;
-use futures_util::future::join;
 use sluice_core::hash::Hash;
 use sluice_core::id::RunId;
 use sluice_core::journal::chain::{self, HASH_BYTES};
 use sluice_core::journal::envelope::Subject;
 use sluice_core::journal::event::RunStarted;
-use sluice_core::journal::wire::{self, Opened, WireError};
+use sluice_core::journal::wire::{self, Decoded, WireError};
 use sluice_core::port::store::{Frame, Loaded, Store, StoreError};
 use sluice_core::run::definition::Definition;
 use sluice_core::run::recount::Recount;
@@ -16,9 +15,6 @@ use sluice_core::run::snapshot;
 use sluice_core::run::state::Run;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// Frames that a replay reads at once: few enough to stay in the cache of the processor.
-const REPLAY_PAGE_BYTES: usize = 256 * 1024;
 
 /// A run folded from the store.
 #[derive(Debug)]
@@ -80,45 +76,24 @@ pub(crate) async fn replay_counting(
     upto: u64,
     counts: Option<Recount>,
 ) -> Result<Folded, LoadError> {
-    let first = readable(id, store.frames(id, 0, REPLAY_PAGE_BYTES).await)?;
+    const PAGE_BYTES: usize = 4 * 1024 * 1024;
+    let first = readable(id, store.frames(id, 0, PAGE_BYTES).await)?;
     if first.is_empty() {
         return Err(LoadError::NoRun(id));
     }
-    // The read is polled first, so that the store reads while this task folds.
-    let reading = page_after(store, id, last_event(&first), upto);
-    let page = until(first, upto);
-    let folding = begin(store, definitions, id, &page, upto, counts);
-    let (mut next, folded) = join(reading, folding).await;
-    let mut folded = folded?;
-    loop {
-        let page = readable(id, next)?;
+    let mut folded = begin(store, definitions, id, &until(first, upto), upto, counts).await?;
+    while folded.run.version < upto {
+        let page = readable(id, store.frames(id, folded.run.version, PAGE_BYTES).await)?;
         if page.is_empty() {
-            return Ok(folded);
+            break;
         }
-        let reading = page_after(store, id, last_event(&page), upto);
-        let page = until(page, upto);
-        let folding = fold(store, folded, &page, upto);
-        let (read, done) = join(reading, folding).await;
-        (next, folded) = (read, done?);
+        let before = folded.run.version;
+        folded = fold(store, folded, &until(page, upto), upto).await?;
+        if folded.run.version == before {
+            break;
+        }
     }
-}
-
-/// The frames after the event `last`; none once that is the event `upto`.
-async fn page_after(
-    store: &dyn Store,
-    id: RunId,
-    last: u64,
-    upto: u64,
-) -> Result<Vec<Frame>, StoreError> {
-    if last >= upto {
-        return Ok(Vec::new());
-    }
-    store.frames(id, last, REPLAY_PAGE_BYTES).await
-}
-
-/// The last event of a page.
-fn last_event(page: &[Frame]) -> u64 {
-    page.last().map_or(0, |frame| (frame.first + u64::from(frame.count)).saturating_sub(1))
+    Ok(folded)
 }
 
 /// Frames that start no later than an event.
@@ -142,7 +117,8 @@ async fn begin(
     let stored = definition(store, definitions, id, &started).await?;
     let run = Run::new(id, Arc::clone(&stored.definition), Arc::new(started));
     let mut folded = Folded { run, tail_events: 0, tail_bytes: 0, snapshot_bytes: 0, counts };
-    folded.add(first, opened, &blobs, upto)?;
+    let decoded = opened.decode(Some(&stored.definition.plan), &blobs);
+    folded.add(first, &decoded.map_err(|error| poison(error.to_string()))?, upto)?;
     fold(store, folded, &frames[1..], upto).await
 }
 
@@ -156,44 +132,32 @@ async fn fold(
     let id = folded.run.id;
     for frame in frames {
         let blobs = blobs(store, id, &frame.body).await?;
-        let opened = wire::open(&frame.body)
+        let plan = Arc::clone(&folded.run.definition);
+        let decoded = wire::decode(&frame.body, Some(&plan.plan), &blobs)
             .map_err(|error| LoadError::Poison { run: id, reason: error.to_string() })?;
-        folded.add(frame, opened, &blobs, upto)?;
+        folded.add(frame, &decoded, upto)?;
     }
     Ok(folded)
 }
 
 impl Folded {
     /// Folds one frame, up to and including the event `upto`.
-    fn add<'a>(
-        &mut self,
-        frame: &Frame,
-        opened: Opened<'a>,
-        blobs: &'a BTreeMap<Hash, Vec<u8>>,
-        upto: u64,
-    ) -> Result<(), LoadError> {
-        let run = self.run.id;
-        let poison = |reason: String| Err(LoadError::Poison { run, reason });
+    fn add(&mut self, frame: &Frame, decoded: &Decoded, upto: u64) -> Result<(), LoadError> {
+        let poison = |reason: String| Err(LoadError::Poison { run: self.run.id, reason });
         let expected = self.run.version + 1;
         if frame.first != expected {
             return poison(format!("event {expected} is missing, {} follows", frame.first));
         }
         let count = frame.count as usize;
         let hashed = [0, count * HASH_BYTES].contains(&frame.chain.len());
-        // A journal has no empty frames. One would make a replay read the same page forever.
-        if count == 0 || opened.count() != count || !hashed {
+        if decoded.events.len() != count || !hashed {
             return poison(format!("frame {} is incomplete", frame.first));
         }
         let wanted = usize::try_from(upto.saturating_sub(frame.first - 1)).unwrap_or(usize::MAX);
-        let (at_ms, definition) = (opened.at_ms(), Arc::clone(&self.run.definition));
-        for event in opened.events(Some(&definition.plan), blobs).take(wanted) {
-            let event = match event {
-                Ok(event) => event,
-                Err(error) => return poison(error.to_string()),
-            };
+        for event in decoded.events.iter().take(wanted) {
             match &mut self.counts {
-                Some(counts) => counts.fold(&mut self.run, &event, at_ms),
-                None => self.run.evolve(&event, at_ms),
+                Some(counts) => counts.fold(&mut self.run, event, decoded.at_ms),
+                None => self.run.evolve(event, decoded.at_ms),
             }
         }
         let held = wanted.min(count) * HASH_BYTES;

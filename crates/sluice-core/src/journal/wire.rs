@@ -187,10 +187,7 @@ pub fn decode(
     plan: Option<&Plan>,
     blobs: &BTreeMap<Hash, Vec<u8>>,
 ) -> Result<Decoded, WireError> {
-    let opened = open(body)?;
-    let at_ms = opened.at_ms();
-    let events = opened.events(plan, blobs).collect::<Result<_, _>>()?;
-    Ok(Decoded { at_ms, events })
+    open(body)?.decode(plan, blobs)
 }
 
 /// A parsed frame whose events are not decoded yet.
@@ -216,27 +213,19 @@ impl<'a> Opened<'a> {
         }
     }
 
-    /// When the frame was written.
-    pub fn at_ms(&self) -> u64 {
-        self.0.at_ms
-    }
-
-    /// The number of its events.
-    pub fn count(&self) -> usize {
-        self.0.events.len()
-    }
-
-    /// See [`decode`]. Decodes one event after the other, so that a caller that folds them
-    /// needs no memory for all of them.
-    pub fn events(
+    /// See [`decode`].
+    pub fn decode(
         self,
         plan: Option<&Plan>,
         blobs: &'a BTreeMap<Hash, Vec<u8>>,
-    ) -> impl Iterator<Item = Result<Event, WireError>> {
-        self.0.events.into_iter().map(move |mut event| {
+    ) -> Result<Decoded, WireError> {
+        let Opened(frame) = self;
+        let mut events = Vec::with_capacity(frame.events.len());
+        for mut event in frame.events {
             event.restore(blobs)?;
-            step::read_event(&event, plan)
-        })
+            events.push(step::read_event(&event, plan)?);
+        }
+        Ok(Decoded { at_ms: frame.at_ms, events })
     }
 }
 

@@ -129,17 +129,12 @@ impl JournalReader<'_> {
                 return Ok(page);
             };
             after = newest.frame.first + u64::from(newest.frame.count) - 1;
-            let before = bytes;
             for one in found.frames.into_iter().rev() {
                 bytes = bytes.saturating_add(one.frame.body.len() + one.frame.beside.len());
                 if bytes > bytes_max && !page.frames.is_empty() {
                     return Ok(page);
                 }
                 page.frames.push(one);
-            }
-            // The next walk is probably as long. If it does not fit, reading it is wasted.
-            if bytes.saturating_add(bytes - before) > bytes_max {
-                return Ok(page);
             }
         }
     }
