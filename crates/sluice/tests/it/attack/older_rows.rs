@@ -33,7 +33,7 @@ fn on_each_store(attack: impl Fn(&World, &dyn Fn(&str))) {
     let world = World::new().file("sluice.toml", "database_url = \"file:url\"\n").file("url", &url);
     let name = url.split_once(":///").unwrap().1.split('?').next().unwrap();
     let world = files(world);
-    // The nodes of a database agree on its key; before the first one there is none.
+    // Every node of a database uses the same key. The first node makes it.
     drop(Server::start(&world, "127.0.0.1:0"));
     attack(&world, &|sql| drop(migrate::postgres().script(name, sql).unwrap()));
 }

@@ -115,7 +115,7 @@ fn a_person_named_like_a_group_does_not_answer_for_it() {
     pay("prefixed", "group:treasury");
     pay("personal", "user:treasury");
     let impostor = person(&server, "treasury", &["approver"]);
-    // Nobody is in the group yet. A bare name means a person then; `group:` never does.
+    // No token has the group yet. A bare name then means a person; `group:` never does.
     let early = start(&server, &server.token, "prefixed");
     let early = id(&question(&server, &early));
     refused(approve(&server, &impostor, &early), (403, "not_approver"));
