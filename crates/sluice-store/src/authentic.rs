@@ -180,7 +180,7 @@ impl Keys {
 }
 
 /// The position of a frame in its journal, which its MAC covers.
-pub(crate) fn frame_place(run: RunId, frame: &Frame) -> FramePlace<'_> {
+fn frame_place(run: RunId, frame: &Frame) -> FramePlace<'_> {
     FramePlace { run, first: frame.first, count: frame.count, chain: &frame.chain }
 }
 

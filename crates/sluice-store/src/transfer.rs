@@ -40,7 +40,7 @@ pub enum TransferError {
     /// A node is working on the source.
     #[error("a node is still running on the store: {:032x}", node.0)]
     InUse {
-        /// The node.
+        /// The node whose lease is valid.
         node: NodeId,
     },
     /// The target cannot be opened.
@@ -61,7 +61,7 @@ pub enum TransferError {
     /// A row of the target differs from the source.
     #[error("the two sides differ: the row {key} of `{table}`")]
     Differs {
-        /// The table.
+        /// The table that has the row.
         table: &'static str,
         /// Key of the row.
         key: String,

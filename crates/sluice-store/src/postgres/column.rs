@@ -120,7 +120,6 @@ impl ToSql for Text<'_> {
     to_sql_checked!();
 }
 
-/// The name of a counter as a text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CounterText<'a>(pub(super) Name<'a>);
 

@@ -3,9 +3,9 @@
 use super::column::{int, run_bytes, uint};
 use super::fault::Fault;
 use super::reader::ReadConnection;
-use crate::authentic::{Keys, authentic, frame_place};
+use crate::authentic::{Keys, authentic};
 use rusqlite::{Connection, OptionalExtension as _};
-use sluice_core::evidence::mac::{MacKey, last_hash};
+use sluice_core::evidence::mac::{FramePlace, MacKey, last_hash};
 use sluice_core::hash::Hash;
 use sluice_core::id::RunId;
 use sluice_core::port::store::{Examined, Frame, Loaded};
@@ -18,7 +18,7 @@ pub(super) fn load(reader: &ReadConnection, run: RunId) -> Result<Option<Loaded>
         return Ok(None);
     };
     let journal =
-        JournalReader { connection: &moment, keys: &reader.shared.keys, run, num, sql: BARE };
+        JournalReader { connection: &moment, keys: &reader.shared.keys, run, num, queries: BARE };
     let sql = "SELECT version, body, mac FROM snapshot WHERE run = ?1";
     let read = |row: &rusqlite::Row<'_>| {
         Ok((uint(row.get(0)?), row.get::<_, Vec<u8>>(1)?, row.get::<_, Vec<u8>>(2)?))
@@ -27,8 +27,8 @@ pub(super) fn load(reader: &ReadConnection, run: RunId) -> Result<Option<Loaded>
     let has_snapshot = snapshot.is_some();
     if let Some((version, body, mac)) = snapshot {
         let tail = journal.tail(version, usize::MAX)?;
+        let last = journal.last_event(tail.before)?.filter(|(last, _)| *last == version);
         let is_own = |key: &MacKey| {
-            let last = tail.before.filter(|(last, _)| *last == version);
             last.is_some_and(|(_, hash)| key.snapshot(run, version, hash, &body).is(&mac))
         };
         if journal.keys.get().is_none_or(is_own) {
@@ -62,7 +62,7 @@ pub(super) fn examine(
     let moment = reader.connection.unchecked_transaction()?;
     let Some(num) = number(&moment, run)? else { return Ok(Vec::new()) };
     let keys = &reader.shared.keys;
-    let journal = JournalReader { connection: &moment, keys, run, num, sql: WHOLE };
+    let journal = JournalReader { connection: &moment, keys, run, num, queries: WHOLE };
     Ok(journal.tail(after, bytes_max)?.frames)
 }
 
@@ -79,11 +79,24 @@ pub(super) fn blob(connection: &Connection, hash: Hash) -> Result<Option<Vec<u8>
     }
 }
 
-/// A frame without its stream deltas.
-const BARE: &str = "SELECT prev, first, count, chain, mac, body, NULL FROM frame WHERE seq = ?1";
-/// A frame with its stream deltas.
-const WHOLE: &str = "SELECT prev, first, count, chain, mac, frame.body, beside.body
-                     FROM frame LEFT JOIN beside ON beside.seq = frame.seq WHERE frame.seq = ?1";
+/// The queries for one frame: where it is and its size, and all of it.
+struct FrameQueries {
+    header: &'static str,
+    frame: &'static str,
+}
+
+/// Frames without their stream deltas.
+const BARE: FrameQueries = FrameQueries {
+    header: "SELECT prev, first, count, length(body) FROM frame WHERE seq = ?1",
+    frame: "SELECT first, count, chain, mac, body, NULL FROM frame WHERE seq = ?1",
+};
+/// Frames with their stream deltas.
+const WHOLE: FrameQueries = FrameQueries {
+    header: "SELECT prev, first, count, length(frame.body) + ifnull(length(beside.body), 0)
+             FROM frame LEFT JOIN beside ON beside.seq = frame.seq WHERE frame.seq = ?1",
+    frame: "SELECT first, count, chain, mac, frame.body, beside.body
+            FROM frame LEFT JOIN beside ON beside.seq = frame.seq WHERE frame.seq = ?1",
+};
 
 /// The frame, if it has stream deltas.
 pub(super) fn has_beside(connection: &Connection, seq: i64) -> Result<Option<i64>, Fault> {
@@ -103,72 +116,104 @@ struct JournalReader<'a> {
     keys: &'a Keys,
     run: RunId,
     num: i64,
-    /// The query for one frame.
-    sql: &'a str,
+    queries: FrameQueries,
 }
 
 /// A range of frames at the end of a journal.
 struct Tail {
     frames: Vec<Examined>,
-    /// Last event of the frame before the range, and its hash, if both are authentic.
-    before: Option<(u64, Hash)>,
+    /// The frame before the range; 0 if there is none.
+    before: i64,
+}
+
+/// Where a frame is, and the size of its body and stream deltas.
+struct FrameHeader {
+    seq: i64,
+    /// The first event after the frame.
+    end: u64,
+    bytes: usize,
 }
 
 impl JournalReader<'_> {
-    /// The frames with events after `after`, up to `bytes_max`. Reads from one index
-    /// mark to the next, which bounds the length of each walk along the chain.
+    /// The frames with events after `after`, up to `bytes_max`. Links only lead back, so
+    /// it walks back over headers from the next index mark, which bounds the length of
+    /// each walk, and then reads the bodies forward: only those that fit.
     fn tail(&self, mut after: u64, bytes_max: usize) -> Result<Tail, Fault> {
-        let mut page = Tail { frames: Vec::new(), before: None };
+        let (mut headers, before) = self.headers(after)?;
+        let mut page = Tail { frames: Vec::new(), before };
         let mut bytes = 0usize;
-        loop {
-            let found = self.walk(entry(self.connection, self.num, after)?, after)?;
-            if page.frames.is_empty() {
-                page.before = found.before;
-            }
-            let Some(newest) = found.frames.first() else {
-                return Ok(page);
-            };
-            after = newest.frame.first + u64::from(newest.frame.count) - 1;
-            for one in found.frames.into_iter().rev() {
-                bytes = bytes.saturating_add(one.frame.body.len() + one.frame.beside.len());
+        while let Some(newest) = headers.first() {
+            after = newest.end.saturating_sub(1);
+            for header in headers.iter().rev() {
+                bytes = bytes.saturating_add(header.bytes);
                 if bytes > bytes_max && !page.frames.is_empty() {
                     return Ok(page);
                 }
-                page.frames.push(one);
+                page.frames.push(self.frame(header.seq)?);
             }
+            (headers, _) = self.headers(after)?;
         }
+        Ok(page)
     }
 
-    /// The frames from `seq` back to the one after `after`, newest first.
-    fn walk(&self, mut seq: i64, after: u64) -> Result<Tail, Fault> {
-        let mut statement = self.connection.prepare_cached(self.sql)?;
-        let mut chain = Tail { frames: Vec::new(), before: None };
+    /// The headers of the frames from the next index mark back to the first one with events
+    /// after `after`, newest first, and the number of the frame before them or 0.
+    fn headers(&self, after: u64) -> Result<(Vec<FrameHeader>, i64), Fault> {
+        let mut seq = entry(self.connection, self.num, after)?;
+        let mut statement = self.connection.prepare_cached(self.queries.header)?;
+        let mut headers = Vec::new();
         while seq > 0 {
-            let mut rows = statement.query([seq])?;
+            let read = |row: &rusqlite::Row<'_>| {
+                let end = uint(row.get(1)?).saturating_add(row.get::<_, u32>(2)?.into());
+                let bytes = usize::try_from(uint(row.get(3)?)).unwrap_or(usize::MAX);
+                Ok((row.get::<_, i64>(0)?, FrameHeader { seq, end, bytes }))
+            };
+            let found = statement.query_row([seq], read).optional()?;
             // Links only go back, so the walk ends even if the file is damaged.
-            let row = rows.next()?.map(|row| Ok::<_, Fault>((row.get::<_, i64>(0)?, row)));
-            let Some((prev, row)) = row.transpose()?.filter(|(prev, _)| *prev < seq) else {
-                return Err(Fault::Corrupt(format!("frame {seq} of a journal is missing")));
-            };
-            let frame = Frame {
-                first: uint(row.get(1)?),
-                count: row.get(2)?,
-                chain: row.get(3)?,
-                body: row.get(5)?,
-                beside: row.get::<_, Option<Vec<u8>>>(6)?.unwrap_or_default(),
-            };
-            let mac = row.get_ref(4)?.as_blob().map_err(rusqlite::Error::from)?;
-            let end = frame.first + u64::from(frame.count);
-            if end <= after.saturating_add(1) {
-                let place = frame_place(self.run, &frame);
-                let is_placed = self.keys.get().is_none_or(|key| key.is_placed(place, mac));
-                chain.before = is_placed.then(|| (end.saturating_sub(1), last_hash(&frame.chain)));
+            let (prev, header) =
+                found.filter(|(prev, _)| *prev < seq).ok_or_else(|| missing(seq))?;
+            if header.end <= after.saturating_add(1) {
                 break;
             }
-            chain.frames.push(self.keys.examined(self.run, frame, mac));
+            headers.push(header);
             seq = prev;
         }
-        Ok(chain)
+        Ok((headers, seq))
+    }
+
+    /// The last event of a frame, and its hash, if both are authentic.
+    fn last_event(&self, seq: i64) -> Result<Option<(u64, Hash)>, Fault> {
+        let sql = "SELECT first, count, chain, mac FROM frame WHERE seq = ?1";
+        let read = |row: &rusqlite::Row<'_>| {
+            let (first, count) = (uint(row.get(0)?), row.get(1)?);
+            Ok(NarrowFrame { first, count, chain: row.get(2)?, mac: row.get(3)? })
+        };
+        let found = self.connection.prepare_cached(sql)?.query_row([seq], read).optional()?;
+        let is_placed = |frame: &NarrowFrame| {
+            let NarrowFrame { first, count, ref chain, ref mac } = *frame;
+            let place = FramePlace { run: self.run, first, count, chain };
+            self.keys.get().is_none_or(|key| key.is_placed(place, mac))
+        };
+        Ok(found.filter(is_placed).map(|frame| {
+            let end = frame.first + u64::from(frame.count);
+            (end.saturating_sub(1), last_hash(&frame.chain))
+        }))
+    }
+
+    /// A frame, with the verdict of its MAC.
+    fn frame(&self, seq: i64) -> Result<Examined, Fault> {
+        let mut statement = self.connection.prepare_cached(self.queries.frame)?;
+        let mut rows = statement.query([seq])?;
+        let row = rows.next()?.ok_or_else(|| missing(seq))?;
+        let frame = Frame {
+            first: uint(row.get(0)?),
+            count: row.get(1)?,
+            chain: row.get(2)?,
+            body: row.get(4)?,
+            beside: row.get::<_, Option<Vec<u8>>>(5)?.unwrap_or_default(),
+        };
+        let mac = row.get_ref(3)?.as_blob().map_err(rusqlite::Error::from)?;
+        Ok(self.keys.examined(self.run, frame, mac))
     }
 }
 
@@ -194,7 +239,7 @@ pub(super) fn place(connection: &Connection, num: i64, first: u64) -> Result<Opt
         let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, uint(row.get(1)?)));
         let found = statement.query_row([seq], read).optional()?;
         let Some((prev, begins)) = found.filter(|(prev, _)| *prev < seq) else {
-            return Err(Fault::Corrupt(format!("frame {seq} of a journal is missing")));
+            return Err(missing(seq));
         };
         if begins <= first {
             return Ok((begins == first).then_some(seq));
@@ -202,6 +247,10 @@ pub(super) fn place(connection: &Connection, num: i64, first: u64) -> Result<Opt
         seq = prev;
     }
     Ok(None)
+}
+
+fn missing(seq: i64) -> Fault {
+    Fault::Corrupt(format!("frame {seq} of a journal is missing"))
 }
 
 /// A frame without its body.
@@ -230,7 +279,7 @@ pub(super) fn frame_at(
     while seq > 0 {
         let found = statement.query_row([seq], read).optional()?;
         let Some((prev, frame)) = found.filter(|(prev, _)| *prev < seq) else {
-            return Err(Fault::Corrupt(format!("frame {seq} of a journal is missing")));
+            return Err(missing(seq));
         };
         if frame.first <= event {
             return Ok(Some(frame));

@@ -4,6 +4,7 @@ mod kill;
 mod ledger;
 mod many;
 mod old;
+mod pages;
 
 use super::*;
 use crate::authentic::Keyed as _;

@@ -241,3 +241,76 @@ fn limit_pages(connection: &Connection, pages: i64) {
     let sql = format!("PRAGMA max_page_count = {pages}");
     connection.query_row(&sql, [], |_| Ok(())).unwrap();
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::WriteJob;
+    use super::*;
+    use tokio::runtime::{Builder, Handle, Runtime};
+    use tokio::sync::oneshot::{self, Receiver, error::TryRecvError};
+
+    /// A runtime whose tasks run only inside `block_on`.
+    fn runtime() -> Runtime {
+        Builder::new_current_thread().build().unwrap()
+    }
+
+    /// A committed write with its result, and whether its caller has the answer.
+    fn committed(result: u8, caller: Option<&Handle>) -> (Box<dyn Job>, impl FnMut() -> bool) {
+        let perform = |_: &mut Work<'_>| -> Result<u8, Fault> { panic!("it was performed") };
+        let (answer, mut answered) = oneshot::channel();
+        let runtime = caller.cloned();
+        let job = Box::new(WriteJob { perform, result: Some(result), answer, runtime });
+        (job, move || is_answered(&mut answered, result))
+    }
+
+    fn is_answered<F>(caller: &mut Receiver<(Result<u8, StoreError>, F)>, expected: u8) -> bool {
+        match caller.try_recv() {
+            Ok((result, _)) => {
+                assert_eq!(result.unwrap(), expected);
+                true
+            }
+            Err(TryRecvError::Empty) => false,
+            Err(TryRecvError::Closed) => panic!("the write was dropped without an answer"),
+        }
+    }
+
+    #[test]
+    fn callers_elsewhere_do_not_wait_for_the_first_callers_runtime() {
+        let (busy, other) = (runtime(), runtime());
+        let (one, mut is_one) = committed(1, Some(busy.handle()));
+        let (two, mut is_two) = committed(2, Some(other.handle()));
+        let (three, mut is_three) = committed(3, None);
+        let (four, mut is_four) = committed(4, Some(busy.handle()));
+        confirm(vec![one, two, three, four]);
+        assert!(is_two() && is_three(), "these callers do not depend on the busy runtime");
+        assert!(!is_one() && !is_four(), "the busy runtime wakes its own callers");
+        busy.block_on(tokio::task::yield_now());
+        assert!(is_one() && is_four());
+    }
+
+    #[test]
+    fn callers_on_a_stopped_runtime_are_answered() {
+        let stopped = runtime();
+        let handle = stopped.handle().clone();
+        let ((one, mut is_one), (two, mut is_two)) =
+            (committed(1, Some(&handle)), committed(2, Some(&handle)));
+        let ((three, mut is_three), (four, mut is_four)) =
+            (committed(3, Some(&handle)), committed(4, Some(&handle)));
+        // It stops before it has run the task that answers.
+        confirm(vec![one, two]);
+        assert!(!is_one() && !is_two());
+        drop(stopped);
+        assert!(is_one() && is_two());
+        // It had stopped before the commit.
+        confirm(vec![three, four]);
+        assert!(is_three() && is_four());
+    }
+
+    #[test]
+    fn a_single_caller_is_answered_at_once() {
+        let busy = runtime();
+        let (one, mut is_one) = committed(1, Some(busy.handle()));
+        confirm(vec![one]);
+        assert!(is_one());
+    }
+}
