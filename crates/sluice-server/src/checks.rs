@@ -1,22 +1,24 @@
 //! Checks that need much processor time: documents, policies, evidence.
 //!
-//! They run on threads of their own with a low priority, so that the threads that answer
-//! other requests stay free and have a processor at once. A client may use a quarter of
-//! these threads, an organisation three quarters; further checks are queued.
+//! They run on threads of their own that Linux schedules as idle work: the threads that answer
+//! other requests stay free and take the processor from a check at once. With a low priority
+//! alone they would wait until its time slice ends, some milliseconds. A client may use a
+//! quarter of these threads, an organisation three quarters; further checks are queued.
 
 use crate::capacity::Holder;
-use rustix::process::setpriority_process;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use thread_priority::{
+    NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
+    set_thread_priority_and_policy, thread_native_id,
+};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 
 /// Minimum number of concurrent checks, on the smallest machine.
 const AT_ONCE: usize = 4;
-/// Priority of the threads of checks, from -20 (highest) to 19.
-const NICE: i32 = 15;
 
 /// The checks that run and wait.
 #[derive(Debug)]
@@ -52,7 +54,8 @@ impl Checks {
         let (sender, done) = oneshot::channel();
         let work = move || {
             // Where the system refuses it, the check competes with the other threads.
-            let _ = setpriority_process(None, NICE);
+            let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
+            let _ = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, idle);
             let check = gone.run_until_cancelled_owned(check);
             let ended = catch_unwind(AssertUnwindSafe(|| runtime.block_on(check)));
             // Released when the check has ended, even if the client has disconnected.
@@ -104,6 +107,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
+    use thread_priority::thread_schedule_policy;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
     async fn one_client_has_a_quarter_of_the_threads_and_the_others_stay_free() {
@@ -132,6 +136,16 @@ mod tests {
         assert_eq!(most.load(Ordering::SeqCst), 1);
         checks.tidy();
         assert!(checks.lock().is_empty());
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_check_is_idle_work_and_other_threads_are_not() {
+        let policy = || thread_schedule_policy().unwrap();
+        let (checks, holder) = (Checks::new(4), Holder::token("acme", "a"));
+        let of_check = checks.run(&holder, async move { policy() }).await;
+        let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
+        assert_eq!(of_check, idle);
+        assert_ne!(policy(), idle);
     }
 
     #[tokio::test(flavor = "multi_thread")]

@@ -18,7 +18,6 @@ pub(crate) const APPROVAL_UNKNOWN: &str = "approval_unknown";
 pub(crate) const ID_AMBIGUOUS: &str = "id_ambiguous";
 /// Another live process owns the run.
 pub(crate) const RUN_OWNED: &str = "run_owned";
-/// The run has not ended.
 pub(crate) const RUN_NOT_ENDED: &str = "run_not_ended";
 /// The run has no such checkpoint.
 pub(crate) const CHECKPOINT_UNKNOWN: &str = "checkpoint_unknown";

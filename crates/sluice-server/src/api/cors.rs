@@ -28,7 +28,6 @@ pub(super) fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
     method == Method::OPTIONS && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// The response to a preflight.
 pub(super) fn preflight(methods: &[Method]) -> Response {
     let names: Vec<&str> = methods.iter().map(Method::as_str).collect();
     let mut response = Response::new(Body::empty());

@@ -25,7 +25,6 @@ pub const NOT_FOUND: &str = "not_found";
 pub const METHOD_NOT_ALLOWED: &str = "method_not_allowed";
 /// The media type of the body is not supported.
 pub(crate) const UNSUPPORTED_MEDIA_TYPE: &str = "unsupported_media_type";
-/// The body is too large.
 pub(crate) const BODY_TOO_LARGE: &str = "body_too_large";
 /// The client exceeds a rate limit or its share of the capacity.
 pub const TOO_MANY_REQUESTS: &str = "too_many_requests";
@@ -33,7 +32,6 @@ pub const TOO_MANY_REQUESTS: &str = "too_many_requests";
 pub(crate) const OVERLOADED: &str = "overloaded";
 /// The request timed out.
 pub const REQUEST_TIMEOUT: &str = "request_timeout";
-/// The store is unavailable.
 pub(crate) const STORE_UNAVAILABLE: &str = "store_unavailable";
 /// The server is stopping.
 pub(crate) const STOPPING: &str = "stopping";

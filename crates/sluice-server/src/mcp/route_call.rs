@@ -53,7 +53,6 @@ pub(super) struct RouteCall {
 }
 
 impl RouteCall {
-    /// A call of this route.
     pub(super) fn new(method: &'static str, path: &'static str) -> RouteCall {
         RouteCall { route: (method, path), values: Vec::new(), query: Vec::new(), body: None }
     }

@@ -68,7 +68,6 @@ struct OpenDispatch {
     path: Path,
 }
 
-/// The end of a dispatch.
 struct DispatchEnd<'e> {
     status: &'static str,
     error: Option<&'e str>,

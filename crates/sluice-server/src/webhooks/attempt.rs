@@ -17,7 +17,6 @@ use sluice_engine::error::LoadError;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The result of an attempt.
 enum AttemptResult {
     /// The receiver accepted the event.
     Accepted(u16),

@@ -18,7 +18,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
-/// The task of one webhook.
 pub(super) struct WebhookTask {
     pub(super) organisation: Arc<Organisation>,
     pub(super) post: Post,
