@@ -11,7 +11,7 @@ RUNS ?= 1000
 SCHEMATHESIS_SECONDS ?= 150
 BINARY = $(or $(CARGO_TARGET_DIR),target)/debug/sluice
 
-.PHONY: help cc crates python postgres node binary openapi mcp-client aimock console start test check schemathesis browser console-test screenshots lint fmt bench cluster chaos sim kill changes attack agentdojo fuzz mutants clean
+.PHONY: help cc crates python postgres node binary openapi mcp-client aimock console start test check schemathesis browser console-test screenshots lint fmt bench cluster chaos sim kill changes attack agentdojo fuzz fuzz-targets mutants clean
 
 help:
 	@echo 'make start    build Sluice and serve a demo; prints the address, the token file and commands to try'
@@ -117,7 +117,9 @@ start: cc
 	@echo
 	target/demo/sluice serve --data $(DEMO) --mock examples/demo/answers.yaml
 
-test: lint check schemathesis console-test fuzz
+# The fuzz targets and the client of schemathesis use one core each.
+test: lint check console-test fuzz-targets
+	$(MAKE) --no-print-directory -j2 schemathesis fuzz
 
 ifdef CRATE
 check: cc
@@ -155,7 +157,6 @@ lint: cc
 
 fmt:
 	$(CARGO) fmt --all
-	cd fuzz && $(CARGO) fmt
 
 bench:
 	$(CARGO) build --release --locked -p bench
@@ -188,9 +189,11 @@ kill:
 changes: cc postgres
 	CHANGES=$(or $(CHANGES),1000) $(CARGO) test --release --locked -p sluice --test it registry_changes -- --nocapture
 
-# Runs the attacks at full size on the release binary. `check` runs their short form.
+# Runs the attacks at full size on the release binary. `check` runs their short form. The floods
+# measure how long other clients wait, so nothing else runs beside them.
 attack: cc postgres
-	ATTACK=full $(CARGO) test --release --locked -p sluice --test it -- attack:: registry_changes:: injection:: --nocapture
+	ATTACK=full $(CARGO) test --release --locked -p sluice --test it -- attack:: registry_changes:: injection:: --skip attack::flood:: --nocapture
+	ATTACK=full $(CARGO) test --release --locked -p sluice --test it -- attack::flood:: --nocapture --test-threads=1
 	$(CARGO) test --release --locked -p sluice-server -p sluice-engine -p sluice-store -p sluice-bridge
 
 # Runs AgentDojo's tasks and attacks through Sluice: tools/agentdojo/README.md.
@@ -198,15 +201,21 @@ agentdojo: binary python
 	tools/agentdojo.sh $(BINARY) $(ARGS)
 
 # Coverage-guided fuzzing on stable Rust (so without a sanitizer), with the examples as seeds.
+# The targets are tests of the workspace, so that they use the dependencies as compiled for the
+# tests; only our own crates are compiled again, with coverage counters.
 FUZZ_TARGETS = $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
-fuzz:
-	@command -v c++ >/dev/null || { apt-get update -qq && apt-get install -y -qq g++; }
-	@command -v cargo-fuzz >/dev/null || $(CARGO) install --locked --version 0.13.2 cargo-fuzz
+FUZZ_TEST = RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/tools/fuzz-rustc.sh $(CARGO) test --workspace --locked
+fuzz: fuzz-targets
 	@for target in $(FUZZ_TARGETS); do \
-	  mkdir -p fuzz/corpus/$$target; \
-	  $(CARGO) fuzz run -s none $$target fuzz/corpus/$$target fuzz/seeds/$$target examples \
-	    -- -max_total_time=$(FUZZ_SECONDS) -timeout=5 -rss_limit_mb=1024 -max_len=4096 -verbosity=0 || exit 1; \
+	  mkdir -p fuzz/corpus/$$target fuzz/artifacts/$$target; \
+	  $(FUZZ_TEST) --quiet --test $$target -- corpus/$$target seeds/$$target ../examples \
+	    -artifact_prefix=artifacts/$$target/ -max_total_time=$(FUZZ_SECONDS) -timeout=5 \
+	    -rss_limit_mb=1024 -max_len=4096 -verbosity=0 || exit 1; \
 	done
+
+fuzz-targets: cc
+	@command -v c++ >/dev/null || { apt-get update -qq && apt-get install -y -qq g++; }
+	$(FUZZ_TEST) --no-run $(addprefix --test ,$(FUZZ_TARGETS))
 
 # Mutation tests of the language and the document checks.
 mutants:
@@ -217,4 +226,4 @@ mutants:
 
 clean:
 	$(CARGO) clean
-	rm -rf fuzz/target mutants.out* console/dist console/node_modules
+	rm -rf mutants.out* console/dist console/node_modules

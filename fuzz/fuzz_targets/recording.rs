@@ -41,7 +41,11 @@ fuzz_target!(|bytes: &[u8]| {
     // If nothing was redacted, the copy replays like the original.
     if !text.contains("[redacted]") {
         let again = Replay::open(&path).expect("what was written can be read");
-        assert_eq!(first, block_on(answers(&again.wire(), &requests)));
+        let copied = block_on(answers(&again.wire(), &requests));
+        // Bytes that are not text are written in base64, in which a redaction is not seen.
+        if !copied.iter().flatten().any(|(_, bytes, _)| holds(bytes, b"[redacted]")) {
+            assert_eq!(first, copied);
+        }
         assert_eq!(again.unused(), Vec::<String>::new());
     }
     let _ = (replay.diverged(), replay.unused());
@@ -50,6 +54,10 @@ fuzz_target!(|bytes: &[u8]| {
     let index = RequestIndex { step: "step", dispatch_no: 1, number: 1 };
     let _ = block_on(tools.call_structured("box.read", &Value::Null, index));
 });
+
+fn holds(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
+}
 
 /// The recorded request of a line.
 struct RecordedLine {

@@ -6,7 +6,7 @@ use spdx::{Expression, ParseMode};
 use std::process::Command;
 
 /// Licences that a dependency may have.
-const LICENCES: [&str; 11] = [
+const LICENCES: [&str; 12] = [
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
     "BSD-3-Clause",
@@ -15,6 +15,7 @@ const LICENCES: [&str; 11] = [
     "ISC",
     "MIT",
     "MIT-0",
+    "NCSA",
     "Unicode-3.0",
     "Unlicense",
     "Zlib",
