@@ -78,7 +78,9 @@ function Head({
       {state.error_code && (
         <div className="refusal">
           <strong>{visible(state.error_code)}</strong>
-          <span>{visible(state.error_message ?? "")}</span>
+          {state.error_message !== state.error_code && (
+            <span>{visible(state.error_message ?? "")}</span>
+          )}
         </div>
       )}
       <GateWaits nodes={state.node_results} onChoose={setStep} />

@@ -119,7 +119,9 @@ function StepNotices({ node, state }: { node: Node; state: RunState }) {
           >
             {visible(node.error_code)}
           </a>
-          <span>{visible(node.error_message ?? "")}</span>
+          {node.error_message !== node.error_code && (
+            <span>{visible(node.error_message ?? "")}</span>
+          )}
           {node.contract_errors.map((one) => (
             <span key={one.field + one.reason}>{visible(`${one.field}: ${one.reason}`)}</span>
           ))}

@@ -26,6 +26,25 @@ pub(crate) fn block(indent: &str, text: &str) -> String {
     drawn
 }
 
+/// `code: message`, or only the code where the message repeats it: a violated contract has no
+/// message of its own, and its violations are shown apart.
+pub(crate) fn failure(code: &str, message: &str) -> String {
+    match [code, message] {
+        [one, other] if one == other => one.to_owned(),
+        both => both.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(": "),
+    }
+}
+
+/// The violations of a contract: the field, then the message or, without one, the reason.
+pub(crate) fn violations(errors: &Value) -> Vec<String> {
+    let text = |one: &Value, name: &str| one[name].as_str().unwrap_or_default().to_owned();
+    let drawn = |one: &Value| {
+        let message = Some(text(one, "message")).filter(|message| !message.is_empty());
+        format!("{} {}", text(one, "field"), message.unwrap_or_else(|| text(one, "reason")))
+    };
+    errors.as_array().into_iter().flatten().map(drawn).collect()
+}
+
 /// The answer of a failed attempt: its text, else its outputs; empty without an answer.
 pub(crate) fn answered(answer: &Value) -> String {
     let text = answer["text"].as_str().map(str::trim_end).filter(|text| !text.is_empty());

@@ -148,7 +148,8 @@ pub(super) fn summary(shown: &Picture) -> String {
     }
     let mut text = parts.join(", ");
     if let (Some(code), Some(message)) = (&shown.error_code, &shown.error_message) {
-        let _ = write!(text, "\n{}: {}", visible::brief(code), visible::brief(message));
+        let _ =
+            write!(text, "\n{}", values::failure(&visible::brief(code), &visible::brief(message)));
     }
     text
 }

@@ -58,6 +58,7 @@ fn event_text(kind: &str, json: &str) -> Option<EventText> {
         "node.skipped" => "skipped",
         "node.cancelled" => "cancelled",
         "node.blocked" => "blocked",
+        "contract.violated" => "violated",
         "node.retried" => "retrying",
         "node.invalidated" => "again",
         "approval.requested" => "held",
@@ -71,6 +72,7 @@ fn event_text(kind: &str, json: &str) -> Option<EventText> {
     let about = match word {
         "completed" => completed(payload),
         "failed" | "timed out" | "blocked" => error(payload),
+        "violated" => values::violations(&payload["errors"]).join("\n"),
         "skipped" => text("reason").or(text("errorMessage")).unwrap_or_default().to_owned(),
         "cancelled" => text("reason").or(text("code")).unwrap_or_default().to_owned(),
         "retrying" => {
@@ -141,7 +143,7 @@ fn completed(payload: &Value) -> String {
 
 fn error(payload: &Value) -> String {
     let text = |name: &str| payload[name].as_str().unwrap_or_default();
-    format!("{}: {}", text("errorCode"), text("errorMessage"))
+    values::failure(text("errorCode"), text("errorMessage"))
 }
 
 fn answered(payload: &Value) -> String {
@@ -198,6 +200,26 @@ mod tests {
         assert_eq!(lines.draw_child_waits(&waits), Vec::<String>::new());
         assert_eq!(lines.draw_child_waits(&BTreeMap::new()), Vec::<String>::new());
         assert_eq!(lines.draw_child_waits(&waits), ["waiting    a  x: do"]);
+    }
+
+    #[test]
+    fn a_violated_contract_is_shown_with_its_violations_and_its_code_once() {
+        let lines = &mut EventLines::default();
+        let errors = json!([
+            {"field": "score", "reason": "above_max", "message": "is 12, above the maximum 10"},
+            {"field": "topic", "reason": "too_short"},
+        ]);
+        let violated = json!({"nodeId": "a", "phase": "output", "errors": errors});
+        assert_eq!(
+            told(lines, "contract.violated", &violated).as_deref(),
+            Some("violated   a  score is 12, above the maximum 10\n           topic too_short")
+        );
+        let code = "output_contract_violation";
+        let failed = json!({"nodeId": "a", "errorCode": code, "errorMessage": code});
+        assert_eq!(
+            told(lines, "node.failed", &failed).as_deref(),
+            Some("failed     a  output_contract_violation")
+        );
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::client::Client;
 use crate::out::{Layout, Out};
 use crate::picture::{Picture, StepPicture};
 use crate::table::Table;
+use crate::values::failure;
 use serde::Deserialize as _;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -91,7 +92,7 @@ fn head(shown: &Picture, detail: &Value) -> String {
         facts.row(["spent".to_owned(), spent.join(", ")]);
     }
     if let (Some(code), Some(message)) = (&shown.error_code, &shown.error_message) {
-        facts.row(["error".to_owned(), format!("{code}: {message}")]);
+        facts.row(["error".to_owned(), failure(code, message)]);
     }
     if let Some(parent) = &shown.parent_run_id {
         facts.row(["parent".to_owned(), parent.clone()]);
@@ -124,7 +125,7 @@ fn steps(shown: &Picture) -> String {
 
 fn remark(node: &StepPicture) -> String {
     if let (Some(code), Some(message)) = (&node.error_code, &node.error_message) {
-        return format!("{code}: {message}");
+        return failure(code, message);
     }
     node.skip_reason.clone().or(node.unblock_hint.clone()).unwrap_or_default()
 }

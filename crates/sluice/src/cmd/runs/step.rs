@@ -2,7 +2,7 @@
 
 use crate::amount;
 use crate::table::Table;
-use crate::values::{answered, block, named};
+use crate::values::{answered, block, failure, named, violations};
 use serde_json::{Number, Value};
 use sluice_core::money::Money;
 use sluice_core::visible;
@@ -49,7 +49,13 @@ fn head(step: &Value, node: &Value) -> String {
     fact("ended", if ended.is_empty() { ended } else { ended + &took.unwrap_or_default() });
     fact("spent", spent(node, "input_tokens", "output_tokens").join(", "));
     if !node["error_code"].is_null() {
-        fact("error", format!("{}: {}", word("error_code"), word("error_message")));
+        fact("error", failure(word("error_code"), word("error_message")));
+    }
+    // A message of its own contains them.
+    if word("error_code") == word("error_message") {
+        for violation in violations(&node["contract_errors"]) {
+            fact("violation", violation);
+        }
     }
     fact("skipped", word("skip_reason").to_owned());
     format!("{run}  {id}\n{}\n{}", visible::brief(word("status")), facts.draw())
@@ -118,10 +124,7 @@ fn attempts(events: &Value) -> Vec<Attempt<'_>> {
 }
 
 fn result(kind: &str, payload: &Value) -> String {
-    let why = |names: [&str; 2]| {
-        let texts = names.map(|name| words(&payload[name]));
-        texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(": ")
-    };
+    let why = |[code, message]: [&str; 2]| failure(words(&payload[code]), words(&payload[message]));
     match kind {
         "node.completed" => "completed".to_owned(),
         "node.retried" => format!("failed, {}", why(["cause", "errorMessage"])),
