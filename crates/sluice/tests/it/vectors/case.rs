@@ -172,7 +172,8 @@ pub(super) fn all() -> Vec<Case> {
 fn gather(dir: &Path, files: &mut Vec<String>) {
     for entry in std::fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
-        if path.is_dir() {
+        // Tests of the core run those cases.
+        if path.is_dir() && !path.ends_with("seen") {
             gather(&path, files);
         } else if path.extension().is_some_and(|ending| ending == "json") {
             let below = path.strip_prefix(root().join("vectors")).unwrap();

@@ -61,7 +61,8 @@ fn an_erased_payload_is_in_no_file_of_the_directory() {
     }
     let dir = world.path().join(".sluice");
     assert!(!holding(&dir, MARK).is_empty(), "nothing was there to be erased");
-    let inner = server.json(&world, &["runs", "list", "--workflow", "inner", "--json"]);
+    let inner =
+        server.json(&world, &["runs", "list", "--workflow", "inner", "--limit", "100", "--json"]);
     let inner = inner["data"].as_array().unwrap().iter();
     let inner: Vec<String> = inner.map(|run| run["run_id"].as_str().unwrap().to_owned()).collect();
     assert_eq!(inner.len(), runs.len(), "each run has started another");
