@@ -31,10 +31,11 @@ use sluice_server::capacity::Shares;
 use sluice_server::organisation::Organisation;
 use sluice_server::service::{RowOrigin, Service};
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Runtime};
 
 /// Token of all clients.
 pub(crate) const TOKEN: &str = "slk_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
@@ -134,6 +135,16 @@ async fn governed(options: &Options, mock: &str) -> anyhow::Result<BenchEngine> 
     BenchEngine::governed(&options.place, mock, rows(), Config::default(), Some(sealer())).await
 }
 
+/// The runtime of the clients: in use, they are other processes than the server and take
+/// none of its threads.
+fn clients() -> &'static Runtime {
+    static CLIENTS: LazyLock<Runtime> = LazyLock::new(|| {
+        let clients = Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        clients.expect("a benchmark can start a thread")
+    });
+    &CLIENTS
+}
+
 /// Repeats a request over some connections.
 async fn hammer(
     address: SocketAddr,
@@ -146,7 +157,7 @@ async fn hammer(
     let mut workers = Vec::new();
     for _ in 0..concurrency {
         let (request, left) = (Arc::clone(request), Arc::clone(&left));
-        workers.push(tokio::spawn(async move {
+        workers.push(clients().spawn(async move {
             let mut client = Client::open(address).await?;
             while left
                 .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1))
@@ -177,7 +188,7 @@ async fn started(
     let mut workers = Vec::new();
     for _ in 0..concurrency {
         let (served, request, left) = (Arc::clone(served), Arc::clone(request), Arc::clone(&left));
-        workers.push(tokio::spawn(async move {
+        workers.push(clients().spawn(async move {
             let mut client = Client::open(served.address).await?;
             while left
                 .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1))
