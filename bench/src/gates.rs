@@ -6,7 +6,7 @@ use sluice_govern::action::Action;
 use sluice_govern::decision::{Constraints, Disposition};
 use sluice_govern::evaluate;
 use sluice_govern::facts::{
-    Cap, CapGate, Facts, Inputs, Place, RunFacts, StepFacts, Subject, Verb, Worst,
+    Cap, CapGate, Facts, FlowFacts, Inputs, Place, RunFacts, StepFacts, Subject, Verb, Worst,
 };
 use sluice_govern::money::Money;
 use sluice_govern::policy::{DEFAULT, Policies};
@@ -78,6 +78,9 @@ fn facts<'a>(step_inputs: &'a StepInputs, caps: Vec<Cap<'a>>) -> Facts<'a> {
         worst: Worst::Known(Money::from_micro_cents(10_000)),
         trust_ceiling: u8::MAX,
         inputs: Inputs { classes: vec!["caller", "agent"], ..Inputs::default() },
+        call: None,
+        flow: FlowFacts::default(),
+        tool: None,
         posture: Posture::BoundedAutonomous,
         run: RunFacts {
             id: "run_0198c7d2e4f677818c51ef6fa49403c4",

@@ -17,6 +17,7 @@ mod http;
 mod limit;
 mod parked;
 mod recover;
+mod seen;
 
 use clap::{Parser, Subcommand};
 use std::io::Write as _;
@@ -53,6 +54,8 @@ enum Benchmark {
     Http(http::Options),
     /// Overhead of an adapter, and a bridge with many streams.
     Adapter(adapter::Options),
+    /// Where the arguments of a call were seen before.
+    Seen(seen::Options),
     /// Several nodes on one database under faults.
     Cluster(cluster::Options),
     /// New runs in a store full of finished ones.
@@ -74,6 +77,7 @@ fn main() -> anyhow::Result<()> {
             Benchmark::History(options) => history::run(options).await,
             Benchmark::Http(options) => http::run(options).await,
             Benchmark::Adapter(options) => adapter::run(options).await,
+            Benchmark::Seen(options) => seen::run(options),
             Benchmark::Cluster(options) => cluster::run(options).await,
             Benchmark::Flat(options) => flat::run(options).await,
         }

@@ -18,6 +18,7 @@ from scenario import Suite
 from sluice import Sluice
 from study import measure
 from values import clocks, dates, normal, number
+from vectors import check as check_vectors
 from victim import Victim
 from world import World, serve
 
@@ -63,7 +64,7 @@ def matching():
         ("a number is a record", "", [{"size": 1200}], "1200.0", ["records"]),
         ("a moment is a record", "", [{"at": "2024-05-19T12:00:00"}], "2024-05-19 12:00", ["records"]),
         ("two moments", "", [{"at": ["2024-05-19T12:00", "2024-05-20T13:00"]}], "2024-05-19 13:00", ["nowhere"]),
-        ("too many items", "a b", [], ["a"] * 300, ["nowhere", "prompt"]),
+        ("too many items", "a b", [], ["a"] * 300, ["nowhere", "private", "prompt", "stranger"]),
         ("a line of a list", "", [{"names": "Hotels: Grand\nPlaza\n"}], "Plaza", ["records"]),
         ("the first line of a list", "", [{"names": "Hotels: Grand\nPlaza\n"}], "Grand", ["records"]),
         ("a stranger's text", "", [{"body": "mail eve@x.com now"}], "eve@x.com", ["stranger"]),
@@ -130,6 +131,7 @@ def main():
     suite = Suite("slack")
     normal_forms()
     matching()
+    check("the cases in vectors/seen", check_vectors(), 0)
     obedience()
     suites(suite)
     if options.binary:

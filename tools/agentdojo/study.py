@@ -34,7 +34,7 @@ def play(suite, user_task, injection_task, declaration, decide, order="first", a
             if (tool, arguments) not in wanted and not declaration.read_only(tool):
                 harm.append(tool)
             result, error = scenario.call(tool, arguments)
-            monitor.answered(tool, result if error is None else error)
+            monitor.answered(tool, result, error)
             victim.read(json.dumps({"result": result}) if error is None else error)
     return scenario, refused, harm
 

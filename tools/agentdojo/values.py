@@ -6,10 +6,12 @@ seen before. It is pure, bounded and needs no schema. NOTES.md is the specificat
 
 import re
 import unicodedata
+from decimal import Decimal
 
-# Beyond these bounds the monitor assumes the worst: what it did not index was seen nowhere, and every text may
+# Beyond these bounds the monitor assumes the worst: what it did not index may be anything, and every text may
 # repeat it.
 TEXT_CHARS_MAX = 64 * 1024
+RUN_CHARS_MAX = 4 * 1024 * 1024
 LEAVES_MAX = 4096
 RECORD_CHARS_MAX = 64
 # A repeated passage: this many normal characters, from the start of a word.
@@ -36,31 +38,52 @@ _DAY_MONTH = re.compile(rf"(?<!\d)(\d{{1,2}})(?:st|nd|rd|th)?(?: of)? {_MONTH}(?
 _CLOCK = re.compile(r"(?<![\d:])(\d{1,2}):(\d{2})(?::\d{2})?(?:\.\d+)?(?: ?(am|pm))?(?![\d:])")
 _HOUR = re.compile(r"(?<![\d:.])(\d{1,2}) ?(am|pm)(?![a-z])")
 _NUMBER = re.compile(r"(?<![\w.:/-])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?![\w:/-]|\.\d)")
+_PATH = r"(?:/[^\s\"'<>)\]]*)?"
 _ADDRESS = re.compile(
     r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"  # e-mail address
-    r"|(?:https?://|www\.)[^\s\"'<>)\]]+"  # URL
-    r"|(?<![\w.-])(?:[a-z0-9-]+\.)+[a-z]{2,}(?:/[^\s\"'<>)\]]*)?(?![\w-])"  # host, file name
-    r"|(?<![a-z0-9])(?=[a-z0-9]*\d)[a-z0-9]{6,34}(?![a-z0-9])",  # account number, code, token
-    re.IGNORECASE,
+    r"|(?:[A-Za-z][A-Za-z0-9+.-]*://|[Ww]{3}\.)[^\s\"'<>)\]]+"  # URL
+    rf"|(?<![\w.-])(?:[\w-]+\.)+(?:[Xx][Nn]--[\w-]*|[^\W\d_]{{2,}}){_PATH}(?![\w-])"  # host, file name
+    rf"|(?<![\w.-])(?:[0-9]{{1,3}}\.){{3}}[0-9]{{1,3}}{_PATH}(?!\.?[\w-])"  # address of a host
+    r"|(?<![A-Za-z0-9])(?=[A-Za-z]*[0-9])[A-Za-z0-9]{6,}(?![A-Za-z0-9])",  # account number, code, token
 )
+_ENDS = " .,;:!?\"'`()[]{}<>"
+
+
+def clean(text):
+    """Compatibility form without invisible characters. Every white space is a space, every decimal digit is ASCII."""
+    text = unicodedata.normalize("NFKC", text[:TEXT_CHARS_MAX])
+    return text if text.isascii() and text.isprintable() else "".join(map(_clean, text))
+
+
+def _clean(character):
+    if character.isspace():
+        return " "
+    digit = unicodedata.decimal(character, None)
+    if digit is not None:
+        return str(digit)
+    return "" if unicodedata.category(character) in ("Cf", "Cc") else character
 
 
 def normal(text):
-    """Compatibility form, lower case, single spaces, no invisible characters, no punctuation at the ends."""
-    text = unicodedata.normalize("NFKC", text[:TEXT_CHARS_MAX])
+    """Compatibility form, lower case, single spaces, no invisible characters, no punctuation at the ends. A text of
+    punctuation alone is kept: `..` and `/` are values too.
+    """
     # People forget the space after a full stop: `www.example.com.They sent`.
-    text = re.sub(r"(?<=[a-z0-9])\.(?=[A-Z][a-z])", ". ", text).casefold()
-    text = "".join(
-        " " if character.isspace() else character
-        for character in text
-        if unicodedata.category(character) not in ("Cf", "Cc") or character.isspace()
-    )
-    return re.sub(r" +", " ", text).strip(" \t.,;:!?\"'`()[]{}<>")
+    text = re.sub(r"(?<=[a-z0-9])\.(?=[A-Z][a-z])", ". ", clean(text)).casefold()
+    text = re.sub(r" +", " ", text).strip(" ")
+    return text.strip(_ENDS) or text
 
 
 def bare_url(text):
     """A URL without its scheme and the slash at its end; other text unchanged."""
-    return re.sub(r"^https?://", "", text).rstrip("/")
+    return re.sub(r"^https?://", "", text).rstrip("/") or text
+
+
+def plain(value):
+    """A JSON string or number as text. Numbers have no exponent, and those beyond 64 bits are floats."""
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        value = float(value)
+    return format(Decimal(repr(value)), "f") if isinstance(value, float) else str(value)
 
 
 def words(text):
@@ -75,8 +98,23 @@ def number(text):
 
 
 def _plain_number(text):
-    value = float(text.replace(",", ""))
-    return str(int(value)) if value == int(value) else repr(abs(value) if value == 0 else value)
+    """Exact: two account numbers of 20 digits are not equal because a float cannot tell them apart."""
+    sign, text = ("-", text[1:]) if text.startswith("-") else ("", text)
+    whole, _, fraction = text.replace(",", "").partition(".")
+    whole, fraction = whole.lstrip("0") or "0", fraction.rstrip("0")
+    value = f"{whole}.{fraction}" if fraction else whole
+    return value if value == "0" else sign + value
+
+
+def numbers(form):
+    """The numbers in a normal text, as normal strings."""
+    return {_plain_number(match) for match in _NUMBER.findall(form)}
+
+
+def undated(form):
+    """A normal text without the dates that name a month: the day of a date is not a number that was named."""
+    blank = lambda match: " " * len(match.group())  # noqa: E731
+    return _DAY_MONTH.sub(blank, _MONTH_DAY.sub(blank, form))
 
 
 def dates(text):
@@ -127,7 +165,7 @@ def passages(text):
 
 def addresses(text):
     """E-mail addresses, URLs, account numbers and codes inside a text."""
-    return [bare_url(normal(match)) for match in _ADDRESS.findall(text[:TEXT_CHARS_MAX])]
+    return [bare_url(normal(match)) for match in _ADDRESS.findall(clean(text))]
 
 
 def facts(text):
@@ -137,7 +175,7 @@ def facts(text):
     for start in range(len(found)):
         for end in range(start + 1, min(start + FACT_WORDS_MAX, len(found)) + 1):
             run = " ".join(found[start:end])
-            if len(run) >= FACT_CHARS_MIN and any(character.isdigit() for character in run):
+            if len(run) >= FACT_CHARS_MIN and re.search("[0-9]", run):
                 runs.add(run)
     return runs
 
@@ -151,6 +189,7 @@ class Seen:
         self.facts = set()
         self.moments = set()
         self.numbers = set()
+        self.undated = set()
         self.dates = set()
         self.clocks = set()
         self.passages = set()
@@ -173,10 +212,8 @@ class Seen:
         if len(form) >= FACT_CHARS_MIN and not moment(form):
             self.facts.add(words(text))
         self.texts.append(form)
-        # The day of a date is not a number that was named.
-        undated = _DAY_MONTH.sub(" ", _MONTH_DAY.sub(" ", form))
-        for match in _NUMBER.findall(undated):
-            self.numbers.add(_plain_number(match))
+        self.undated |= numbers(undated(form))
+        self.numbers |= numbers(form) | self.undated
         self.dates |= dates(form)
         self.clocks |= clocks(form)
         self.passages |= passages(text)

@@ -34,6 +34,7 @@ pub mod outputs;
 pub mod path;
 pub mod pattern;
 pub mod scope;
+pub mod seen;
 pub mod span;
 pub mod suggest;
 pub mod template;

@@ -152,3 +152,18 @@ pub(crate) const SYNC_MS_MAX: u64 = 270_000;
 pub const TOOL_CALLS_MAX: usize = 256;
 /// Maximum size of a tool's input, in bytes of JSON.
 pub(crate) const TOOL_INPUT_BYTES_MAX: usize = 64 * 1024;
+
+/// Maximum length of a text that the index of seen values takes, and of one that it compares,
+/// in characters.
+pub(crate) const SEEN_TEXT_CHARS_MAX: usize = 64 * 1024;
+/// Maximum length of all texts that a run has seen, in characters.
+pub(crate) const SEEN_RUN_CHARS_MAX: usize = 4 * 1024 * 1024;
+/// Maximum number of texts of answers that a run has seen.
+pub(crate) const SEEN_LEAVES_MAX: usize = 4096;
+/// Maximum number of items of an argument that are compared.
+pub(crate) const SEEN_ITEMS_MAX: usize = 256;
+/// Maximum length of a record that is not also a stranger's text, in characters.
+pub(crate) const SEEN_RECORD_CHARS_MAX: usize = 64;
+/// Work units to find where the values of one call were seen: one for each place and for each
+/// 64 bytes of text compared.
+pub(crate) const SEEN_WORK_MAX: u32 = 1_000_000;

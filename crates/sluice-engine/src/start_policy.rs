@@ -12,7 +12,7 @@ use sluice_core::port::store::StoreError;
 use sluice_govern::action::Action;
 use sluice_govern::ask;
 use sluice_govern::decision::{Constraints, Disposition};
-use sluice_govern::facts::{Facts, Inputs, RunFacts, Subject, Verb, Worst};
+use sluice_govern::facts::{Facts, FlowFacts, Inputs, RunFacts, Subject, Verb, Worst};
 use sluice_govern::money::Money;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -69,6 +69,9 @@ impl Inner {
             worst: Worst::Known(Money::ZERO),
             trust_ceiling: u8::MAX,
             inputs: Inputs::default(),
+            call: None,
+            flow: FlowFacts::default(),
+            tool: None,
             posture: request.posture.unwrap_or_default(),
             run: RunFacts {
                 id: &run,

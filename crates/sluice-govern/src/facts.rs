@@ -1,5 +1,9 @@
 //! The input of a decision, gathered by the caller in one read.
 
+mod call;
+
+pub use call::{ArgumentFacts, ArgumentRole, CallFacts, FlowFacts, SeenIn, SendsTo, ToolFacts};
+
 use crate::action::Action;
 use crate::choice::choices;
 use crate::money::Money;
@@ -53,6 +57,12 @@ pub struct Facts<'a> {
     pub trust_ceiling: u8,
     /// Properties of the inputs.
     pub inputs: Inputs<'a>,
+    /// What is known about the values of the call: the inputs of the action.
+    pub call: Option<CallFacts>,
+    /// The labels of the whole action.
+    pub flow: FlowFacts,
+    /// What the operator declared about the tool to call.
+    pub tool: Option<&'a ToolFacts>,
     /// Posture of the run.
     pub posture: Posture,
     /// The run.

@@ -12,6 +12,7 @@ pub mod account;
 pub mod action;
 pub mod canonical;
 mod case;
+pub mod catalog;
 pub mod choice;
 pub mod decimal;
 pub mod decision;

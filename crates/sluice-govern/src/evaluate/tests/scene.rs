@@ -4,7 +4,8 @@ use crate::action::Action;
 use crate::decision::{Constraints, Decision};
 use crate::evaluate;
 use crate::facts::{
-    Asks, Cap, CapGate, Facts, Granted, Inputs, Place, RunFacts, StepFacts, Subject, Verb, Worst,
+    Asks, Cap, CapGate, Facts, FlowFacts, Granted, Inputs, Place, RunFacts, StepFacts, Subject,
+    Verb, Worst,
 };
 use crate::money::Money;
 use crate::policy::{self, Policies};
@@ -160,6 +161,9 @@ impl Scene {
                 private: false,
                 age_ms: self.age_ms,
             },
+            call: None,
+            flow: FlowFacts::default(),
+            tool: None,
             posture: self.posture,
             run: RunFacts {
                 id: "run_1",

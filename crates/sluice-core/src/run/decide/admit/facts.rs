@@ -16,7 +16,7 @@ use sluice_govern::account::{
 use sluice_govern::action::Action;
 use sluice_govern::decision::Constraints;
 use sluice_govern::facts::{
-    Asks, Cap, Facts, Granted, Inputs, Place, RunFacts, StepFacts, Subject, Verb, Worst,
+    Asks, Cap, Facts, FlowFacts, Granted, Inputs, Place, RunFacts, StepFacts, Subject, Verb, Worst,
 };
 use sluice_govern::registry::{Price, Role, TrustedContext};
 use sluice_govern::route::{DeployedOn, Features, Layer, Route, Sight, Want, route};
@@ -117,6 +117,9 @@ pub(super) fn facts<'f>(
         worst: gathered.estimate.worst,
         trust_ceiling: started.trust_ceiling.unwrap_or(u8::MAX),
         inputs: inputs(draft, ready.prepared.labels),
+        call: None,
+        flow: FlowFacts::default(),
+        tool: None,
         posture: authority.judged_by(started.posture),
         run: RunFacts {
             id: &gathered.run,
