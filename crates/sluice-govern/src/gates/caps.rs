@@ -92,7 +92,7 @@ fn message(cap: &Cap<'_>, why: CapBlock, worst: Worst) -> (String, String) {
                 cap.amount,
                 cost(worst)
             ),
-            format!("raise cap {name}, or lower max_cost_cents of the step"),
+            format!("raise cap {name}, or set a lower max_cost_cents on the step"),
         ),
     }
 }

@@ -68,7 +68,7 @@ fn side_by_side_steps_are_admitted_only_as_far_as_the_cap_goes() {
             5 node.started a attempt=1 dispatch=1
             6 node.started b attempt=1 dispatch=1
             7 governance.decided c "block" "budget_envelopes"
-            8 node.skipped c failure: cap budget of run has 0.20 left of 1.00, and it may cost 0.40 (raise cap budget of run, or lower max_cost_cents of the step) [budget_exceeded]
+            8 node.skipped c failure: cap budget of run has 0.20 left of 1.00, and it may cost 0.40 (raise cap budget of run, or set a lower max_cost_cents on the step) [budget_exceeded]
             money: run/run held=0.80 spent=0.00
             9 node.completed a {}
             10 node.completed b {}
@@ -109,8 +109,8 @@ fn a_failure_whose_cost_is_known_settles_and_a_retry_reserves_again() {
             8 node.waiting a retry_backoff attempt=3 provider_error delay=2000
             after 3s
             9 governance.decided a "block" "budget_envelopes"
-            10 node.failed a budget_exceeded: cap budget of run has 0.35 left of 0.60, and it may cost 0.40 (raise cap budget of run, or lower max_cost_cents of the step)
-            11 run.failed budget_exceeded: `a` failed: cap budget of run has 0.35 left of 0.60, and it may cost 0.40 (raise cap budget of run, or lower max_cost_cents of the step)
+            10 node.failed a budget_exceeded: cap budget of run has 0.35 left of 0.60, and it may cost 0.40 (raise cap budget of run, or set a lower max_cost_cents on the step)
+            11 run.failed budget_exceeded: `a` failed: cap budget of run has 0.35 left of 0.60, and it may cost 0.40 (raise cap budget of run, or set a lower max_cost_cents on the step)
             money: run/run held=0.25 spent=0.25
         "#]],
     );
@@ -138,8 +138,8 @@ fn every_cap_that_applies_must_hold() {
         4 node.completed a {}
         5 node.queued b
         6 governance.decided b "block" "budget_agent"
-        7 node.failed b budget_exceeded: cap role r, this run has 0.39 left of 0.50, and it may cost 0.40 (raise cap role r, this run, or lower max_cost_cents of the step)
-        8 run.failed budget_exceeded: `b` failed: cap role r, this run has 0.39 left of 0.50, and it may cost 0.40 (raise cap role r, this run, or lower max_cost_cents of the step)
+        7 node.failed b budget_exceeded: cap role r, this run has 0.39 left of 0.50, and it may cost 0.40 (raise cap role r, this run, or set a lower max_cost_cents on the step)
+        8 run.failed budget_exceeded: `b` failed: cap role r, this run has 0.39 left of 0.50, and it may cost 0.40 (raise cap role r, this run, or set a lower max_cost_cents on the step)
         money: role/run/r held=0.11 spent=0.11
     "#]],
     );
@@ -156,8 +156,8 @@ fn every_cap_that_applies_must_hold() {
             4 node.completed a {}
             5 node.queued b
             6 governance.decided b "block" "budget_agent"
-            7 node.failed b budget_exceeded: cap agent mock, monthly has 0.39 left of 0.45, and it may cost 0.40 (raise cap agent mock, monthly, or lower max_cost_cents of the step)
-            8 run.failed budget_exceeded: `b` failed: cap agent mock, monthly has 0.39 left of 0.45, and it may cost 0.40 (raise cap agent mock, monthly, or lower max_cost_cents of the step)
+            7 node.failed b budget_exceeded: cap agent mock, monthly has 0.39 left of 0.45, and it may cost 0.40 (raise cap agent mock, monthly, or set a lower max_cost_cents on the step)
+            8 run.failed budget_exceeded: `b` failed: cap agent mock, monthly has 0.39 left of 0.45, and it may cost 0.40 (raise cap agent mock, monthly, or set a lower max_cost_cents on the step)
         "#]],
     );
     let scopes = [
@@ -229,7 +229,7 @@ fn a_budget_starts_anew_with_its_period() {
             4 node.completed a {}
             5 node.queued b
             6 governance.decided b "block" "budget_envelopes"
-            7 node.skipped b failure: cap day has 0.30 left of 0.50, and it may cost 0.40 (raise cap day, or lower max_cost_cents of the step) [budget_exceeded]
+            7 node.skipped b failure: cap day has 0.30 left of 0.50, and it may cost 0.40 (raise cap day, or set a lower max_cost_cents on the step) [budget_exceeded]
             8 node.queued c
             9 node.started c attempt=1 dispatch=1
             after 1d
@@ -261,9 +261,9 @@ fn what_a_child_spends_counts_in_the_caps_above_it() {
             4 node.completed a {}
             5 node.queued b
             6 governance.decided b "block" "budget_envelopes"
-            7 node.failed b budget_exceeded: cap budget of child1 has 0.35 left of 0.60, and it may cost 0.40 (raise cap budget of child1, or lower max_cost_cents of the step)
-            8 run.failed budget_exceeded: `b` failed: cap budget of child1 has 0.35 left of 0.60, and it may cost 0.40 (raise cap budget of child1, or lower max_cost_cents of the step)
-            message to parent: {"v":1,"do":"child_ended","child":"run","status":"failed","outputs":null,"error":["budget_exceeded","`b` failed: cap budget of child1 has 0.35 left of 0.60, and it may cost 0.40 (raise cap budget of child1, or lower max_cost_cents of the step)"],"origins":[]}
+            7 node.failed b budget_exceeded: cap budget of child1 has 0.35 left of 0.60, and it may cost 0.40 (raise cap budget of child1, or set a lower max_cost_cents on the step)
+            8 run.failed budget_exceeded: `b` failed: cap budget of child1 has 0.35 left of 0.60, and it may cost 0.40 (raise cap budget of child1, or set a lower max_cost_cents on the step)
+            message to parent: {"v":1,"do":"child_ended","child":"run","status":"failed","outputs":null,"error":["budget_exceeded","`b` failed: cap budget of child1 has 0.35 left of 0.60, and it may cost 0.40 (raise cap budget of child1, or set a lower max_cost_cents on the step)"],"origins":[]}
             money: run/child1 held=0.25 spent=0.25, run/parent held=0.25 spent=0.25, run/run held=0.25 spent=0.25
         "#]],
     );
@@ -483,11 +483,11 @@ fn each_threshold_is_told_of_once() {
             14 budget.alert {"kind":"threshold","account":"run/run","percent":80,"spent":1.0,"cap":1.0}
             15 budget.alert {"kind":"threshold","account":"run/run","percent":100,"spent":1.0,"cap":1.0}
             16 governance.decided a[2] "block" "budget_envelopes"
-            17 node.failed a[2] budget_exceeded: cap budget of run has 0.00 left of 1.00, and it may cost 0.20 (raise cap budget of run, or lower max_cost_cents of the step)
+            17 node.failed a[2] budget_exceeded: cap budget of run has 0.00 left of 1.00, and it may cost 0.20 (raise cap budget of run, or set a lower max_cost_cents on the step)
             18 node.cancelled a[3] run_halted: the run was halted by `a[2]`
             19 node.cancelled a[4] run_halted: the run was halted by `a[2]`
-            20 node.failed a budget_exceeded: a[2]: cap budget of run has 0.00 left of 1.00, and it may cost 0.20 (raise cap budget of run, or lower max_cost_cents of the step)
-            21 run.failed budget_exceeded: `a[2]` failed: cap budget of run has 0.00 left of 1.00, and it may cost 0.20 (raise cap budget of run, or lower max_cost_cents of the step)
+            20 node.failed a budget_exceeded: a[2]: cap budget of run has 0.00 left of 1.00, and it may cost 0.20 (raise cap budget of run, or set a lower max_cost_cents on the step)
+            21 run.failed budget_exceeded: `a[2]` failed: cap budget of run has 0.00 left of 1.00, and it may cost 0.20 (raise cap budget of run, or set a lower max_cost_cents on the step)
             counts: told:100:run/run=1, told:50:run/run=1, told:80:run/run=1
         "#]],
     );
@@ -526,9 +526,9 @@ fn each_threshold_is_told_of_once() {
             17 node.completed a[3] {}
             18 budget.alert {"kind":"threshold","account":"run/run","percent":80,"spent":0.95,"cap":1.0}
             19 governance.decided a[4] "block" "budget_envelopes"
-            20 node.failed a[4] budget_exceeded: cap budget of run has 0.05 left of 1.00, and it may cost 0.40 (raise cap budget of run, or lower max_cost_cents of the step)
-            21 node.failed a budget_exceeded: a[4]: cap budget of run has 0.05 left of 1.00, and it may cost 0.40 (raise cap budget of run, or lower max_cost_cents of the step)
-            22 run.failed budget_exceeded: `a[4]` failed: cap budget of run has 0.05 left of 1.00, and it may cost 0.40 (raise cap budget of run, or lower max_cost_cents of the step)
+            20 node.failed a[4] budget_exceeded: cap budget of run has 0.05 left of 1.00, and it may cost 0.40 (raise cap budget of run, or set a lower max_cost_cents on the step)
+            21 node.failed a budget_exceeded: a[4]: cap budget of run has 0.05 left of 1.00, and it may cost 0.40 (raise cap budget of run, or set a lower max_cost_cents on the step)
+            22 run.failed budget_exceeded: `a[4]` failed: cap budget of run has 0.05 left of 1.00, and it may cost 0.40 (raise cap budget of run, or set a lower max_cost_cents on the step)
             counts: told:50:run/run=1, told:80:run/run=1
         "#]],
     );

@@ -60,8 +60,8 @@ fn what_costs_more_by_now_reserves_more() {
             money: run/run held=0.90 spent=0.00
             6 run.status.changed running (taken_over)
             7 governance.decided a "block" "budget_envelopes"
-            8 node.failed a budget_exceeded: cap budget of run has 1.00 left of 1.00, and it may cost 1.01 (raise cap budget of run, or lower max_cost_cents of the step)
-            9 run.failed budget_exceeded: `a` failed: cap budget of run has 1.00 left of 1.00, and it may cost 1.01 (raise cap budget of run, or lower max_cost_cents of the step)
+            8 node.failed a budget_exceeded: cap budget of run has 1.00 left of 1.00, and it may cost 1.01 (raise cap budget of run, or set a lower max_cost_cents on the step)
+            9 run.failed budget_exceeded: `a` failed: cap budget of run has 1.00 left of 1.00, and it may cost 1.01 (raise cap budget of run, or set a lower max_cost_cents on the step)
             money: run/run held=0.90 spent=0.00
         "#]],
     );

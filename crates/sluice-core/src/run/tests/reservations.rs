@@ -89,8 +89,8 @@ fn what_is_given_up_keeps_its_reservation_until_its_cost_is_known() {
             money: run/run held=0.80 spent=0.00
             after 23s
             9 governance.decided a "block" "budget_envelopes"
-            10 node.failed a budget_exceeded: cap budget of run has 0.20 left of 1.00, and it may cost 0.40 (raise cap budget of run, or lower max_cost_cents of the step)
-            11 run.failed budget_exceeded: `a` failed: cap budget of run has 0.20 left of 1.00, and it may cost 0.40 (raise cap budget of run, or lower max_cost_cents of the step)
+            10 node.failed a budget_exceeded: cap budget of run has 0.20 left of 1.00, and it may cost 0.40 (raise cap budget of run, or set a lower max_cost_cents on the step)
+            11 run.failed budget_exceeded: `a` failed: cap budget of run has 0.20 left of 1.00, and it may cost 0.40 (raise cap budget of run, or set a lower max_cost_cents on the step)
             money: run/run held=0.80 spent=0.00
         "#]],
     );
