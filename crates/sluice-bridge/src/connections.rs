@@ -32,9 +32,9 @@ const RESERVE: usize = 10;
 pub struct ConnectionLimits {
     /// For all clients together.
     pub all: usize,
-    /// For one organisation.
+    /// For all tokens of one organisation together.
     pub organisation: usize,
-    /// For one token.
+    /// For one token, of connections that are signed in with it.
     pub token: usize,
     /// For one address, of connections that are not signed in and have no request in flight.
     pub address: usize,

@@ -18,7 +18,7 @@ pub(crate) enum FakeJournal {
     Works,
     /// Never responds.
     Stalls,
-    /// Is closed.
+    /// Refuses every report, as after the end of a run.
     Closed,
 }
 
@@ -45,7 +45,6 @@ impl FakeCall {
         FakeCall { denied, ..FakeCall::default() }
     }
 
-    /// The requested tools.
     pub(crate) fn requested(&self) -> Vec<ToolUse> {
         self.requested.lock().unwrap().clone()
     }

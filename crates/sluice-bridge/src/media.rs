@@ -16,7 +16,7 @@ pub struct File {
     pub content: FileContent,
 }
 
-/// Content of a file.
+/// Where the bytes of a file are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileContent {
     /// Inline data in base64.

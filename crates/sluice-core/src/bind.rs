@@ -57,7 +57,7 @@ pub enum Origin {
 /// One input of a node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bound {
-    /// The value.
+    /// The value after merging and conversion.
     pub value: Value,
     /// Where it came from.
     pub origin: Origin,

@@ -23,7 +23,7 @@ pub struct Diagnostic {
     pub message: String,
     /// The path of the value it is about: `steps[2].depends_on[0]`; empty for the whole document.
     pub path: String,
-    /// Line, from 1.
+    /// Counted from 1.
     pub line: u32,
     /// Column in characters, from 1.
     pub column: u32,

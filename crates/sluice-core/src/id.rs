@@ -60,7 +60,7 @@ macro_rules! ids {
 }
 
 ids! {
-    /// The id of a run.
+    /// Identifies a run in the store, the API and every message.
     RunId = "run";
     /// The id of an approval request.
     ApprovalId = "apr";

@@ -59,11 +59,11 @@ pub mod number {
 /// A layer of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layer {
-    /// The number, from 1 to 9.
+    /// From 1, the strictest, to 9.
     pub number: u8,
     /// Its source: a row, a member or a lens.
     pub source: String,
-    /// The text.
+    /// The text that becomes part of the prompt.
     pub text: String,
 }
 

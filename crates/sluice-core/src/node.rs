@@ -27,7 +27,7 @@ pub enum Kind<'t> {
     Number(Number),
     /// Text with its escapes resolved.
     Text(Cow<'t, str>),
-    /// A list.
+    /// A sequence of nodes.
     List(Vec<Node<'t>>),
     /// A map in document order, with unique keys.
     Map(Vec<Entry<'t>>),

@@ -38,7 +38,6 @@ pub struct Path {
     shape: PathNotation,
 }
 
-/// The notation of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum PathNotation {
     /// Names and dots only, so the text is also a dotted key.
@@ -50,7 +49,7 @@ enum PathNotation {
 /// A path at its position in an expression or a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
-    /// The path.
+    /// The path without its delimiters.
     pub path: Path,
     /// The position of the path, relative to the start of the text.
     pub span: Span,

@@ -22,7 +22,7 @@ use std::pin::Pin;
 /// The future that a port returns.
 pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// A clock.
+/// The source of time, so that tests can set it.
 pub trait Clock: Send + Sync {
     /// Milliseconds since 1970, UTC.
     fn now_ms(&self) -> u64;

@@ -34,7 +34,7 @@ pub fn find<'r>(rows: &'r [Row], kind: Kind, name: &str) -> Option<&'r Row> {
     rows.iter().find(|row| row.kind == kind && row.name == name)
 }
 
-/// The names of the rows of a kind.
+/// The names of all rows of this kind, in the order of the rows.
 pub fn names(rows: &[Row], kind: Kind) -> impl Iterator<Item = &str> {
     rows.iter().filter(move |row| row.kind == kind).map(|row| row.name.as_str())
 }

@@ -33,7 +33,7 @@ impl Span {
 /// A value with its position in the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Spanned<T> {
-    /// The value.
+    /// What was parsed from the span.
     pub value: T,
     /// Its position.
     pub span: Span,

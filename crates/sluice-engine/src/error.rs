@@ -30,9 +30,9 @@ pub enum StartError {
     /// The caller binds a role that the deployment binds to another agent.
     #[error("the deployment `{deployment}` binds the role `{role}` to `{agent}`")]
     RoleBound {
-        /// The role.
+        /// The role that the caller binds.
         role: String,
-        /// The deployment.
+        /// The name of the deployment that binds it already.
         deployment: String,
         /// The agent that the deployment binds the role to.
         agent: String,
@@ -87,7 +87,7 @@ impl From<LoadError> for StartError {
 /// A run could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// No run has this id.
+    /// The store has no journal of this run.
     #[error("there is no {0}")]
     NoRun(RunId),
     /// Its journal cannot be folded: the run is quarantined.

@@ -33,7 +33,7 @@ pub struct Fed {
     pub place: u64,
     /// The run that was appended to.
     pub run: RunId,
-    /// Its workflow.
+    /// The name of the run's workflow, which filters match.
     pub workflow: Arc<str>,
     /// Event envelopes, oldest first.
     pub seen: Vec<Arc<Seen>>,

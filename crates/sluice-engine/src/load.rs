@@ -202,7 +202,6 @@ pub(crate) async fn shown_definition(
     Ok(found.ok().map(|stored| stored.definition))
 }
 
-/// The first event of a run.
 pub(crate) async fn first_event(store: &dyn Store, id: RunId) -> Result<RunStarted, LoadError> {
     let frames = readable(id, store.frames(id, 0, 1).await)?;
     let first = frames.first().ok_or(LoadError::NoRun(id))?;

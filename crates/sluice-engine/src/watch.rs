@@ -15,7 +15,7 @@ use tokio::sync::watch;
 pub struct Tip {
     /// Id of its last event.
     pub version: u64,
-    /// Its status.
+    /// The status after the newest event.
     pub status: RunStatus,
     /// Whether this process has it loaded.
     pub(crate) resident: bool,

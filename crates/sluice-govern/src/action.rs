@@ -16,7 +16,7 @@ use std::borrow::Cow;
 /// because every dispatch builds an action and keeps it only if it needs an approval.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Action<'a> {
-    /// The agent.
+    /// The agent that would receive the command.
     pub agent: &'a str,
     /// The rendered instruction.
     pub command: &'a str,
@@ -54,7 +54,7 @@ pub struct Action<'a> {
     pub system_prompt: Option<&'a str>,
     /// Tools that it may use.
     pub tools: &'a [String],
-    /// The workflow.
+    /// The name of the run's workflow.
     pub workflow: &'a str,
 }
 

@@ -110,7 +110,6 @@ mod tests {
     use super::*;
 
     choices! {
-        /// A colour.
         #[derive(Default)]
         enum Colour, "a colour", old: ["crimson" => "dark_red"] {
             /// The default.
@@ -122,7 +121,6 @@ mod tests {
     }
 
     tagged! {
-        /// A shape.
         #[derive(Debug, PartialEq)]
         enum Shape {
             /// Without data.

@@ -22,7 +22,7 @@ pub enum Rest {
     Nothing,
     /// Less than a half.
     BelowHalf,
-    /// A half or more.
+    /// Rounding to the nearest number rounds up.
     HalfOrMore,
 }
 

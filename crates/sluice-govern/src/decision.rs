@@ -36,7 +36,7 @@ choices! {
 }
 
 choices! {
-    /// The outcome of one gate.
+    /// What a gate says about one action.
     pub enum GateOutcome, "an outcome of a gate" {
         /// The gate allows the dispatch.
         Pass = "pass",
@@ -51,12 +51,12 @@ choices! {
     }
 }
 
-/// The verdict of one gate.
+/// What a gate decided, and why.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GateVerdict {
     /// Name of the gate.
     pub gate: &'static str,
-    /// Outcome of the gate.
+    /// Whether the gate passes, holds or blocks the action.
     pub outcome: GateOutcome,
     /// The error code; for a warning, the code that would have blocked.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -160,7 +160,7 @@ pub struct Decision {
 /// `governance.decided`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Evaluated<'f> {
-    /// The decision.
+    /// The disposition and what people must approve.
     #[serde(flatten)]
     pub decision: Decision,
     /// The facts that the policies saw, so that other policy sets can be tried on them.

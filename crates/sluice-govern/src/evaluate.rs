@@ -29,7 +29,7 @@ pub fn ask(facts: &Facts<'_>, policies: &Policies) -> GateResults {
     evaluate_gates(&mut Case::new(facts, &facts.policy_facts(), policies))
 }
 
-/// The results of all gates.
+/// The verdicts of all gates, before they are combined.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GateResults {
     /// The resulting disposition.

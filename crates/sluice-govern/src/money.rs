@@ -31,7 +31,7 @@ const MICRO_CENTS_PER_USD: u64 = 100_000_000;
 const MICRO_CENTS_PER_CENT: u64 = 1_000_000;
 
 impl Money {
-    /// Zero.
+    /// No money.
     pub const ZERO: Money = Money(0);
 
     /// An amount of micro-cents.

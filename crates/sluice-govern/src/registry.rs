@@ -59,7 +59,7 @@ choices! {
         Instruction = "instruction",
         /// A library step.
         Library = "library",
-        /// A lens.
+        /// A prompt with contracts, in versions.
         Lens = "lens",
         /// Members that share the steps of workflows.
         Team = "team",

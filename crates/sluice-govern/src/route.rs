@@ -35,15 +35,15 @@ use serde::Serialize;
 /// Requirements of a step for its gateway.
 #[derive(Debug, Clone, Copy)]
 pub struct Want<'a> {
-    /// The agent.
+    /// The name of the agent.
     pub agent: &'a str,
-    /// Row of the agent.
+    /// The agent in the registry, if it has a row.
     pub row: Option<&'a Agent>,
     /// The gateway that its deployment pins it to.
     pub pin: Option<&'a str>,
     /// Capabilities that the step requires.
     pub capabilities: &'a [String],
-    /// The gateway of the run.
+    /// The gateway that the caller chose for the whole run.
     pub run_gateway: Option<&'a str>,
     /// The environments that its role allows; empty if no role says.
     pub environments: &'a [String],

@@ -360,7 +360,6 @@ impl Bench {
         self.wait_ok(self.store.counts(vec![Counter::plain(counter)]))[0]
     }
 
-    /// All entries.
     fn entries(&self) -> Vec<Recorded> {
         self.wait_ok(self.store.entries(0, usize::MAX))
     }

@@ -75,9 +75,7 @@ pub(crate) fn only_data_directory(what: &str) -> Result<(), Refused> {
 pub(crate) struct Identity<'a> {
     /// `--as`
     pub(crate) name: Option<&'a str>,
-    /// `--role`
     pub(crate) roles: &'a [String],
-    /// `--break-glass`
     pub(crate) break_glass: Option<&'a str>,
 }
 

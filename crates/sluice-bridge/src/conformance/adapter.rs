@@ -42,7 +42,7 @@ pub struct AdapterUnderTest {
     pub streams: Option<Request>,
     /// A request that takes at least ten seconds.
     pub slow: Request,
-    /// A request that fails.
+    /// A request that the adapter must answer with an error, if it can fail on request.
     pub fails: Option<Request>,
     /// A request that needs a tool.
     pub tools: Option<Tooling>,

@@ -39,7 +39,6 @@ pub(super) enum AnswerFormat<'a> {
     Schema(&'a Value),
 }
 
-/// A message of the conversation.
 #[derive(Debug, Clone)]
 pub(super) enum ConversationMessage {
     User(String),

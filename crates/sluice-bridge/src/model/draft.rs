@@ -56,7 +56,6 @@ pub(super) enum StopReason {
 }
 
 impl TurnDraft {
-    /// Appends text.
     pub(super) fn append_text(&mut self, text: &str) -> Result<(), CallError> {
         if self.text.len() + text.len() > TURN_TEXT_BYTES_MAX {
             let most = TURN_TEXT_BYTES_MAX;
@@ -75,7 +74,6 @@ impl TurnDraft {
         Ok(self.calls.len() - 1)
     }
 
-    /// Appends to the arguments of a call.
     pub(super) fn append_arguments(&mut self, call: usize, part: &str) -> Result<(), CallError> {
         self.room_for_arguments(part.len())?;
         if let Some(call) = self.calls.get_mut(call) {

@@ -39,7 +39,6 @@ pub struct HttpModerator {
     outbound: Outbound,
     url: String,
     patience: Duration,
-    /// `Authorization` header.
     authorization: Option<HeaderValue>,
 }
 

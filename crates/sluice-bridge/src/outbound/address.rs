@@ -15,21 +15,21 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub enum ClosedReason {
     /// `0.0.0.0` and its block, `::`.
     Unspecified,
-    /// Loopback.
+    /// `127.0.0.0/8` and `::1`: this machine.
     Loopback,
     /// A private network.
     Private,
     /// Shared address space of carriers.
     Shared,
-    /// Link-local.
+    /// `169.254.0.0/16` and `fe80::/10`: the same link only.
     LinkLocal,
     /// A cloud metadata service, which hands out credentials.
     Metadata,
-    /// Multicast.
+    /// An address of a group, not of a host.
     Multicast,
-    /// Documentation.
+    /// A range that is reserved for examples.
     Documentation,
-    /// Reserved.
+    /// A range that is reserved for other uses.
     Reserved,
 }
 

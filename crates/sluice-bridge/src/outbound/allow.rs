@@ -28,7 +28,7 @@ pub enum BadAllow {
     TooMany,
 }
 
-/// The allow list.
+/// Hosts, addresses and networks that the outbound guard lets through.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AllowList {
     entries: Vec<AllowEntry>,

@@ -15,7 +15,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-/// A name resolver.
+/// Finds the addresses of a host. Tests replace the resolver of the system.
 pub trait NameResolver: fmt::Debug + Send + Sync {
     /// Resolves a name.
     fn addresses<'a>(&'a self, name: &'a str) -> Later<'a, io::Result<Vec<IpAddr>>>;

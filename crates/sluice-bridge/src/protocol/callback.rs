@@ -49,7 +49,7 @@ pub struct CallbackBody {
     /// Error message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Error code.
+    /// The code of a failed dispatch: a code of the protocol, or a provider's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_code: Option<String>,
     /// How long the provider wants us to wait.
@@ -72,10 +72,10 @@ pub struct CallbackBody {
     /// Model that answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Input tokens.
+    /// Tokens of the prompt, as the provider counted them.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "figure::tokens")]
     pub input_tokens: Option<u64>,
-    /// Output tokens.
+    /// Tokens of the answer, as the provider counted them.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "figure::tokens")]
     pub output_tokens: Option<u64>,
     /// Reasoning tokens, in addition to the output tokens.

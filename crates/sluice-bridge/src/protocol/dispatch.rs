@@ -14,7 +14,7 @@ use sluice_core::trace::TraceParent;
 use sluice_govern::decision::Constraints;
 use sluice_govern::registry::Price;
 
-/// Body of a dispatch.
+/// What a bridge receives to execute one dispatch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DispatchBody {
     /// Run of the step.
@@ -30,7 +30,7 @@ pub struct DispatchBody {
     /// The same when the dispatch is sent again, new for a retry.
     #[serde(default)]
     pub idempotency_key: String,
-    /// Name of the workflow.
+    /// The name that the workflow's document declares.
     #[serde(default)]
     pub workflow_name: String,
     /// Name of the bridge's adapter.
@@ -38,7 +38,7 @@ pub struct DispatchBody {
     /// Agent that does the work.
     #[serde(default)]
     pub agent: String,
-    /// System prompt.
+    /// The instructions for the model besides the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
     /// Instruction. For a shell: the script.
@@ -269,7 +269,7 @@ pub struct DispatchAccepted {
     pub status: String,
     /// Run of the step.
     pub run_id: String,
-    /// Step id.
+    /// The step that was dispatched; `step[3]` for an instance.
     pub step_id: String,
     /// Time of acceptance.
     pub dispatched_at: String,

@@ -25,7 +25,7 @@ pub struct PartsBody {
     pub parts: Vec<AnswerPart>,
 }
 
-/// A part of an answer.
+/// What a bridge reports while it executes a dispatch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum AnswerPart {

@@ -15,7 +15,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 static PROCESS: LazyLock<KnownSecrets> = LazyLock::new(KnownSecrets::default);
 
-/// The known secrets of this process.
+/// The registry that all adapters and loggers of this process share.
 pub fn process() -> &'static KnownSecrets {
     &PROCESS
 }

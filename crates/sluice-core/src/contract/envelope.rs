@@ -14,7 +14,7 @@ pub struct Envelope {
     /// The kind of output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// The kind of artifact.
+    /// What the output is, in the agent's own word.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub artifact_kind: Option<String>,
     /// The output itself; null if there is none.

@@ -72,11 +72,11 @@ impl ContractType {
     }
 }
 
-/// The contract of one field.
+/// What the value of one field must fulfil.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ContractField {
-    /// The type.
+    /// The type that a value must have.
     #[serde(rename = "type", skip_serializing_if = "is_any")]
     pub kind: ContractType,
     /// Whether it is required.

@@ -69,7 +69,7 @@ fn hour(number: u64) -> String {
 pub struct Spend<'a> {
     /// The start of the hour.
     pub(crate) hour_ms: u64,
-    /// The agent.
+    /// The agent that the dispatch was sent to.
     pub agent: Cow<'a, str>,
     /// The workflow of the run.
     pub workflow: Cow<'a, str>,

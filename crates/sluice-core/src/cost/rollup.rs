@@ -12,13 +12,13 @@ use std::collections::BTreeMap;
 choices! {
     /// The length of time that a row covers, in UTC.
     pub enum Bucket, "a span of time" {
-        /// An hour.
+        /// From a full hour to the next.
         Hour = "hour",
-        /// A day.
+        /// From midnight to midnight.
         Day = "day",
         /// A week from Sunday, as for budgets.
         Week = "week",
-        /// A month.
+        /// A calendar month.
         Month = "month",
     }
 }
@@ -26,11 +26,11 @@ choices! {
 choices! {
     /// How rows are grouped, besides time.
     pub enum By, "a grouping of costs" {
-        /// By agent.
+        /// A row for each agent that was dispatched to.
         Agent = "agent",
-        /// By workflow.
+        /// A row for each workflow of the runs.
         Workflow = "workflow",
-        /// By model.
+        /// A row for each model that answered.
         Model = "model",
     }
 }
@@ -61,11 +61,11 @@ pub struct Row {
     pub workflow: Option<String>,
     /// The model, if rows are grouped by model.
     pub model: Option<String>,
-    /// The cost.
+    /// The sum of what the dispatches were charged.
     pub cost: Money,
-    /// Input tokens.
+    /// The sum over the prompts of these dispatches.
     pub input_tokens: u64,
-    /// Output tokens.
+    /// The sum over the answers of these dispatches.
     pub output_tokens: u64,
     /// Dispatches with a cost.
     pub steps: u64,

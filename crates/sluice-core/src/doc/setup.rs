@@ -63,7 +63,7 @@ pub struct FileRow {
     pub kind: Kind,
     /// The name of the row; that of a workflow is in its file.
     pub name: Option<String>,
-    /// The policy set of a policy.
+    /// Whether a policy is active or a shadow; other kinds ignore it.
     pub set: PolicySet,
     /// The path as written, relative to the setup.
     pub path: String,

@@ -98,7 +98,6 @@ impl Script {
         checked.plan.unwrap_or_else(|| panic!("refused: {:#?}", checked.diagnostics))
     }
 
-    /// The transcript.
     fn transcript(&self) -> String {
         let checked = self.checked();
         let refused = checked.diagnostics.iter().any(Diagnostic::is_error);

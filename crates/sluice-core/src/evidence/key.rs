@@ -7,7 +7,7 @@ use crate::hex;
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 use std::fmt;
 
-/// A signing key.
+/// Signs with Ed25519, and never prints its secret.
 #[derive(Clone)]
 pub struct Signer(SigningKey);
 

@@ -20,7 +20,7 @@ pub struct Leaf {
     pub of: LeafOwner,
     /// The number of the last event or entry.
     pub number: u64,
-    /// Its hash.
+    /// The hash of that event or entry, which covers all before it.
     pub hash: Hash,
 }
 

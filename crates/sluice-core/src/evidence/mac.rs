@@ -40,7 +40,7 @@ pub struct FrameMac(pub [u8; FRAME_BYTES]);
 /// The position of a frame, to which its MAC binds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FramePlace<'a> {
-    /// The run.
+    /// The run whose journal contains the frame.
     pub run: RunId,
     /// The id of its first event.
     pub first: u64,
@@ -74,7 +74,8 @@ impl MacKey {
         self.begin(b'S').end()
     }
 
-    /// The MAC of a frame.
+    /// Two halves: one over the position, which is checked without the body, and one over
+    /// the body.
     pub fn frame(&self, place: FramePlace<'_>, body: &[u8]) -> FrameMac {
         let mut mac = [0; FRAME_BYTES];
         mac[..16].copy_from_slice(&self.frame_place(place).0);
@@ -166,7 +167,7 @@ impl MacKey {
         builder.optional(run.as_ref().map(<[u8; 16]>::as_slice)).number(slot.at_ms).end()
     }
 
-    /// The MAC of a remembered output.
+    /// Covers agent, run, time and body.
     pub fn remembered_output(&self, remembered_output: &RememberedOutput) -> Mac {
         let builder =
             self.begin(b'm').bytes(remembered_output.agent.as_bytes()).id(remembered_output.run.0);

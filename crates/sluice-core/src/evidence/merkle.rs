@@ -7,7 +7,7 @@
 use crate::hash::Hash;
 use sha2::{Digest as _, Sha256};
 
-/// The hash of a leaf.
+/// The hash of a zero byte and the leaf's bytes.
 pub fn leaf(bytes: &[u8]) -> Hash {
     let mut hash = Sha256::new();
     hash.update([0]);

@@ -36,7 +36,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The packet of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packet {
-    /// The run.
+    /// The run whose evidence this is.
     pub run: RunId,
     /// The events up to the one that the seal covers.
     pub events: Vec<PacketEvent>,
@@ -50,7 +50,7 @@ pub struct Packet {
     pub path: Vec<Hash>,
 }
 
-/// An event in a packet.
+/// A journalled event with its payload, or with the commitment to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PacketEvent {
     /// Its id in the journal.
@@ -61,7 +61,7 @@ pub struct PacketEvent {
     pub kind: String,
     /// Its payload, or the commitment to it.
     pub content: Content,
-    /// Its hash.
+    /// SHA-256 of the event, linked to the event before it.
     pub hash: Hash,
 }
 

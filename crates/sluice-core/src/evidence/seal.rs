@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 /// The version of the format.
 const VERSION: u64 = 1;
 
-/// A seal.
+/// The signed root over the heads of all chains at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seal {
     /// The number of the seal, from 1.
@@ -33,7 +33,7 @@ pub struct Seal {
     pub leaves: u64,
     /// The key that signed it.
     pub key: PublicKey,
-    /// The signature.
+    /// Ed25519, over all other fields.
     pub signature: [u8; 64],
 }
 

@@ -55,13 +55,13 @@ pub enum Place {
     Seal(u64),
     /// An audit entry, by writer and `seq`.
     Entry(NodeId, u64),
-    /// An event, by run and id.
+    /// An event of a run, by its id.
     Event(RunId, u64),
     /// Any other row of the store.
     Row {
-        /// Its table.
+        /// As the store names it.
         table: &'static str,
-        /// Its key.
+        /// The values of the row's primary key.
         key: String,
     },
 }
@@ -71,7 +71,7 @@ choices! {
     pub enum Trouble, "a kind of problem" {
         /// It differs from what was written.
         Changed = "changed",
-        /// It is missing.
+        /// It was written and is not in the store.
         Missing = "missing",
         /// It is not at the position where it was written.
         Reordered = "reordered",

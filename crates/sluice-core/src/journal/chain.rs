@@ -44,7 +44,7 @@ pub(crate) fn residue(payload: &[u8]) -> Hash {
 /// The end of a run's hash chain, where the next event is linked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Link {
-    /// The run.
+    /// The run that the next event belongs to.
     pub run: RunId,
     /// The id of the next event.
     pub next: u64,

@@ -37,7 +37,7 @@ pub struct Shown {
 /// An item of a public stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seen {
-    /// An event.
+    /// A journalled event in its wire form.
     Event(Shown),
     /// Stream deltas that were elided: every event from the first to the last.
     Elided {
@@ -81,7 +81,7 @@ impl Seen {
 /// The run of the events, as far as their envelopes need it.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
-    /// The run.
+    /// The run that every envelope names.
     pub run: RunId,
     /// The name of its workflow.
     pub workflow: &'a str,

@@ -47,12 +47,12 @@ pub struct StepAt {
 }
 
 impl StepAt {
-    /// The step as a whole.
+    /// A step that is not an instance.
     pub const fn whole(step: u32) -> StepAt {
         StepAt { step, item: None }
     }
 
-    /// One instance of a step.
+    /// The instance for one item of a `for_each` step.
     pub const fn instance(step: u32, item: u32) -> StepAt {
         StepAt { step, item: Some(item) }
     }
@@ -78,7 +78,7 @@ events! {
             /// Outputs of the run.
             outputs: Arc<Value> = "outputs" as Shared<Sparse>, Gone;
         } = "run.completed", execution "run_completed";
-        /// The run failed.
+        /// The run ended because of a failure.
         RunFailed {
             /// Code of the failure.
             code: String = "errorCode" as Always, Word;
@@ -92,7 +92,7 @@ events! {
         } = "run.cancelled", execution "run_cancelled";
         /// The run exceeded its timeout.
         RunTimedOut {
-            /// The timeout.
+            /// The timeout that the document sets for the run.
             timeout_ms: u64 = "timeoutMs" as Always, Whole;
         } = "run.timed_out", execution "run_timed_out";
         /// A run that had failed was retried and has succeeded.
@@ -174,7 +174,7 @@ events! {
         ContractViolated {
             /// Side of the step that was checked.
             phase: ContractSide = "phase" as Word, Word;
-            /// All violations.
+            /// Every violation that was found, not only the first.
             errors: Arc<Vec<Violation>> = "errors" as Shared<Sparse>, Gone;
         } = "contract.violated", governance "contract_violated";
         /// The gates decided.
@@ -207,7 +207,7 @@ choices! {
     pub enum ContractSide, "a side of a contract" {
         /// The inputs of the step.
         Input = "input",
-        /// Its outputs.
+        /// What the step answered.
         Output = "output",
         /// The layers of its prompt.
         Instructions = "instructions",

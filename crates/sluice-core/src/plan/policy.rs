@@ -79,7 +79,7 @@ choices! {
         Input = "input",
         /// The text that the agent answers with.
         Output = "output",
-        /// Both.
+        /// The text that the step sends, and the answer.
         Both = "both",
     }
 }
@@ -113,9 +113,9 @@ choices! {
 choices! {
     /// What was not loaded when a plan was made.
     pub enum Sought, "a thing that is looked up" {
-        /// A step of the library.
+        /// A step that a document uses by name.
         LibraryStep = "library_step",
-        /// A lens.
+        /// A lens that a node uses by id and version.
         Lens = "lens",
     }
 }
@@ -133,7 +133,7 @@ choices! {
 choices! {
     /// The order in which a team's ready steps start.
     pub enum QueueOrder, "a queue order" {
-        /// By id.
+        /// In the order of step ids.
         Id = "id",
         /// By the lane of the step's member, then by id.
         Lane = "lane",

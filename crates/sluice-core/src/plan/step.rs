@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sluice_govern::registry::LensKind;
 
-/// One step.
+/// A step as the engine executes it: every default is filled in.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Step {
     /// The agent that executes it.
@@ -160,7 +160,7 @@ pub enum Work {
     Unresolved {
         /// The kind of thing that is missing.
         what: Sought,
-        /// Its name.
+        /// The name as the document writes it.
         name: String,
     },
 }
@@ -200,7 +200,7 @@ pub struct LensWork {
     /// Requirements for its inputs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_contract: Option<InputContract>,
-    /// The id of the lens.
+    /// The lens in the registry or in the setup.
     pub lens_id: String,
     /// The kind of output.
     pub lens_kind: LensKind,

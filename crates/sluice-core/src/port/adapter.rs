@@ -62,7 +62,7 @@ pub trait Gateways: Send + Sync {
 /// A dispatch whose result is no longer needed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recall {
-    /// The run.
+    /// The run that the dispatch belongs to.
     pub run: RunId,
     /// The step's id; `step[3]` for an instance.
     pub step: String,
@@ -134,7 +134,7 @@ pub enum Emission {
     Text(String),
     /// A picture or sound, by URL.
     Media {
-        /// Its URL.
+        /// Where the file is; a `data:` URL contains it.
         url: String,
         /// Its media type.
         mime: String,
@@ -173,7 +173,7 @@ pub enum ToolVerdict {
 pub struct ToolEnded {
     /// The model's id of the call.
     pub id: String,
-    /// The tool.
+    /// The tool's name, as policies write it.
     pub tool: String,
     /// Whether the tool reported an error or did not answer.
     pub failed: bool,
@@ -196,7 +196,7 @@ pub struct Process {
 /// Everything that an adapter receives for one dispatch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// The run.
+    /// The run that the dispatch belongs to.
     pub run: RunId,
     /// The step's id; `step[3]` for an instance.
     pub step: String,
@@ -251,7 +251,7 @@ pub struct Request {
 choices! {
     /// The form of output that is wanted.
     pub enum OutputStrategy, "an output strategy" {
-        /// Text.
+        /// Text of any shape.
         Text = "text",
         /// A JSON object of any shape.
         Json = "json",
@@ -425,15 +425,15 @@ choices! {
 pub struct Usage {
     /// The model that answered.
     pub model: Option<String>,
-    /// Input tokens.
+    /// Tokens of the prompt.
     pub input_tokens: u64,
     /// Output tokens, without thinking.
     pub output_tokens: u64,
-    /// Thinking tokens.
+    /// Tokens that the model used before it answered.
     pub thinking_tokens: u64,
     /// Input tokens that the provider had cached, included in the input tokens.
     pub cached_tokens: u64,
-    /// The cost.
+    /// What the provider reported or the price gives.
     pub cost: Money,
     /// Whether the cost must still be computed from the tokens and the price of the
     /// reservation.

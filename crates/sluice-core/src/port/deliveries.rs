@@ -61,7 +61,7 @@ pub struct Delivering {
 /// An advance of a webhook's feed position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ahead {
-    /// The webhook.
+    /// The name of the webhook's row.
     pub webhook: String,
     /// The position that the writer has seen.
     pub from: Option<u64>,

@@ -35,7 +35,7 @@ pub enum Stored {
     },
     /// A seal, from the first on.
     Seal {
-        /// The seal.
+        /// The signed seal as stored.
         row: SealRow,
         /// The stored hash of the seal.
         hash: Hash,
@@ -48,7 +48,7 @@ pub enum Stored {
     Version(RowVersion),
     /// The stored end of a writer's chain of entries.
     ChainEnd {
-        /// The writer.
+        /// The node that wrote the entries.
         writer: NodeId,
         /// The number of its last entry.
         seq: u64,
@@ -68,14 +68,14 @@ pub enum Stored {
     },
     /// A schedule slot.
     Slot {
-        /// The slot.
+        /// The slot as stored.
         slot: Slot,
         /// Whether a process with the store's key wrote it.
         is_authentic: bool,
     },
     /// A remembered output, by agent and position.
     RememberedOutput {
-        /// The agent.
+        /// The agent that may recall it.
         agent: String,
         /// Its position in the order of remembered outputs.
         place: u64,
@@ -137,7 +137,7 @@ pub enum Stored {
     Run(StoredRun),
     /// A part of the store that is damaged or cannot be read.
     Damaged {
-        /// The table.
+        /// The name of the damaged table.
         table: &'static str,
         /// The row, or the last readable row before it.
         key: String,
@@ -177,7 +177,7 @@ pub struct RowVersion {
 pub struct FrameAt {
     /// Its position in the order of appends over all runs.
     pub place: u64,
-    /// The run.
+    /// The run whose journal contains the frame.
     pub run: RunId,
     /// The id of its first event.
     pub first: u64,
@@ -188,7 +188,7 @@ pub struct FrameAt {
 /// The list columns of a run, which claims use as well.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredRun {
-    /// Its id.
+    /// The id, which the journal's frames refer to.
     pub run: RunId,
     /// The workflow's name.
     pub workflow: String,
@@ -196,7 +196,7 @@ pub struct StoredRun {
     pub workflow_version: Option<u64>,
     /// The principal that started it; empty if it was not stored.
     pub initiator: String,
-    /// Its status.
+    /// The stored word; a damaged store may contain an unknown one.
     pub status: String,
     /// When it was started.
     pub started_at_ms: u64,

@@ -84,7 +84,7 @@ pub const ROLLED_BACK: &str =
 pub struct Rows {
     /// The number of changes that led to these rows.
     pub epoch: u64,
-    /// The rows.
+    /// The newest version of every row that was not removed.
     pub rows: Vec<Row>,
     /// Kind and name of rows whose newest version is not authentic: no process with the
     /// store's key wrote it. They are not in `rows`.
@@ -139,7 +139,7 @@ pub struct Entry {
     pub actor: String,
     /// The type of the resource that it concerns.
     pub resource_type: String,
-    /// The id of that resource.
+    /// The id or name of that resource.
     pub resource_id: String,
     /// The journalled event it refers to, if it is a fact about a run.
     pub event: Option<EventRef>,
@@ -150,7 +150,7 @@ pub struct Entry {
 /// A reference to a journalled event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventRef {
-    /// The run.
+    /// The run that journalled the event.
     pub run: RunId,
     /// The event's id.
     pub event: u64,

@@ -24,7 +24,7 @@ pub trait Lineage: Send + Sync {
 /// A run that consumed values of another run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Consumer {
-    /// The run.
+    /// The run that consumed the values.
     pub run: RunId,
     /// The number of values it consumed.
     pub values: u64,

@@ -19,7 +19,7 @@ pub trait Moderator: Send + Sync {
 pub struct Subject {
     /// Whether the text is an input or an output of the step.
     pub phase: ModerationPhase,
-    /// The run.
+    /// The run that waits for the verdict.
     pub run: RunId,
     /// The step's id; `step[3]` for an instance.
     pub step: String,

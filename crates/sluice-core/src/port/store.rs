@@ -229,7 +229,7 @@ pub struct Create {
     pub initiator: String,
     /// The time of the start.
     pub started_at_ms: u64,
-    /// The parent run.
+    /// The run whose step started this one.
     pub parent: Option<RunId>,
     /// The caller's idempotency key: until it expires, the same key means the same run.
     pub key: Option<Key>,
@@ -343,7 +343,7 @@ pub struct ReadMessage {
 pub struct Received {
     /// The position of the message.
     pub id: MessageId,
-    /// The message.
+    /// The message as it was posted.
     pub message: MailboxMessage,
     /// Whether a process with the store's key posted the message. Other messages are
     /// discarded.
@@ -380,7 +380,7 @@ pub enum Mailboxes {
 /// A claimed run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claim {
-    /// The run.
+    /// The run that this node owns from now on.
     pub run: RunId,
     /// The epoch of the ownership.
     pub epoch: u64,
@@ -467,7 +467,7 @@ pub struct Filter {
 /// A run as it appears in lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunRow {
-    /// Its id.
+    /// The id, unique over all organisations.
     pub run: RunId,
     /// The workflow's name.
     pub workflow: String,
@@ -482,7 +482,7 @@ pub struct RunRow {
     pub started_at_ms: u64,
     /// The time of the end.
     pub ended_at_ms: Option<u64>,
-    /// The parent run.
+    /// The run whose step started this one.
     pub parent: Option<RunId>,
     /// The owner of the run, if its lease is valid.
     pub owner: Option<NodeId>,

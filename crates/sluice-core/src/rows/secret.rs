@@ -15,7 +15,7 @@ use sluice_govern::secret::SecretRef;
 /// The field that records that the operator set the variable or file.
 const BY_OPERATOR: &str = "operator_secret";
 
-/// The author of a row.
+/// Decides which secrets a row may refer to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowAuthor {
     /// The operator, on the machine of the data directory, for the first organisation.

@@ -20,83 +20,83 @@ pub enum Command {
     TakeOver,
     /// A dispatch has a result.
     Complete {
-        /// The step.
+        /// The step or instance that was dispatched.
         at: StepAt,
-        /// The dispatch. A result of any other than the one in flight is late.
+        /// Which dispatch of the step, counted from 1. A result of any other than the one in flight is late.
         dispatch_no: u32,
         /// The result.
         answer: Box<Answer>,
     },
     /// A remote worker accepted a dispatch: its result arrives by callback.
     Accepted {
-        /// The step.
+        /// The step or instance that was dispatched.
         at: StepAt,
-        /// The dispatch.
+        /// Which dispatch of the step, counted from 1.
         dispatch_no: u32,
     },
     /// A part of an answer has arrived.
     Stream {
-        /// The step.
+        /// The step or instance that was dispatched.
         at: StepAt,
-        /// The dispatch.
+        /// Which dispatch of the step, counted from 1.
         dispatch_no: u32,
-        /// The part.
+        /// Text or media, in the order of arrival.
         part: DeltaPart,
     },
     /// An adapter reports a line for the step's log.
     Log {
-        /// The step.
+        /// The step or instance that was dispatched.
         at: StepAt,
-        /// The dispatch.
+        /// Which dispatch of the step, counted from 1.
         dispatch_no: u32,
         /// The line.
         text: String,
     },
     /// A process was started for a step.
     Process {
-        /// The step.
+        /// The step or instance that was dispatched.
         at: StepAt,
-        /// The dispatch.
+        /// Which dispatch of the step, counted from 1.
         dispatch_no: u32,
-        /// The process.
+        /// What a later owner needs to end it.
         process: Process,
     },
     /// A step requests a tool call. The engine reads the decision from the run
     /// ([`Run::ruling`](super::state::Run::ruling)).
     UseTool {
-        /// The step.
+        /// The step or instance that was dispatched.
         at: StepAt,
-        /// The dispatch.
+        /// Which dispatch of the step, counted from 1.
         dispatch_no: u32,
         /// The call.
         wanted: ToolUse,
     },
     /// An allowed tool call has ended.
     ToolEnded {
-        /// The step.
+        /// The step or instance that was dispatched.
         at: StepAt,
-        /// The dispatch.
+        /// Which dispatch of the step, counted from 1.
         dispatch_no: u32,
         /// How it ended.
         ended: ToolEnded,
     },
     /// A bridge delivers parts of an answer while it executes the step, in order.
     Parts {
-        /// The step.
+        /// The step or instance that was dispatched.
         at: StepAt,
-        /// The dispatch.
+        /// Which dispatch of the step, counted from 1.
         dispatch_no: u32,
-        /// The parts.
+        /// Text, media, log lines and tool calls, in the order in which they were made.
         parts: Vec<Emission>,
     },
     /// The moderator has checked the inputs of a step.
     Moderated {
-        /// The step.
+        /// The step whose inputs were checked.
         at: StepAt,
         /// SHA-256 of the checked text. A verdict on any other text than the one that the
         /// step waits for is late.
         digest: String,
-        /// The verdict.
+        /// Whether the moderator flagged the text.
         verdict: Verdict,
     },
     /// A result that the moderator has checked.
@@ -108,7 +108,7 @@ pub enum Command {
     },
     /// A child run ended, or could not be started.
     ChildEnded {
-        /// The child.
+        /// The run that a step of this run started.
         child: RunId,
         /// How it ended.
         status: RunStatus,
@@ -121,7 +121,7 @@ pub enum Command {
     },
     /// A child run has begun to wait only for people, or continues.
     ChildPaced {
-        /// The child.
+        /// The run that a step of this run started.
         child: RunId,
         /// Whether it waits or continues.
         pace: ChildPace,
@@ -132,7 +132,7 @@ pub enum Command {
     Cancel {
         /// The principal.
         by: String,
-        /// The reason.
+        /// Why, for the journal and the people who read it.
         reason: String,
     },
     /// Pause the run: start no step until it is resumed.
@@ -173,9 +173,9 @@ pub enum Command {
 /// A person's decision on an approval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolve {
-    /// The approval.
+    /// The open approval that is decided.
     pub approval: ApprovalId,
-    /// The decision.
+    /// Approve or reject.
     pub decision: Decision,
     /// The principal that decides.
     pub by: String,
@@ -208,7 +208,7 @@ choices! {
 /// Why a run refuses a command. A refused command changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The run has ended.
+    /// A run with this final status takes no commands.
     #[error("the run is {0} already")]
     Ended(RunStatus),
     /// The run is not paused by an operator.
@@ -240,7 +240,7 @@ pub enum Refusal {
     NotApprover {
         /// The principal that tried to decide.
         by: String,
-        /// The approvers.
+        /// The people and groups that may decide it.
         approvers: String,
     },
     /// The principal is an initiator of the run, and the approval excludes initiators.

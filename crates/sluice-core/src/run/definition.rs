@@ -8,7 +8,7 @@ use crate::team::{Seat, seats};
 /// A plan, its hash, and the order and the assignment of its steps.
 #[derive(Debug)]
 pub struct Definition {
-    /// The plan.
+    /// The steps with every default filled in.
     pub plan: Plan,
     /// Its SHA-256, in hexadecimal.
     pub hash: String,

@@ -17,21 +17,21 @@ use crate::trace::{self, TraceParent};
 pub enum Effect {
     /// An adapter must execute a dispatch.
     Dispatch {
-        /// The step.
+        /// The step or instance to execute.
         at: StepAt,
         /// The number of the dispatch.
         dispatch_no: u32,
     },
     /// The moderator must check the inputs of a step.
     Moderate {
-        /// The step.
+        /// The step whose inputs wait for a verdict.
         at: StepAt,
     },
     /// A child run must exist.
     Child {
-        /// The step.
+        /// The step that starts it.
         at: StepAt,
-        /// The child.
+        /// The id that the child run gets or has.
         child: RunId,
     },
 }

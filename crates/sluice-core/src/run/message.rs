@@ -16,7 +16,7 @@ pub struct RunMessage {
     pub run: RunId,
     /// Deduplication key: a second message with this key is dropped.
     pub key: String,
-    /// The command.
+    /// What the receiving run shall do.
     pub command: Command,
 }
 

@@ -66,7 +66,7 @@ pub(crate) fn input_text(prepared: &Prepared) -> String {
     texts.join("\n")
 }
 
-/// All texts of an answer.
+/// All texts of an answer, one per line: what the moderator checks.
 pub fn output_text(answer: &Answer) -> String {
     let mut texts: Vec<String> = answer.text.iter().cloned().collect();
     for (name, value) in answer.outputs.iter().flatten() {
@@ -81,7 +81,7 @@ pub fn output_text(answer: &Answer) -> String {
     texts.join("\n")
 }
 
-/// All texts in a value.
+/// All texts in a value, keys included, one per line.
 pub fn texts(value: &Value) -> String {
     let mut texts = Vec::new();
     gather(value, &mut texts);

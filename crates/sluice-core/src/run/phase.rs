@@ -84,7 +84,7 @@ pub enum Progress {
 pub enum StepEnd {
     /// It succeeded, with this result.
     Completed(Arc<StepOutcome>),
-    /// It failed.
+    /// Its last attempt failed.
     Failed,
     /// Its last attempt exceeded the timeout.
     TimedOut,

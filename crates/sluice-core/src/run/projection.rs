@@ -36,14 +36,14 @@ use std::fmt::Display;
 /// The public state of a run.
 #[derive(Debug, Serialize)]
 pub struct Projection<'a> {
-    /// Its id.
+    /// The run that is shown.
     #[serde(serialize_with = "as_text")]
     pub run_id: RunId,
     /// The workflow's name.
     pub workflow: &'a str,
     /// The workflow's version.
     pub version: Option<u64>,
-    /// Its status.
+    /// The status after the last event.
     pub status: RunStatus,
     /// Why it is paused, while it is: `operator` or `approval`.
     pub pause_reason: Option<&'static str>,
@@ -119,10 +119,10 @@ impl Projection<'_> {
     }
 }
 
-/// An open approval.
+/// An approval that the run waits for.
 #[derive(Debug, Serialize)]
 pub struct OpenApproval<'a> {
-    /// Its id.
+    /// The id that a decision names.
     #[serde(serialize_with = "as_text")]
     pub approval_id: ApprovalId,
     /// The node that needs it.

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 /// A step of a run.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StepRef {
-    /// The run.
+    /// The run that the step belongs to.
     pub run: RunId,
     /// The step, as the projection names it; empty for the whole run.
     pub node: String,
@@ -74,7 +74,7 @@ impl ValueFlows {
 /// A step that a trace of a value passes, and the part of it that matters.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TracePoint {
-    /// The step.
+    /// The step that the trace passes.
     pub step: StepRef,
     /// The part of it that matters.
     pub side: Side,
@@ -93,7 +93,7 @@ pub enum Side {
 }
 
 impl TracePoint {
-    /// The whole step.
+    /// A point that follows all inputs and outputs of the step.
     pub fn whole(step: StepRef) -> TracePoint {
         TracePoint { step, side: Side::All }
     }

@@ -28,7 +28,7 @@ use std::sync::Arc;
 /// The state of a run.
 #[derive(Debug, Clone)]
 pub struct Run {
-    /// Its id.
+    /// Identifies the run in the store.
     pub id: RunId,
     /// The plan that the run executes.
     pub definition: Arc<Definition>,
@@ -39,7 +39,7 @@ pub struct Run {
     /// The hash of the last durable event. `evolve` does not change it: the engine sets it
     /// when it loads frames or encodes new ones.
     pub tip: Hash,
-    /// Its status.
+    /// The status after the last event.
     pub status: RunStatus,
     /// Why it is paused, while it is.
     pub pause: Option<Pause>,
@@ -126,7 +126,7 @@ pub(crate) struct RunClock {
 /// The state of a step, or of an instance of one.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct StepState {
-    /// The phase of the step.
+    /// What the step waits for or does, with the data of that phase.
     pub phase: StepPhase,
     /// How often the step was invalidated.
     pub generation: u32,
@@ -276,7 +276,7 @@ pub struct GateWait {
 /// A tool call that a step requested.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The tool.
+    /// The tool's name, as policies write it.
     pub tool: String,
     /// SHA-256 of tool and input.
     pub digest: String,
@@ -293,7 +293,7 @@ pub enum Grant {
     /// Nothing.
     #[default]
     None,
-    /// One attempt.
+    /// The next attempt only.
     Attempt,
     /// This attempt and its retries.
     Retries,
@@ -329,7 +329,7 @@ impl FanOut {
 /// An approval that a step needs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Approval {
-    /// The step.
+    /// The step that waits for the decision.
     pub at: StepAt,
     /// What requires the approval.
     pub source: ApprovalSource,
@@ -563,7 +563,7 @@ impl Run {
         })
     }
 
-    /// The value of a variable.
+    /// The value that a step last wrote to a variable; `None` before the first write.
     pub fn variable(&self, name: &str) -> Option<&Value> {
         let writer = self.index.variables.get(name)?;
         self.steps[*writer as usize].outcome()?.outputs.get(name)

@@ -15,9 +15,9 @@ use serde_json::Value;
 pub enum Tree<T> {
     /// A string.
     Template(T),
-    /// A list.
+    /// A sequence of templates.
     List(Vec<Tree<T>>),
-    /// A map.
+    /// Templates by key; keys are never templates.
     Map(IndexMap<String, Tree<T>>),
     /// A value that cannot contain a template.
     Literal(Value),

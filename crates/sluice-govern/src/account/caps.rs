@@ -22,9 +22,9 @@ pub struct Spender<'a> {
     pub runs: &'a [&'a str],
     /// Caps that documents set on those runs.
     pub run_caps: &'a [RunCap<'a>],
-    /// The workflow.
+    /// The name of the run's workflow.
     pub workflow: &'a str,
-    /// The gateway.
+    /// The gateway that the step would be sent to, if there is one.
     pub gateway: Option<&'a str>,
 }
 

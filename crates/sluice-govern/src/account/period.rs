@@ -15,15 +15,15 @@ const EPOCH_DAYS: u64 = 719_468;
 /// A calendar date and hour, in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Civil {
-    /// Year.
+    /// Of the Gregorian calendar.
     pub year: u64,
-    /// Month, 1 to 12.
+    /// From 1 to 12.
     pub month: u8,
     /// Day of the month, 1 to 31.
     pub day: u8,
-    /// Hour, 0 to 23.
+    /// From 0 to 23.
     pub hour: u8,
-    /// Days since Sunday, 0 to 6.
+    /// The weekday: 0 on Sunday, 6 on Saturday.
     pub days_since_sunday: u8,
 }
 

@@ -11,13 +11,13 @@ pub struct Figures(Box<[(&'static str, Figure)]>);
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Figure {
-    /// A number.
+    /// An amount, a count or a time.
     Number(u64),
     /// A keyword.
     Word(&'static str),
     /// A name.
     Text(String),
-    /// A list.
+    /// Several records, such as the caps that fail.
     List(Vec<Value>),
 }
 

@@ -7,9 +7,9 @@ choices! {
     pub enum Consequence, "an action of a policy" {
         /// Blocks the action.
         Block = "block",
-        /// Requires an approval.
+        /// The action waits until enough people approve.
         RequireApproval = "require_approval",
-        /// Warns.
+        /// The action proceeds; the decision records a warning.
         Warn = "warn",
         /// Only records the match.
         Log = "log",
@@ -33,7 +33,7 @@ choices! {
     pub enum Category, "a category of policies" {
         /// Access of agents to gateways.
         TrustBoundary = "trust_boundary",
-        /// Budgets.
+        /// Applies when a budget would stop the action.
         Budget = "budget",
         /// Starting runs.
         RunCreation = "run_creation",

@@ -13,7 +13,7 @@ const COUNT: Form = Form::Number(1, 1_000_000);
 const WINDOW: Form = Form::Number(1, 31_622_400);
 
 row! {
-    /// An agent.
+    /// What an agent can do, may do and costs.
     pub struct Agent, "AgentDoc", default {
         /// The name for people.
         optional name: Option<String>,
@@ -102,7 +102,7 @@ choices! {
 }
 
 choices! {
-    /// Status of an agent.
+    /// Whether steps may be sent to an agent.
     #[derive(Default)]
     pub enum AgentStatus, "a status of an agent" {
         /// May work.

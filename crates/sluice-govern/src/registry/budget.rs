@@ -5,7 +5,7 @@ use crate::choice::choices;
 use crate::money::Money;
 
 row! {
-    /// A budget.
+    /// An amount that spending must not exceed in a period.
     pub struct Budget, "BudgetRowDoc" {
         /// What it applies to.
         required scope: Scope,

@@ -60,11 +60,11 @@ choices! {
 choices! {
     /// What a lens produces or does.
     pub enum LensKind, "a lens kind" {
-        /// Text.
+        /// The lens answers with text.
         Text = "text",
-        /// An image.
+        /// The lens answers with an image.
         Image = "image",
-        /// A video.
+        /// The lens answers with a video.
         Video = "video",
         /// A sound.
         Audio = "audio",

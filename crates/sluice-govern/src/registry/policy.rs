@@ -19,7 +19,7 @@ pub struct PolicyFile {
 }
 
 choices! {
-    /// The policy sets.
+    /// Which of the two sets of policies a file belongs to.
     #[derive(Default)]
     pub enum PolicySet, "a set of policies" {
         /// The set that decides.

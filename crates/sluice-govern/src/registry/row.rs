@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 /// What a setup can write in a field.
 #[derive(Debug, Clone, Copy)]
 pub enum Form {
-    /// A text.
+    /// A string of any length.
     Text,
     /// A text of at most this many bytes.
     Prose(usize),
@@ -39,13 +39,13 @@ pub enum Form {
     Number(u64, u64),
     /// One of some words, with the name of their enum.
     Word(&'static str, &'static [&'static str]),
-    /// A list.
+    /// A sequence whose items have this form.
     List(&'static Form),
     /// A map from names that the author chooses.
     Table(&'static Form),
     /// A map with fixed fields.
     Row(&'static RowForm),
-    /// The URL of a gateway.
+    /// An `http` or `https` URL that a gateway may have.
     GatewayUrl,
     /// The URL of an outbound webhook.
     WebhookUrl,

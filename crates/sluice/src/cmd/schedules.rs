@@ -52,7 +52,6 @@ fn read(row: &Row) -> anyhow::Result<(Schedule, Timing)> {
     Ok((schedule, timing))
 }
 
-/// The timing as text.
 fn timing_text(schedule: &Schedule) -> String {
     match (&schedule.cron, &schedule.every) {
         (Some(cron), _) => format!("{cron} ({})", schedule.time_zone),

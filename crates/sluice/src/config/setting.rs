@@ -91,7 +91,6 @@ macro_rules! settings {
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) enum Name { $($ask),* }
 
-        /// All settings.
         pub(crate) const SETTINGS: &[Setting] = &[
             $(Setting {
                 name: $name, kind: $kind, default: $default, flag: $flag, about: $about,

@@ -13,7 +13,6 @@ use sluice_core::port::Later;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
-/// A scripted response.
 #[derive(Debug, Clone)]
 pub(super) struct ScriptedResponse {
     opens: Result<u16, OutboundError>,

@@ -65,7 +65,7 @@ document! {
 }
 
 document! {
-    /// One step.
+    /// A step of the workflow.
     pub(crate) struct StepDoc {
         /// Unique name in snake_case.
         required "id" id: Spanned<String>,

@@ -18,7 +18,7 @@ pub(crate) const HEAD_BYTES: usize = 40;
 pub struct VersionSum(u128);
 
 impl VersionSum {
-    /// Adds a version.
+    /// Adds the newest version of a row.
     pub fn add(&mut self, term: VersionSum) {
         self.0 = self.0.wrapping_add(term.0);
     }

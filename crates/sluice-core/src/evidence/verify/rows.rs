@@ -56,7 +56,7 @@ pub(super) struct RowVerifier {
     pub(super) frames: BTreeMap<RunId, u64>,
     /// The number of runs whose journals could not be folded.
     pub(super) unfolded: u64,
-    /// All runs.
+    /// The list columns of every run that was read.
     pub(super) runs: Vec<StoredRun>,
 }
 

@@ -19,7 +19,7 @@ payload! {
     /// A request for an approval.
     #[derive(Debug, Clone, PartialEq)]
     pub struct ApprovalRequested {
-        /// Id of the approval.
+        /// Identifies the approval in the CLI, the API and later events.
         approval: ApprovalId = "approvalId" as Text, Whole;
         /// What requires the approval.
         source: ApprovalSource = "source" as Word, Whole;
@@ -81,7 +81,7 @@ choices! {
     pub enum ApprovalSource, "a source of an approval" {
         /// The document, for the step.
         Step = "step",
-        /// A policy.
+        /// A policy with `require_approval`.
         Policy = "policy",
         /// A tool that the step calls.
         Tool = "tool",
@@ -94,7 +94,7 @@ payload! {
     /// A vote on an approval, or its end.
     #[derive(Debug, Clone, PartialEq)]
     pub struct ApprovalResolved {
-        /// The approval.
+        /// The approval that was decided.
         approval: ApprovalId = "approvalId" as Text, Whole;
         /// The decision so far.
         resolution: Resolution = "resolution" as Word, Whole;
@@ -134,9 +134,9 @@ choices! {
     pub enum Resolution, "a decision on an approval" {
         /// One more vote; the approval needs further votes.
         Pending = "pending",
-        /// Approved.
+        /// The action may proceed.
         Approved = "approved",
-        /// Rejected.
+        /// The action may not proceed.
         Rejected = "rejected",
         /// No decision in time, which rejects.
         Expired = "expired",

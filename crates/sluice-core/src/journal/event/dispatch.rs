@@ -137,7 +137,7 @@ tagged! {
         Bridge = "bridge",
         /// By a remote gateway that answers the request with the result.
         Sync = "bridge_sync",
-        /// As a child run.
+        /// As a run of its own, with this id.
         Child(RunId) = "child",
         /// As its instances.
         FanOut = "fan_out",
@@ -209,7 +209,7 @@ payload! {
         slot: Option<String> = "slot" as Optional, Whole;
         /// Amount that is reserved in each account.
         reserved: Money = "reserved" as Sparse, Whole;
-        /// The accounts.
+        /// The accounts in which the amount is reserved.
         accounts: Vec<Account> = "accounts" as Unless<Accounts>, Whole;
         /// Constraints on the execution.
         #[serde(with = "crate::compact::json")]

@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// A line of the log of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LogLine {
-    /// Text.
+    /// A line that an adapter reported.
     Text(String),
     /// A process was started.
     Process(Process),
@@ -42,7 +42,7 @@ pub enum LogLine {
     },
     /// The child run of the step has begun to wait only for people, or continues.
     Child {
-        /// The child run.
+        /// The child run that reports.
         child: RunId,
         /// Whether it waits or continues.
         pace: ChildPace,

@@ -26,7 +26,7 @@ payload! {
 /// Content of a part of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DeltaPart {
-    /// Text.
+    /// A piece of the answer's text.
     Text(String),
     /// A picture or sound.
     Media {

@@ -23,7 +23,7 @@ pub struct NodeResult<'a> {
     /// The phase it belongs to, by its id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<&'a str>,
-    /// Its status.
+    /// The status after the last event.
     pub status: StepStatus,
     /// How often it was invalidated.
     pub generation: u32,
@@ -85,9 +85,9 @@ pub struct NodeResult<'a> {
     pub first_byte_ms: Option<u64>,
     /// Input tokens of all attempts and instances.
     pub input_tokens: u64,
-    /// Output tokens.
+    /// Tokens of the answer, without thinking.
     pub output_tokens: u64,
-    /// Thinking tokens.
+    /// Tokens that the model used before it answered.
     pub thinking_tokens: u64,
     /// The cost, in dollars.
     #[serde(serialize_with = "as_dollars")]
@@ -97,7 +97,7 @@ pub struct NodeResult<'a> {
 /// The provider and the model of a dispatch.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct ProviderRoute<'a> {
-    /// The provider.
+    /// The provider of the gateway's row.
     pub provider: Option<&'a str>,
     /// The model that answered, or the one that was requested.
     pub model: Option<&'a str>,

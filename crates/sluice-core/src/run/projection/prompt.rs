@@ -9,16 +9,16 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// One layer of a prompt.
+/// A part of a prompt, and what may override it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PromptLayer<'a> {
     /// From 1, the strictest, to 9.
     pub layer: u8,
-    /// Its name.
+    /// The word for this number, such as `organisation`.
     pub name: &'static str,
     /// The document, row or step that it comes from.
     pub source: Cow<'a, str>,
-    /// Its text.
+    /// The text as it was sent.
     pub text: Cow<'a, str>,
 }
 

@@ -52,7 +52,6 @@ pub(super) struct AdapterConfig {
     pub(super) workspace: Option<PathBuf>,
 }
 
-/// An `http` or `https` URL.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(try_from = "String")]
 pub(super) struct HttpUrl(pub(super) Url);

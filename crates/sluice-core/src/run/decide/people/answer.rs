@@ -47,7 +47,6 @@ pub(crate) fn check_answer(draft: &Draft<'_>, resolve: &Resolve) -> Result<Valid
     Ok(ValidAnswer { at: approval.at, source: approval.source, resolution, tightened })
 }
 
-/// Records a valid answer.
 pub(crate) fn record_answer(draft: &mut Draft<'_>, answer: ValidAnswer, resolve: Resolve) {
     let resolved = ApprovalResolved {
         approval: resolve.approval,

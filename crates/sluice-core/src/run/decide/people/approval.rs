@@ -186,7 +186,6 @@ struct Agreement {
     groups: Vec<Vec<String>>,
     /// This many people.
     quorum: u32,
-    /// Not the initiator.
     not_initiator: bool,
 }
 

@@ -21,7 +21,6 @@ pub(super) struct ShellWord {
 }
 
 impl ShellWord {
-    /// The first reference in it.
     pub(super) fn first_reference(&self) -> Option<usize> {
         self.references.first().copied()
     }
