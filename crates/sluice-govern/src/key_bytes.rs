@@ -6,6 +6,9 @@
 //! INVARIANT: two lists of values written by the same calls have equal bytes only if
 //! the values are equal.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 pub(crate) struct KeyBytes(Vec<u8>);
 
 impl KeyBytes {
@@ -52,6 +55,13 @@ impl KeyBytes {
         self.number(texts.len() as u64);
         for text in texts {
             self.text(text.as_ref());
+        }
+    }
+
+    pub(crate) fn names(&mut self, names: &BTreeSet<Arc<str>>) {
+        self.number(names.len() as u64);
+        for name in names {
+            self.text(name);
         }
     }
 

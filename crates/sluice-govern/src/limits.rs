@@ -25,6 +25,12 @@ pub(crate) const POLICY_STACK_BYTES: usize = 64 * 1024 * 1024;
 pub const DIFFERENCES_MAX: usize = 100;
 /// Nesting level below which two actions are compared as a whole.
 pub(crate) const DIFFERENCE_DEPTH_MAX: usize = 64;
+/// Longest text that policies see, in bytes.
+pub(crate) const POLICY_TEXT_BYTES_MAX: usize = 4 * 1024;
+/// Largest number of texts of one argument that policies see.
+pub(crate) const POLICY_TEXTS_MAX: usize = 256;
+/// Maximum size of the values of an action that policies see, with their paths, in bytes.
+pub(crate) const CALL_VALUES_BYTES_MAX: usize = 128 * 1024;
 /// Capacity of the cache of policy answers.
 pub(crate) const ANSWERS_MAX: usize = 4096;
 /// Largest number of candidates in a routing decision.

@@ -11,12 +11,14 @@
 //! before.
 
 mod answer_cache;
+mod call;
 mod changeable;
 mod facts;
 mod index;
 mod keyword;
 mod load;
 mod needs;
+mod number;
 mod request;
 mod rule;
 mod scan;
@@ -26,13 +28,14 @@ pub use keyword::{Category, Consequence, Enforcement};
 pub use rule::Rule;
 
 use crate::decision::{Disposition, Matched};
+use crate::facts::Verb;
 use answer_cache::{AnswerCache, PolicyAnswer};
 use cedar_policy::{AuthorizationError, Authorizer, PolicyId, PolicySet};
 use changeable::PolicyNames;
-use index::PolicyBin;
+use index::Bins;
 use needs::Needs;
 use request::{CedarRequest, Names};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -46,6 +49,8 @@ pub struct Policies {
     rules: Vec<Rule>,
     categories: BTreeMap<Category, Vec<usize>>,
     index: index::Index,
+    /// The actions about whose values some policy asks.
+    reads_values: BTreeSet<Verb>,
     names: Names,
     names_in_changes: PolicyNames,
     cache: AnswerCache,
@@ -125,6 +130,7 @@ impl Policies {
     /// Adds a shadow set, which is evaluated and recorded but never enforced.
     #[must_use]
     pub fn with_shadow(mut self, shadow: Policies) -> Policies {
+        self.reads_values.extend(&shadow.reads_values);
         self.shadow = Some(Box::new(shadow));
         self
     }
@@ -132,6 +138,12 @@ impl Policies {
     /// The shadow set.
     pub fn shadow(&self) -> Option<&Policies> {
         self.shadow.as_deref()
+    }
+
+    /// Whether a policy of this set or its shadow reads the values of such an action:
+    /// `context.call` or `context.input`.
+    pub(crate) fn reads_values(&self, verb: Verb) -> bool {
+        self.reads_values.contains(&verb)
     }
 
     /// SHA-256 over names and texts of the files.
@@ -158,8 +170,7 @@ impl Policies {
     /// Evaluates the policies that can apply, or returns a cached answer.
     pub fn matches(&self, facts: &PolicyFacts<'_>) -> Matches<'_> {
         let bins = self.index.bins(facts);
-        let all = bins.iter().flatten();
-        let needs = all.fold(Needs::default(), |needs, bin| needs.and(bin.needs));
+        let needs = bins.each().fold(Needs::default(), |needs, bin| needs.and(bin.needs));
         let key = answer_cache::key(facts, needs);
         let known = key.as_ref().and_then(|key| self.cache.get(key));
         let answer = known.unwrap_or_else(|| {
@@ -176,15 +187,10 @@ impl Policies {
         Matches { permitted: answer.permitted, rules, errors }
     }
 
-    fn evaluate(
-        &self,
-        facts: &PolicyFacts<'_>,
-        needs: Needs,
-        bins: &[Option<&PolicyBin>],
-    ) -> PolicyAnswer {
+    fn evaluate(&self, facts: &PolicyFacts<'_>, needs: Needs, bins: &Bins<'_>) -> PolicyAnswer {
         let mut answer = PolicyAnswer::default();
         let mut request = None;
-        for bin in bins.iter().flatten() {
+        for bin in bins.each() {
             for &number in &bin.plain {
                 self.matched(&mut answer, number);
             }

@@ -9,7 +9,7 @@
 use super::{Disposition, Evaluated, GateOutcome, GateVerdict};
 use crate::canonical::{push_list, push_number, push_text};
 use crate::decision::{Constraints, Figure};
-use crate::facts::Verb;
+use crate::facts::{CallFacts, FlowFacts, ToolFacts, Verb};
 use crate::gates::GATES;
 use crate::money::Money;
 use crate::policy::{InputsSeen, PolicyFacts, Principal, Resource, RunSeen, StepSeen};
@@ -66,6 +66,11 @@ struct Seen {
     posture: Posture,
     #[serde(default)]
     tools: Vec<String>,
+    tool: Option<ToolFacts>,
+    #[serde(default)]
+    flow: FlowFacts,
+    call: Option<CallFacts>,
+    input: Option<Map<String, Value>>,
 }
 
 const fn dispatch_step() -> Verb {
@@ -111,6 +116,18 @@ pub(crate) fn seen(facts: &PolicyFacts<'_>) -> Option<String> {
         push_text(&mut text, ",\"posture\":\"", facts.posture.as_str());
     }
     list(&mut text, ",\"tools\":", &facts.tools);
+    if let Some(tool) = &facts.tool {
+        field(&mut text, ",\"tool\":", tool);
+    }
+    if !facts.flow.is_empty() {
+        field(&mut text, ",\"flow\":", &facts.flow);
+    }
+    if let Some(call) = &facts.call {
+        field(&mut text, ",\"call\":", call);
+    }
+    if let Some(input) = &facts.input {
+        field(&mut text, ",\"input\":", input);
+    }
     text.push('}');
     Some(text)
 }
@@ -215,6 +232,10 @@ impl Seen {
             cost: self.cost,
             posture: self.posture,
             tools: self.tools.into(),
+            tool: self.tool.map(Cow::Owned),
+            flow: self.flow,
+            call: self.call,
+            input: self.input.map(Cow::Owned),
             short_of_money: false,
         }
     }

@@ -9,6 +9,7 @@
 use super::facts::{PolicyFacts, Principal, Resource};
 use super::needs::{Needs, RequestAttribute};
 use crate::account::Civil;
+use crate::facts::{SendsTo, ToolFacts};
 use crate::key_bytes::KeyBytes;
 use crate::limits::ANSWERS_MAX;
 use std::collections::BTreeMap;
@@ -47,7 +48,7 @@ impl AnswerCache {
 
 /// The cache key, or `None` if the same request is unlikely to recur.
 pub(super) fn key(facts: &PolicyFacts<'_>, needs: Needs) -> Option<Vec<u8>> {
-    if needs.has(RequestAttribute::TimeMs) || needs.has(RequestAttribute::RunId) {
+    if needs.has(RequestAttribute::TimeMs) || needs.has(RequestAttribute::RunId) || needs.values() {
         return None;
     }
     let mut key = CacheKey { key: KeyBytes::with_capacity(128), needs };
@@ -81,6 +82,13 @@ pub(super) fn key(facts: &PolicyFacts<'_>, needs: Needs) -> Option<Vec<u8>> {
     }
     key.attribute(RequestAttribute::Posture, |key| key.text(facts.posture.as_str()));
     key.attribute(RequestAttribute::Tools, |key| key.texts(&facts.tools));
+    let flow = &facts.flow;
+    key.attribute(RequestAttribute::FlowOrigins, |key| key.names(&flow.origins));
+    key.attribute(RequestAttribute::FlowSecrecy, |key| key.names(&flow.secrecy));
+    key.attribute(RequestAttribute::FlowControl, |key| key.number(u64::from(flow.control)));
+    if let Some(tool) = &facts.tool {
+        key.tool(tool);
+    }
     Some(key.key.into_bytes())
 }
 
@@ -121,6 +129,18 @@ impl CacheKey {
                 });
             }
         }
+    }
+
+    /// The scopes of policies use the labels and the server.
+    fn tool(&mut self, tool: &ToolFacts) {
+        self.key.text(&tool.server);
+        self.key.texts(&tool.labels);
+        self.attribute(RequestAttribute::ResourceReadOnly, |key| {
+            key.number(u64::from(tool.read_only));
+        });
+        self.attribute(RequestAttribute::ResourceSendsTo, |key| {
+            key.maybe_text(tool.sends_to.map(SendsTo::as_str));
+        });
     }
 
     fn resource(&mut self, what: &Resource<'_>) {

@@ -7,9 +7,12 @@
 //! INVARIANT: a policy set decides from this data alone. A view that is read from a
 //! record gives the same answer as the original.
 
-use crate::facts::{Facts, Place, Subject, Verb, Worst};
+use super::Policies;
+use super::call::recorded;
+use crate::facts::{CallFacts, Facts, FlowFacts, Place, Subject, ToolFacts, Verb, Worst};
 use crate::registry::Posture;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 /// The policies' view of a decision, in compact form: every decision carries it.
@@ -40,6 +43,19 @@ pub struct PolicyFacts<'a> {
     /// Requested tools.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub tools: Cow<'a, [String]>,
+    /// What the operator declared about the tool of the action.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<Cow<'a, ToolFacts>>,
+    /// The labels of the whole action.
+    #[serde(default, skip_serializing_if = "FlowFacts::is_empty")]
+    pub flow: FlowFacts,
+    /// Where the values of the action were seen; absent if no loaded policy asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallFacts>,
+    /// The values: the arguments of a tool call and, if a loaded policy asks, the inputs of
+    /// a step or the arguments of a run. Absent if there are too many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Cow<'a, Map<String, Value>>>,
     /// Whether a budget blocks the action. Cedar does not see this; it decides whether
     /// a budget policy requests an approval.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -196,7 +212,22 @@ impl<'a> PolicyFacts<'a> {
             cost: None,
             posture: Posture::default(),
             tools: [][..].into(),
+            tool: None,
+            flow: FlowFacts::default(),
+            call: None,
+            input: None,
             short_of_money: false,
+        }
+    }
+}
+
+impl PolicyFacts<'_> {
+    /// The server of the tool: as declared, else the part of its name before the dot.
+    pub(super) fn tool_server(&self) -> Option<&str> {
+        let Resource::Tool(name) = &self.what else { return None };
+        match &self.tool {
+            Some(tool) => Some(&tool.server),
+            None => name.split_once('.').map(|(server, _)| server),
         }
     }
 }
@@ -230,8 +261,10 @@ impl Resource<'_> {
 }
 
 impl<'a> Facts<'a> {
-    /// The policies' view of these facts.
-    pub(crate) fn policy_facts(&self) -> PolicyFacts<'a> {
+    /// The policies' view of these facts. `policies` are those that will decide: values
+    /// that none of them reads are left out, except those of a tool call.
+    pub(crate) fn policy_facts(&self, policies: &Policies) -> PolicyFacts<'a> {
+        let reads_values = self.verb == Verb::UseTool || policies.reads_values(self.verb);
         PolicyFacts {
             at: self.now_ms,
             verb: self.verb,
@@ -264,6 +297,10 @@ impl<'a> Facts<'a> {
             },
             posture: self.posture,
             tools: self.action.tools.into(),
+            tool: self.tool.map(Cow::Borrowed),
+            flow: self.flow.clone(),
+            call: self.call.clone(),
+            input: if reads_values { recorded(self.action.inputs) } else { None },
             short_of_money: self.short_of_money(),
         }
     }

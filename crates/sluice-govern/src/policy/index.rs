@@ -1,7 +1,7 @@
 //! An index of the policies that can match a request, used before asking Cedar.
 //!
 //! Loading puts policies into bins by action, principal and resource. A request reads a
-//! handful of bins. A policy without conditions matches if it is in one of these bins;
+//! handful of bins: a tool also those of its server and of each of its labels. A policy without conditions matches if it is in one of these bins;
 //! Cedar evaluates only the policies with conditions. Permits and forbids are evaluated
 //! separately, because Cedar names only the policies that determined its answer, so a
 //! forbid would hide the permits.
@@ -11,7 +11,7 @@ use super::needs::{Needs, without_scope};
 use super::rule::{Rule, What, Who};
 use crate::facts::Verb;
 use cedar_policy::{Policy, PolicyId, PolicySet};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// All bins.
 #[derive(Debug, Clone, Default)]
@@ -34,6 +34,10 @@ struct ActionBins {
 struct PrincipalBins {
     all: PolicyBin,
     one: BTreeMap<String, PolicyBin>,
+    /// Policies about the tools of a server.
+    server: BTreeMap<String, PolicyBin>,
+    /// Policies about the tools with a label.
+    label: BTreeMap<String, PolicyBin>,
 }
 
 /// The policies of one scope.
@@ -50,18 +54,20 @@ pub(super) struct PolicyBin {
 }
 
 impl Index {
-    /// Adds a policy to the bins of its scope.
-    pub(super) fn add(&mut self, number: usize, rule: &Rule, policy: &Policy) {
+    /// Adds a policy to the bins of its scope. Returns the attributes that it uses.
+    pub(super) fn add(&mut self, number: usize, rule: &Rule, policy: &Policy) -> Needs {
+        let bare = BarePolicy::new(number, rule, policy);
         for verb in &rule.scope.verbs {
             let kind = Resource::kind_for(*verb);
-            let one = match &rule.scope.what {
-                What::Anything => None,
+            let what = &rule.scope.what;
+            match what {
+                What::Nothing => continue,
                 What::Kind(other) | What::One(other, _) if other != kind => continue,
-                What::Kind(_) => None,
-                What::One(_, id) => Some(id.as_str()),
-            };
+                What::Label(_) | What::Server(_) if *verb != Verb::UseTool => continue,
+                _ => {}
+            }
             let bins_of_action = self.actions.entry(*verb).or_default();
-            let put = |principal: &mut PrincipalBins| principal.bin(one).put(number, rule, policy);
+            let put = |principal: &mut PrincipalBins| principal.bin(what).put(&bare);
             match &rule.scope.who {
                 Who::AnyPrincipal => {
                     put(&mut bins_of_action.agents);
@@ -75,11 +81,13 @@ impl Index {
                 Who::Nothing => {}
             }
         }
+        bare.needs
     }
 
     /// The bins with policies that can match. A policy is in at most one of them.
-    pub(super) fn bins(&self, seen: &PolicyFacts<'_>) -> [Option<&PolicyBin>; 6] {
-        let Some(bins_of_action) = self.actions.get(&seen.verb) else { return [None; 6] };
+    pub(super) fn bins(&self, seen: &PolicyFacts<'_>) -> Bins<'_> {
+        let mut bins = Bins::default();
+        let Some(bins_of_action) = self.actions.get(&seen.verb) else { return bins };
         let principals = match &seen.who {
             Principal::Agent { name, role, .. } => [
                 Some(&bins_of_action.agents),
@@ -91,37 +99,81 @@ impl Index {
             }
         };
         let name = seen.what.name();
-        let mut bins = [None; 6];
-        for (pair, principal) in bins.chunks_exact_mut(2).zip(principals) {
+        for (pair, principal) in bins.usual.chunks_exact_mut(2).zip(principals) {
             pair[0] = principal.map(|principal| &principal.all);
             pair[1] = principal.and_then(|principal| principal.one.get(name));
+        }
+        if seen.verb == Verb::UseTool {
+            for principal in principals.into_iter().flatten() {
+                let server = seen.tool_server().and_then(|server| principal.server.get(server));
+                let labels = seen.tool.iter().flat_map(|tool| &tool.labels);
+                let labels: BTreeSet<&str> = labels.map(AsRef::as_ref).collect();
+                bins.of_tool.extend(server);
+                bins.of_tool.extend(labels.iter().filter_map(|label| principal.label.get(*label)));
+            }
         }
         bins
     }
 }
 
+/// The bins of one request.
+#[derive(Default)]
+pub(super) struct Bins<'i> {
+    usual: [Option<&'i PolicyBin>; 6],
+    /// The bins of a tool's server and labels.
+    of_tool: Vec<&'i PolicyBin>,
+}
+
+impl<'i> Bins<'i> {
+    pub(super) fn each(&self) -> impl Iterator<Item = &'i PolicyBin> {
+        self.usual.iter().copied().flatten().chain(self.of_tool.iter().copied())
+    }
+}
+
 impl PrincipalBins {
-    fn bin(&mut self, one: Option<&str>) -> &mut PolicyBin {
-        match one {
-            None => &mut self.all,
-            Some(id) => self.one.entry(id.to_owned()).or_default(),
+    fn bin(&mut self, what: &What) -> &mut PolicyBin {
+        let (bins, name) = match what {
+            What::Anything | What::Kind(_) | What::Nothing => return &mut self.all,
+            What::One(_, id) => (&mut self.one, id),
+            What::Label(label) => (&mut self.label, label),
+            What::Server(server) => (&mut self.server, server),
+        };
+        bins.entry(name.clone()).or_default()
+    }
+}
+
+/// A policy as its bins hold it.
+struct BarePolicy {
+    number: usize,
+    permits: bool,
+    /// `None` for a policy without conditions.
+    conditions: Option<Policy>,
+    needs: Needs,
+}
+
+impl BarePolicy {
+    fn new(number: usize, rule: &Rule, policy: &Policy) -> BarePolicy {
+        let permits = rule.permits;
+        if rule.unconditional {
+            return BarePolicy { number, permits, conditions: None, needs: Needs::default() };
         }
+        let id = PolicyId::new(number.to_string());
+        let (bare, needs) = match without_scope(policy, id.clone()) {
+            Some(bare) => (bare, Needs::from_policy(policy)),
+            None => (policy.new_id(id), Needs::ALL),
+        };
+        BarePolicy { number, permits, conditions: Some(bare), needs }
     }
 }
 
 impl PolicyBin {
-    fn put(&mut self, number: usize, rule: &Rule, policy: &Policy) {
-        if rule.unconditional {
-            self.plain.push(number);
+    fn put(&mut self, policy: &BarePolicy) {
+        let Some(conditions) = &policy.conditions else {
+            self.plain.push(policy.number);
             return;
-        }
-        let id = PolicyId::new(number.to_string());
-        let (policy, needs) = match without_scope(policy, id.clone()) {
-            Some(bare) => (bare, Needs::from_policy(policy)),
-            None => (policy.new_id(id), Needs::ALL),
         };
-        self.needs = self.needs.and(needs);
-        let set = if rule.permits { &mut self.permits } else { &mut self.forbids };
-        set.get_or_insert_default().add(policy).expect("a number is given once");
+        self.needs = self.needs.and(policy.needs);
+        let set = if policy.permits { &mut self.permits } else { &mut self.forbids };
+        set.get_or_insert_default().add(conditions.clone()).expect("a number is given once");
     }
 }

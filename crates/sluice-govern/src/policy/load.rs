@@ -13,7 +13,7 @@ use crate::limits::{
     POLICIES_BYTES_MAX, POLICIES_MAX, POLICY_ERRORS_MAX, POLICY_FILE_BYTES_MAX, POLICY_STACK_BYTES,
 };
 use cedar_policy::{Policy, PolicyId, PolicySet, Schema, ValidationMode, Validator};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 use std::thread;
 
@@ -94,11 +94,15 @@ fn read(files: Vec<(String, String)>) -> Result<Policies, Vec<PolicyError>> {
         return Err(loader.errors);
     }
     let mut index = Index::default();
+    let mut reads_values = BTreeSet::new();
     let mut names_in_changes = PolicyNames::default();
     let mut rules = Vec::with_capacity(loader.rules.len());
     let mut categories = BTreeMap::<_, Vec<usize>>::new();
     for (number, (rule, policy)) in loader.rules.into_iter().enumerate() {
-        index.add(number, &rule, &policy);
+        let needs = index.add(number, &rule, &policy);
+        if needs.values() {
+            reads_values.extend(&rule.scope.verbs);
+        }
         names_in_changes.record(&rule, &policy);
         if let Some(category) = rule.category {
             categories.entry(category).or_default().push(number);
@@ -111,6 +115,7 @@ fn read(files: Vec<(String, String)>) -> Result<Policies, Vec<PolicyError>> {
         rules,
         categories,
         index,
+        reads_values,
         names: Names::new(),
         names_in_changes,
         cache: AnswerCache::default(),

@@ -34,6 +34,11 @@ pub(super) enum RequestAttribute {
     TimeWeekday,
     Posture,
     Tools,
+    Call,
+    Input,
+    FlowOrigins,
+    FlowSecrecy,
+    FlowControl,
     PrincipalRole,
     PrincipalTrust,
     PrincipalPhase,
@@ -45,11 +50,15 @@ pub(super) enum RequestAttribute {
     ResourceMinTrust,
     ResourceCapabilities,
     ResourceKind,
+    ResourceLabels,
+    ResourceServer,
+    ResourceReadOnly,
+    ResourceSendsTo,
 }
 
-/// The role is not an attribute, but an expression that uses the whole principal needs
-/// it.
-const PATHS: [(&str, RequestAttribute); 33] = [
+/// Roles, labels and servers are not attributes, but an expression that uses the whole
+/// principal or resource needs them.
+const PATHS: [(&str, RequestAttribute); 42] = [
     ("context.run.id", RequestAttribute::RunId),
     ("context.run.workflow", RequestAttribute::RunWorkflow),
     ("context.run.version", RequestAttribute::RunVersion),
@@ -72,6 +81,11 @@ const PATHS: [(&str, RequestAttribute); 33] = [
     ("context.time.weekday", RequestAttribute::TimeWeekday),
     ("context.posture", RequestAttribute::Posture),
     ("context.tools", RequestAttribute::Tools),
+    ("context.call", RequestAttribute::Call),
+    ("context.input", RequestAttribute::Input),
+    ("context.flow.origins", RequestAttribute::FlowOrigins),
+    ("context.flow.secrecy", RequestAttribute::FlowSecrecy),
+    ("context.flow.control", RequestAttribute::FlowControl),
     ("principal.(role)", RequestAttribute::PrincipalRole),
     ("principal.trust_level", RequestAttribute::PrincipalTrust),
     ("principal.phase", RequestAttribute::PrincipalPhase),
@@ -83,6 +97,10 @@ const PATHS: [(&str, RequestAttribute); 33] = [
     ("resource.min_trust_level", RequestAttribute::ResourceMinTrust),
     ("resource.capabilities", RequestAttribute::ResourceCapabilities),
     ("resource.kind", RequestAttribute::ResourceKind),
+    ("resource.(labels)", RequestAttribute::ResourceLabels),
+    ("resource.(server)", RequestAttribute::ResourceServer),
+    ("resource.read_only", RequestAttribute::ResourceReadOnly),
+    ("resource.sends_to", RequestAttribute::ResourceSendsTo),
 ];
 
 /// A set of attributes.
@@ -109,9 +127,15 @@ impl Needs {
         self.0 & (1 << attribute as u32) != 0
     }
 
-    /// Whether any attribute of the principal or the resource is used.
+    /// Whether any attribute of the principal or the resource, or the entity of the
+    /// call, is used.
     pub(super) const fn entities(self) -> bool {
-        self.0 >> RequestAttribute::PrincipalRole as u32 != 0
+        self.0 >> RequestAttribute::PrincipalRole as u32 != 0 || self.has(RequestAttribute::Call)
+    }
+
+    /// Whether the values of the action are used.
+    pub(super) const fn values(self) -> bool {
+        self.has(RequestAttribute::Call) || self.has(RequestAttribute::Input)
     }
 
     #[must_use]
@@ -215,6 +239,14 @@ mod tests {
         assert_eq!(needs("context has step && context.step == context.step").len(), 5);
         assert_eq!(needs("context has run").len(), 7);
         assert_eq!(needs("context.tools.contains(\"a\")"), ["context.tools"]);
+        assert_eq!(needs("context.flow.origins.contains(\"a\")"), ["context.flow.origins"]);
+        assert_eq!(
+            needs("context has call && context.call.getTag(\"a\").seen.isEmpty()"),
+            ["context.call"]
+        );
+        assert_eq!(needs("context.call.to.seen.contains(\"prompt\")"), ["context.call"]);
+        assert_eq!(needs("context.input.amount > 5"), ["context.input"]);
+        assert_eq!(needs("resource.read_only"), ["resource.read_only"]);
         assert_eq!(
             needs("principal.trust_level > 3 && resource[\"kind\"] == \"x\""),
             ["principal.trust_level", "resource.kind"]
@@ -224,10 +256,10 @@ mod tests {
 
     #[test]
     fn what_is_used_as_a_whole_is_needed_as_a_whole() {
-        assert_eq!(needs("[context].contains(context)").len(), 22);
-        assert_eq!(needs("principal == resource").len(), 11);
+        assert_eq!(needs("[context].contains(context)").len(), 27);
+        assert_eq!(needs("principal == resource").len(), 15);
         assert_eq!(needs("principal in Role::\"writer\"").len(), 6);
-        assert_eq!(needs("(if true then context else context).cost == 1").len(), 22);
+        assert_eq!(needs("(if true then context else context).cost == 1").len(), 27);
         assert_eq!(needs("principal.colour == 1").len(), PATHS.len());
     }
 }

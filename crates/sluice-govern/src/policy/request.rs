@@ -1,12 +1,15 @@
 //! Converts a decision to a Cedar request and its entities.
 
+use super::call::CallView;
 use super::facts::{PolicyFacts, Principal, Resource};
 use super::needs::{Needs, RequestAttribute};
 use crate::account::Civil;
-use crate::facts::Verb;
+use crate::facts::{SendsTo, Verb};
 use cedar_policy::{
     Context, Entities, Entity, EntityId, EntityTypeName, EntityUid, Request, RestrictedExpression,
 };
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Cedar names, parsed once.
 #[derive(Debug, Clone)]
@@ -17,6 +20,9 @@ pub(super) struct Names {
     gateway: EntityTypeName,
     workflow: EntityTypeName,
     tool: EntityTypeName,
+    label: EntityTypeName,
+    server: EntityTypeName,
+    call: EntityUid,
     row: EntityTypeName,
     actions: [EntityUid; Verb::ALL.len()],
 }
@@ -43,6 +49,9 @@ impl Names {
             gateway: kind("Gateway"),
             workflow: kind("Workflow"),
             tool: kind("Tool"),
+            label: kind("Label"),
+            server: kind("ToolServer"),
+            call: EntityUid::from_type_name_and_id(kind("Call"), EntityId::new("call")),
             row: kind("Row"),
             actions,
         }
@@ -55,14 +64,15 @@ impl Names {
         needs: Needs,
     ) -> Result<CedarRequest, RequestError> {
         let principal = self.principal(&facts.who, needs)?;
-        let resource = self.resource(&facts.what, needs)?;
+        let resource = self.resource(facts, needs)?;
+        let call = if needs.has(RequestAttribute::Call) { self.call(facts)? } else { None };
         let action = self.actions[facts.verb as usize].clone();
-        let context = context(facts, needs)?;
+        let context = context(facts, call.as_ref().map(Entity::uid), needs)?;
         let request = Request::new(principal.uid(), action, resource.uid(), context, None);
         let request = request.map_err(|error| error.to_string())?;
         // Cedar follows ancestors only through the given entities.
         let entities = if needs.entities() {
-            Entities::from_entities([principal, resource], None)
+            Entities::from_entities([principal, resource].into_iter().chain(call), None)
         } else {
             Ok(Entities::empty())
         };
@@ -94,9 +104,18 @@ impl Names {
             .map_err(|error| error.to_string())
     }
 
-    fn resource(&self, what: &Resource<'_>, needs: Needs) -> Result<Entity, RequestError> {
+    /// The entity of the action's values.
+    fn call(&self, facts: &PolicyFacts<'_>) -> Result<Option<Entity>, RequestError> {
+        let Some(view) = CallView::new(facts) else { return Ok(None) };
+        let (attributes, tags) = (view.attributes()?, view.tags()?);
+        let entity = Entity::new_with_tags(self.call.clone(), attributes, [], tags);
+        entity.map(Some).map_err(|error| error.to_string())
+    }
+
+    fn resource(&self, facts: &PolicyFacts<'_>, needs: Needs) -> Result<Entity, RequestError> {
         let mut fields = RequestFields::new(needs);
-        let uid = match what {
+        let mut parents = Vec::new();
+        let uid = match &facts.what {
             Resource::Gateway { name, provider, environment, min_trust, capabilities } => {
                 fields.put(RequestAttribute::ResourceProvider, "provider", || text(provider));
                 fields.put(RequestAttribute::ResourceEnvironment, "environment", || {
@@ -110,14 +129,31 @@ impl Names {
                 uid(&self.gateway, name)
             }
             Resource::Workflow(name) => uid(&self.workflow, name),
-            Resource::Tool(name) => uid(&self.tool, name),
+            Resource::Tool(name) => {
+                let tool = facts.tool.as_deref();
+                let read_only = tool.is_some_and(|tool| tool.read_only);
+                let sends_to = tool.and_then(|tool| tool.sends_to).unwrap_or(SendsTo::External);
+                fields.put(RequestAttribute::ResourceReadOnly, "read_only", || {
+                    RestrictedExpression::new_bool(read_only)
+                });
+                fields
+                    .put(RequestAttribute::ResourceSendsTo, "sends_to", || text(sends_to.as_str()));
+                if needs.has(RequestAttribute::ResourceLabels) {
+                    let labels = tool.into_iter().flat_map(|tool| &tool.labels);
+                    parents.extend(labels.map(|label| uid(&self.label, label)));
+                }
+                if needs.has(RequestAttribute::ResourceServer) {
+                    parents.extend(facts.tool_server().map(|server| uid(&self.server, server)));
+                }
+                uid(&self.tool, name)
+            }
             Resource::Row(name) => {
                 let kind = name.split('/').next().unwrap_or_default();
                 fields.put(RequestAttribute::ResourceKind, "kind", || text(kind));
                 uid(&self.row, name)
             }
         };
-        Entity::new(uid, fields.all.into_iter().collect(), [].into_iter().collect())
+        Entity::new(uid, fields.all.into_iter().collect(), parents.into_iter().collect())
             .map_err(|error| error.to_string())
     }
 }
@@ -171,7 +207,11 @@ fn uid(kind: &EntityTypeName, name: &str) -> EntityUid {
     EntityUid::from_type_name_and_id(kind.clone(), EntityId::new(name))
 }
 
-fn context(facts: &PolicyFacts<'_>, needs: Needs) -> Result<Context, RequestError> {
+fn context(
+    facts: &PolicyFacts<'_>,
+    call: Option<EntityUid>,
+    needs: Needs,
+) -> Result<Context, RequestError> {
     let mut all = RequestFields::new(needs);
     all.nest("run", run(facts, needs))?;
     all.nest("inputs", inputs(facts, needs))?;
@@ -188,6 +228,12 @@ fn context(facts: &PolicyFacts<'_>, needs: Needs) -> Result<Context, RequestErro
         fields
             .put(RequestAttribute::StepCapabilities, "capabilities", || texts(&step.capabilities));
         all.nest("step", fields)?;
+    }
+    if matches!(facts.verb, Verb::DispatchStep | Verb::StartRun | Verb::UseTool) {
+        all.nest("flow", flow(facts, needs))?;
+        all.put_if(RequestAttribute::Call, "call", || {
+            call.map(RestrictedExpression::new_entity_uid)
+        });
     }
     Context::from_pairs(all.all).map_err(|error| error.to_string())
 }
@@ -217,6 +263,19 @@ fn inputs(facts: &PolicyFacts<'_>, needs: Needs) -> RequestFields {
     fields
 }
 
+fn flow(facts: &PolicyFacts<'_>, needs: Needs) -> RequestFields {
+    let flow = &facts.flow;
+    let mut fields = RequestFields::new(needs);
+    let names = |names: &BTreeSet<Arc<str>>| {
+        RestrictedExpression::new_set(names.iter().map(|name| text(name)))
+    };
+    fields.put(RequestAttribute::FlowOrigins, "origins", || names(&flow.origins));
+    fields.put(RequestAttribute::FlowSecrecy, "secrecy", || names(&flow.secrecy));
+    let control = || RestrictedExpression::new_bool(flow.control);
+    fields.put(RequestAttribute::FlowControl, "control", control);
+    fields
+}
+
 fn time(facts: &PolicyFacts<'_>, needs: Needs) -> RequestFields {
     let civil = Civil::at(facts.at);
     let mut fields = RequestFields::new(needs);
@@ -226,11 +285,11 @@ fn time(facts: &PolicyFacts<'_>, needs: Needs) -> RequestFields {
     fields
 }
 
-fn text(value: &str) -> RestrictedExpression {
+pub(super) fn text(value: &str) -> RestrictedExpression {
     RestrictedExpression::new_string(value.to_owned())
 }
 
-fn texts(values: &[impl AsRef<str>]) -> RestrictedExpression {
+pub(super) fn texts(values: &[impl AsRef<str>]) -> RestrictedExpression {
     RestrictedExpression::new_set(values.iter().map(|value| text(value.as_ref())))
 }
 

@@ -68,6 +68,11 @@ pub(super) enum What {
     Anything,
     Kind(String),
     One(String, String),
+    /// The tools with a label.
+    Label(String),
+    /// The tools of a server.
+    Server(String),
+    Nothing,
 }
 
 const ANNOTATIONS: [&str; 8] = [
@@ -129,7 +134,7 @@ impl Rule {
             who: who(&policy.principal_constraint()),
             what: what(&policy.resource_constraint()),
         };
-        if scope.verbs.is_empty() || scope.who == Who::Nothing {
+        if scope.verbs.is_empty() || scope.who == Who::Nothing || scope.what == What::Nothing {
             faults.push("the policy can never match".to_owned());
         }
         if !faults.is_empty() {
@@ -276,14 +281,27 @@ fn who(constraint: &PrincipalConstraint) -> Who {
 }
 
 fn what(constraint: &ResourceConstraint) -> What {
+    let one =
+        |uid: &EntityUid| What::One(uid.type_name().to_string(), uid.id().unescaped().to_owned());
+    // Only tools have a hierarchy; for all others `in` means equal.
+    let within = |uid: &EntityUid| match one(uid) {
+        What::One(kind, id) if kind == "Label" => What::Label(id),
+        What::One(kind, id) if kind == "ToolServer" => What::Server(id),
+        one => one,
+    };
     match constraint {
         ResourceConstraint::Any => What::Anything,
         ResourceConstraint::Is(kind) => What::Kind(kind.to_string()),
-        // Resources have no hierarchy, so `in` means equal.
-        ResourceConstraint::Eq(uid)
-        | ResourceConstraint::In(uid)
-        | ResourceConstraint::IsIn(_, uid) => {
-            What::One(uid.type_name().to_string(), uid.id().unescaped().to_owned())
-        }
+        ResourceConstraint::Eq(uid) => match within(uid) {
+            // A tool has a label and a server, and is never equal to one.
+            What::Label(_) | What::Server(_) => What::Nothing,
+            what => what,
+        },
+        ResourceConstraint::In(uid) => within(uid),
+        ResourceConstraint::IsIn(kind, uid) => match within(uid) {
+            what @ (What::Label(_) | What::Server(_)) if kind.to_string() == "Tool" => what,
+            What::One(other, id) if other == kind.to_string() => What::One(other, id),
+            _ => What::Nothing,
+        },
     }
 }

@@ -1,11 +1,12 @@
 //! Loading, matching and replaying policies.
 
+mod call;
 mod changeable;
 mod load;
 mod matching;
 
 use super::*;
-use crate::facts::Verb;
+use crate::facts::{ArgumentFacts, CallFacts, FlowFacts, SeenIn, SendsTo, ToolFacts, Verb};
 use crate::registry::Posture;
 
 /// A set with one file per text: `a.cedar`, `b.cedar`, …
@@ -60,6 +61,10 @@ fn facts() -> PolicyFacts<'static> {
         cost: Some(500),
         posture: Posture::BoundedAutonomous,
         tools: vec!["search".to_owned()].into(),
+        tool: None,
+        flow: FlowFacts::default(),
+        call: None,
+        input: None,
         short_of_money: false,
     }
 }
