@@ -40,6 +40,12 @@ pub struct ArgDecl {
     /// A description for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    /// Flow labels: where its value came from; the caller by default.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub origin: Vec<String>,
+    /// Flow labels: secrets that its value contains.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sensitive: Vec<String>,
 }
 
 fn is_false(flag: &bool) -> bool {

@@ -86,6 +86,8 @@ codes! {
         BadReference = "bad_reference",
         /// A field schema that contradicts itself.
         BadSchema = "bad_schema",
+        /// An output endorses labels, but its values could carry any text.
+        CannotEndorse = "cannot_endorse",
         /// A regular expression that cannot be compiled.
         BadPattern = "bad_pattern",
         /// An expression that cannot be parsed.
@@ -176,6 +178,8 @@ codes! {
         UnresolvedReference = "unresolved_reference",
         /// Two routes of a routing lens share a value.
         RoutingDuplicateRoute = "routing_duplicate_route",
+        /// A flow label looks like a misspelt one.
+        SimilarLabel = "similar_label",
         /// Two sources merged into one object share a label.
         DuplicateMergeLabel = "duplicate_merge_label",
     }

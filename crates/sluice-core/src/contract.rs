@@ -51,6 +51,13 @@ pub struct OutputContract {
     /// The fields of the envelope's `data`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<IndexMap<String, ContractField>>,
+    /// Flow labels: where the data of the whole output came from, besides the node's inputs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub origin: Vec<String>,
+    /// Flow labels: secrets that the whole output contains, besides those of the node's
+    /// inputs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sensitive: Vec<String>,
 }
 
 fn is_false(flag: &bool) -> bool {
@@ -96,6 +103,10 @@ impl InputContract {
                 let message = format!("`{name}` is declared twice: labels ignore case and blanks");
                 found.push(Contradiction::new(&["fields", name], message));
             }
+        }
+        for (name, _) in self.fields.iter().filter(|(_, field)| field.has_flow_labels()) {
+            let message = "an input has the labels of its sources: declare them on the output";
+            found.push(Contradiction::new(&["fields", name], message));
         }
         for (index, group) in self.require_any_of.iter().enumerate() {
             if group.is_empty() {

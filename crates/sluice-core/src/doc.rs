@@ -2,6 +2,7 @@
 //! it.
 
 mod fields;
+mod flow_labels;
 mod foreign;
 mod leaf;
 mod lens;
@@ -133,10 +134,12 @@ fn resolve(
         return None;
     };
     let mut cx = DocumentReader::new(text, format.spelling(), problems);
-    match format {
+    let plan = match format {
         Format::Lobsterx => lobsterx::resolve(&root, registry, &mut cx),
         Format::Lens => lens::resolve(&root, registry, &mut cx),
-    }
+    };
+    flow_labels::check(&mut cx);
+    plan
 }
 
 /// The text of a document, if it is UTF-8 and not too long.

@@ -49,6 +49,9 @@ pub(crate) const SCHEMA_DEPTH_MAX: usize = 16;
 /// Maximum number of violations reported for one set of outputs or inputs.
 pub(crate) const VIOLATIONS_MAX: usize = 100;
 
+/// Maximum number of different flow labels in one document.
+pub(crate) const FLOW_LABELS_MAX: usize = 128;
+
 /// Maximum number of members in one team.
 pub(crate) const TEAM_MEMBERS_MAX: usize = 256;
 

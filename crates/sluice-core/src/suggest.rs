@@ -43,6 +43,24 @@ pub fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     }
 }
 
+/// The candidate that `name` most likely misspells: one letter is different, missing, added or
+/// swapped. Names that differ only in their digits are different names.
+pub(crate) fn misspelt<'a>(
+    name: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    /// Shorter names often differ in one letter only.
+    const CHARS_MIN: usize = 4;
+    let letters = |name: &str| name.replace(|c: char| c.is_ascii_digit(), "");
+    let (name, own) = (folded(name), letters(name));
+    let likely = |candidate: &&str| {
+        let other = folded(candidate);
+        let long = name.len().min(other.len()) >= CHARS_MIN;
+        letters(candidate) != own && edits(&name, &other, usize::from(long)).is_some()
+    };
+    candidates.into_iter().find(likely)
+}
+
 /// Whether one name is a prefix of the other, up to the end of a word: `gather` and
 /// `gather_data`.
 fn begins(a: &str, b: &str) -> bool {
@@ -100,6 +118,26 @@ mod tests {
         assert_eq!(suggest(&long, [long.as_str()]), Some(long.as_str()));
         assert_eq!(suggest(&longer, [longer.as_str()]), None);
         assert_eq!(suggest("a", [longer.as_str()]), None);
+    }
+
+    #[test]
+    fn a_misspelt_name_differs_in_one_letter() {
+        for (name, other) in [
+            ("custmer", "customer"),
+            ("csutomer", "customer"),
+            ("inboundmail", "inbound_mail"),
+            ("payrol", "payroll"),
+        ] {
+            assert_eq!(misspelt(name, ["web", other]), Some(other));
+        }
+        for (name, other) in [
+            ("team1", "team2"),
+            ("web", "wef"),
+            ("customer", "customer_data"),
+            ("inbound", "outbound"),
+        ] {
+            assert_eq!(misspelt(name, [other]), None, "{name}");
+        }
     }
 
     #[test]

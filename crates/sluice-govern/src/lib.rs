@@ -18,6 +18,7 @@ pub mod decimal;
 pub mod decision;
 mod evaluate;
 pub mod facts;
+pub mod flow_label;
 mod gates;
 mod key_bytes;
 pub mod limits;

@@ -10,6 +10,7 @@ fn decl(written: &Value) -> ArgDecl {
         default: written.get("default").cloned(),
         values: written["enum"].as_array().cloned().unwrap_or_default(),
         description: written["description"].as_str().map(str::to_owned),
+        ..ArgDecl::default()
     }
 }
 

@@ -107,6 +107,15 @@ pub struct ContractField {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub values: Vec<Value>,
+    /// Flow labels: where its data came from, besides the node's inputs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub origin: Vec<String>,
+    /// Flow labels: secrets that it contains, besides those of the node's inputs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sensitive: Vec<String>,
+    /// Flow labels that it loses, because its values cannot carry a payload.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub endorse: Vec<String>,
 }
 
 fn is_any(kind: &ContractType) -> bool {
@@ -129,6 +138,9 @@ impl Default for ContractField {
             max: None,
             item_type: None,
             values: Vec::new(),
+            origin: Vec::new(),
+            sensitive: Vec::new(),
+            endorse: Vec::new(),
         }
     }
 }
@@ -142,6 +154,20 @@ impl ContractField {
     /// A required field of one type, without further rules.
     pub fn of(kind: ContractType) -> ContractField {
         ContractField { kind, ..ContractField::default() }
+    }
+
+    /// Whether the author listed or bounded all values that the field can have, so that it
+    /// cannot carry a text.
+    pub(crate) fn is_endorsable(&self) -> bool {
+        let bounded = self.min.is_some() && self.max.is_some();
+        !self.values.is_empty()
+            || self.kind == ContractType::Boolean
+            || self.kind == ContractType::Integer && bounded
+    }
+
+    /// Whether it declares a flow label.
+    pub(crate) fn has_flow_labels(&self) -> bool {
+        !(self.origin.is_empty() && self.sensitive.is_empty() && self.endorse.is_empty())
     }
 
     pub(crate) fn check(&self, name: &str, value: Option<&Value>, found: &mut Violations) {

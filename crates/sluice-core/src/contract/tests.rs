@@ -25,6 +25,7 @@ fn field(written: &Value) -> ContractField {
         max: number("max"),
         item_type: kind("itemType"),
         values: written["enum"].as_array().cloned().unwrap_or_default(),
+        ..ContractField::default()
     }
 }
 
@@ -246,7 +247,7 @@ fn an_envelope_of_another_kind_is_invalid() {
     let contract = OutputContract {
         kind: Some("text".to_owned()),
         artifact_kind: Some("report".to_owned()),
-        schema: None,
+        ..OutputContract::default()
     };
     let fine = json!({"kind": "text", "artifactKind": "report", "output": "x"});
     assert_eq!(output(&contract, &fine), [""; 0]);
@@ -364,6 +365,7 @@ fn contracts_are_written_as_authors_write_them() {
         kind: Some("text".to_owned()),
         artifact_kind: Some("report".to_owned()),
         schema: Some(IndexMap::new()),
+        ..OutputContract::default()
     };
     assert_eq!(
         serde_json::to_value(output).unwrap(),

@@ -3,8 +3,9 @@
 use crate::args::ArgDecl;
 use crate::code::Code;
 use crate::diagnostic::Problem;
+use crate::doc::flow_labels::FlowLabels;
 use crate::doc::leaf::{Table, WholeNumber};
-use crate::doc::read::{DocumentReader, Read, document};
+use crate::doc::read::{DocumentReader, PathPart, Read, document};
 use crate::doc::schema::Defs;
 use crate::limits::{DOCUMENT_BYTES_MAX, SCHEMA_DEPTH_MAX};
 use crate::node::{Kind, Node};
@@ -42,6 +43,15 @@ document! {
         optional "properties" properties: Table<SchemaDoc>,
         /// What the field means.
         optional "description" description: String,
+        /// Where its data came from, by name, besides the step's inputs; only on a whole
+        /// output.
+        optional "origin" origin: FlowLabels,
+        /// Secrets that it contains, by name, besides those of the step's inputs; only on a
+        /// whole output.
+        optional "sensitive" sensitive: FlowLabels,
+        /// Labels that it does not take over from the step's inputs; only with `enum`, for a
+        /// boolean, or for an integer with `minimum` and `maximum`.
+        optional "endorse" endorse: FlowLabels,
     }
 }
 
@@ -55,6 +65,7 @@ impl Read for SchemaDoc {
         // Nested schemas are read first, so only the outermost one checks the whole.
         if cx.schema_depth() == 0 {
             report(schema.contradictions(), node, cx);
+            check_endorse(schema.is_endorsable(), &schema.endorse, node, cx);
         }
         Some(SchemaDoc(schema))
     }
@@ -96,7 +107,28 @@ fn read_schema<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Optio
         properties: map.properties.unwrap_or_default().into_map(|schema| schema.0),
         required_properties,
         description: map.description,
+        origin: FlowLabels::names(map.origin),
+        sensitive: FlowLabels::names(map.sensitive),
+        endorse: FlowLabels::names(map.endorse),
     })
+}
+
+/// Refuses to endorse values that could carry any text.
+pub(crate) fn check_endorse<'n>(
+    endorsable: bool,
+    labels: &[String],
+    node: &'n Node<'n>,
+    cx: &mut DocumentReader<'n, '_>,
+) {
+    if endorsable || labels.is_empty() {
+        return;
+    }
+    let message = format!("the values of this output could carry any text from `{}`", labels[0]);
+    let span = node.get("endorse").unwrap_or(node).span;
+    let problem = Problem::new(Code::CannotEndorse, span, message).with_hint(
+        "declare its values with `enum`, `type: boolean`, or `type: integer` with both bounds",
+    );
+    cx.within(PathPart::Key("endorse"), |cx| cx.add(problem));
 }
 
 /// The schema of an array's items.
@@ -150,6 +182,10 @@ document! {
         optional "enum" values: Vec<Value>,
         /// A description for people.
         optional "description" description: String,
+        /// Where its value came from, by name (caller).
+        optional "origin" origin: FlowLabels,
+        /// Secrets that its value contains, by name.
+        optional "sensitive" sensitive: FlowLabels,
     }
 }
 
@@ -170,6 +206,8 @@ impl Read for ArgDoc {
             default: map.default,
             values: map.values.unwrap_or_default(),
             description: map.description,
+            origin: FlowLabels::names(map.origin),
+            sensitive: FlowLabels::names(map.sensitive),
         };
         report(decl.contradictions(), node, cx);
         Some(ArgDoc(decl))

@@ -6,6 +6,7 @@ use crate::doc::read::{DocumentReader, PathPart};
 use crate::limits::{EDGE_ID_CHARS_MAX, NAME_CHARS_MAX};
 use crate::span::{Span, Spanned};
 use crate::visible::hides;
+use sluice_govern::flow_label::{CHARS_MAX, is_name};
 use std::collections::BTreeSet;
 
 /// Names with a meaning in expressions, which no step may have.
@@ -56,6 +57,17 @@ pub(crate) fn is_field(name: &str) -> bool {
 fn has_field_letters(name: &str) -> bool {
     name.starts_with(|c: char| c == '_' || c.is_ascii_alphabetic())
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b))
+}
+
+/// Checks the name of a flow label.
+pub(crate) fn flow_label(name: &str, span: Span, cx: &mut DocumentReader<'_, '_>) {
+    let rule = ("a label", "lower-case letters, digits and `_ . -`, a letter first", '_');
+    if name.is_ascii() && name.len() > CHARS_MAX {
+        let message = format!("the label has {} characters; the limit is {CHARS_MAX}", name.len());
+        cx.add(Problem::new(Code::BadName, span, message));
+    } else {
+        check(name, span, is_name(name), rule, cx);
+    }
 }
 
 /// Checks the id of a lens or node, which a program often generates.

@@ -5,11 +5,12 @@
 
 use crate::code::Code;
 use crate::diagnostic::{Problem, Problems};
+use crate::doc::flow_labels::UsedFlowLabels;
 use crate::doc::foreign;
 use crate::doc::schema::Defs;
 use crate::limits::{COPIED_BYTES_MAX, SUGGESTIONS_COMPARED_MAX};
 use crate::node::{Entry, Kind, Node};
-use crate::span::{Fault, Span};
+use crate::span::{Fault, Span, Spanned};
 use crate::suggest::suggest;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -58,6 +59,7 @@ pub(crate) struct DocumentReader<'n, 'p> {
     copied: usize,
     /// How many more names may be compared for suggestions.
     comparisons: Cell<usize>,
+    flow_labels: UsedFlowLabels,
 }
 
 impl<'n, 'p> DocumentReader<'n, 'p> {
@@ -71,6 +73,7 @@ impl<'n, 'p> DocumentReader<'n, 'p> {
             schema_depth: 0,
             copied: 0,
             comparisons: Cell::new(SUGGESTIONS_COMPARED_MAX),
+            flow_labels: UsedFlowLabels::default(),
         }
     }
 
@@ -138,6 +141,17 @@ impl<'n, 'p> DocumentReader<'n, 'p> {
 
     pub(crate) fn schema_depth(&self) -> usize {
         self.schema_depth
+    }
+
+    /// Counts a use of a flow label.
+    pub(crate) fn used_flow_label(&mut self, label: &Spanned<String>) {
+        let mut used = std::mem::take(&mut self.flow_labels);
+        used.add(label, || self.path());
+        self.flow_labels = used;
+    }
+
+    pub(crate) fn take_flow_labels(&mut self) -> UsedFlowLabels {
+        std::mem::take(&mut self.flow_labels)
     }
 
     /// The candidate that `name` probably means. Skips the search if its result would not

@@ -4,6 +4,7 @@
 //! problem, `line:column code path: message (hint)`, with `~` before a warning. For an accepted
 //! document it has `ok` and then the facts that the script requests.
 
+mod flow_labels;
 mod lens_bindings;
 mod lens_conditions;
 mod lens_config;

@@ -94,6 +94,12 @@ pub struct FieldSchema {
     pub required_properties: Option<Vec<String>>,
     /// A description for people and agents.
     pub description: Option<String>,
+    /// Flow labels: where its data came from, besides the step's inputs.
+    pub origin: Vec<String>,
+    /// Flow labels: secrets that it contains, besides those of the step's inputs.
+    pub sensitive: Vec<String>,
+    /// Flow labels that it loses, because its values cannot carry a payload.
+    pub endorse: Vec<String>,
 }
 
 impl Default for FieldSchema {
@@ -111,6 +117,9 @@ impl Default for FieldSchema {
             properties: IndexMap::new(),
             required_properties: None,
             description: None,
+            origin: Vec::new(),
+            sensitive: Vec::new(),
+            endorse: Vec::new(),
         }
     }
 }
@@ -119,6 +128,20 @@ impl FieldSchema {
     /// A required field of one type, without further rules.
     pub fn of(kind: FieldType) -> FieldSchema {
         FieldSchema { kind: Some(kind), ..FieldSchema::default() }
+    }
+
+    /// Whether the author listed or bounded all values that the field can have, so that it
+    /// cannot carry a text.
+    pub(crate) fn is_endorsable(&self) -> bool {
+        let bounded = self.minimum.is_some() && self.maximum.is_some();
+        !self.values.is_empty()
+            || self.kind == Some(FieldType::Boolean)
+            || self.kind == Some(FieldType::Integer) && bounded
+    }
+
+    /// Whether it declares a flow label.
+    pub(crate) fn has_flow_labels(&self) -> bool {
+        !(self.origin.is_empty() && self.sensitive.is_empty() && self.endorse.is_empty())
     }
 
     pub(crate) fn bounds(&self) -> ValueBounds<'_> {
@@ -151,12 +174,22 @@ impl FieldSchema {
         }
         found.extend(self.enum_contradictions());
         if let Some(items) = &self.items {
-            let inner = items.contradictions().into_iter();
+            let inner = items.inner_contradictions().into_iter();
             found.extend(inner.map(|one| one.within(&["items"])));
         }
         for (name, property) in &self.properties {
-            let inner = property.contradictions().into_iter();
+            let inner = property.inner_contradictions().into_iter();
             found.extend(inner.map(|one| one.within(&["properties", name])));
+        }
+        found
+    }
+
+    /// The contradictions in a schema inside another one. Labels are kept for each output.
+    fn inner_contradictions(&self) -> Vec<Contradiction> {
+        let mut found = self.contradictions();
+        if self.has_flow_labels() {
+            let message = "only an output as a whole has labels: declare them on the output";
+            found.push(Contradiction::new(&[], message));
         }
         found
     }
@@ -210,6 +243,11 @@ impl Serialize for FieldSchema {
         let properties = Some(&self.properties).filter(|all| !all.is_empty());
         optional(&mut map, "properties", properties)?;
         optional(&mut map, "description", self.description.as_ref())?;
+        for (key, labels) in
+            [("origin", &self.origin), ("sensitive", &self.sensitive), ("endorse", &self.endorse)]
+        {
+            optional(&mut map, key, Some(labels).filter(|all| !all.is_empty()))?;
+        }
         map.end()
     }
 }

@@ -30,6 +30,7 @@ pub(crate) fn field(written: &Value) -> FieldSchema {
             names.iter().map(text).collect()
         }),
         description: written["description"].as_str().map(str::to_owned),
+        ..FieldSchema::default()
     }
 }
 

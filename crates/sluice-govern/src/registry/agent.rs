@@ -57,6 +57,11 @@ row! {
         /// Whether its steps in a run continue one provider session: `new` (the
         /// default) or `continue`.
         optional session: SessionMode,
+        /// Where the data that it adds to its inputs came from, by name; unknown if neither
+        /// it nor its gateway declares it.
+        optional origin: Option<Vec<String>> as Form::FlowLabels,
+        /// Secrets that its outputs contain, by name, besides those of its inputs.
+        optional sensitive: Vec<String> as Form::FlowLabels,
     }
 }
 

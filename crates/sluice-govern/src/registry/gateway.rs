@@ -3,6 +3,7 @@
 use super::agent::TRUST_LEVEL;
 use super::row::{Form, row};
 use crate::choice::choices;
+use crate::facts::SendsTo;
 use crate::secret::SecretRef;
 
 /// A capability that stands for all of them.
@@ -53,6 +54,13 @@ row! {
         kept paused: bool,
         /// The agents deployed on it; by default any.
         optional agents: Vec<String>,
+        /// Where the data that it adds to its inputs came from, by name; unknown if neither
+        /// it nor the agent declares it.
+        optional origin: Option<Vec<String>> as Form::FlowLabels,
+        /// Secrets that the data that it adds to its inputs contains, by name.
+        optional sensitive: Vec<String> as Form::FlowLabels,
+        /// Where it sends what it is given: `external` (default), `internal` or `none`.
+        optional sends_to: Option<SendsTo>,
     }
 }
 

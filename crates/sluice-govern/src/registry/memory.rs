@@ -17,6 +17,10 @@ row! {
         optional untrusted: bool,
         /// Whether it must not leave the organisation (false).
         optional private: bool,
+        /// Where the text came from, by name.
+        optional origin: Vec<String> as Form::FlowLabels,
+        /// Secrets that the text contains, by name.
+        optional sensitive: Vec<String> as Form::FlowLabels,
     }
 }
 
@@ -30,6 +34,10 @@ row! {
         optional last_outputs: Option<LastOutputs>,
         /// The limit for the whole text in bytes (16384); a longer text is cut.
         optional max_bytes: Option<u32> as MEMORY_BYTES,
+        /// Where the loaded text came from, by name, besides the origins of its parts.
+        optional origin: Vec<String> as Form::FlowLabels,
+        /// Secrets that the loaded text contains, by name, besides those of its parts.
+        optional sensitive: Vec<String> as Form::FlowLabels,
     }
 }
 

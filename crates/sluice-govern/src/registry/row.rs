@@ -55,6 +55,8 @@ pub enum Form {
     Secret,
     /// The path of a value in the body of a request.
     BodyPath,
+    /// Names of flow labels.
+    FlowLabels,
 }
 
 /// The fields of a kind of row.

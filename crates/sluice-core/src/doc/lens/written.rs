@@ -4,7 +4,8 @@ use crate::code::Code;
 use crate::contract::field::{ContractField, ContractType};
 use crate::contract::{InputContract, OutputContract};
 use crate::diagnostic::Problem;
-use crate::doc::fields::{ArgDoc, Length, SchemaDoc};
+use crate::doc::fields::{ArgDoc, Length, SchemaDoc, check_endorse};
+use crate::doc::flow_labels::FlowLabels;
 use crate::doc::leaf::{Millis, NameOrNumber, Table, WholeNumber};
 use crate::doc::lobsterx::written::{ApprovalDoc, ApprovalMap, MaxParallel, VersionNumber};
 use crate::doc::read::{DocumentReader, PathPart, Read, camel_case, document};
@@ -178,6 +179,11 @@ document! {
         optional "artifact_kind" artifact_kind: String,
         /// The fields of the envelope's data.
         optional "schema" schema: Table<ContractFieldDoc>,
+        /// Where the data of the whole output came from, by name, besides the node's inputs.
+        optional "origin" origin: FlowLabels,
+        /// Secrets that the whole output contains, by name, besides those of the node's
+        /// inputs.
+        optional "sensitive" sensitive: FlowLabels,
     }
 }
 
@@ -192,6 +198,8 @@ impl Read for OutputContractDoc {
             kind: map.kind,
             artifact_kind: map.artifact_kind,
             schema: map.schema.map(|table| table.into_map(|field| field.0)),
+            origin: FlowLabels::names(map.origin),
+            sensitive: FlowLabels::names(map.sensitive),
         };
         report(contract.contradictions(), node, cx);
         Some(OutputContractDoc(contract))
@@ -223,6 +231,15 @@ document! {
         optional "item_type" item_type: ContractType,
         /// The allowed values.
         optional "enum" values: Vec<Value>,
+        /// Where its data came from, by name, besides the node's inputs; only in an output
+        /// contract.
+        optional "origin" origin: FlowLabels,
+        /// Secrets that it contains, by name, besides those of the node's inputs; only in an
+        /// output contract.
+        optional "sensitive" sensitive: FlowLabels,
+        /// Labels that it does not take over from the node's inputs; only with `enum`, for a
+        /// boolean, or for an integer with `min` and `max`.
+        optional "endorse" endorse: FlowLabels,
     }
 }
 
@@ -233,7 +250,7 @@ pub(crate) struct ContractFieldDoc(pub(crate) ContractField);
 impl Read for ContractFieldDoc {
     fn read<'n>(node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) -> Option<ContractFieldDoc> {
         let map = ContractFieldMap::read(node, cx)?;
-        Some(ContractFieldDoc(ContractField {
+        let field = ContractField {
             kind: map.kind.unwrap_or(ContractType::Any),
             required: map.required.unwrap_or(false),
             min_length: map.min_length.map(|length| length.0),
@@ -243,7 +260,12 @@ impl Read for ContractFieldDoc {
             max: map.max,
             item_type: map.item_type,
             values: map.values.unwrap_or_default(),
-        }))
+            origin: FlowLabels::names(map.origin),
+            sensitive: FlowLabels::names(map.sensitive),
+            endorse: FlowLabels::names(map.endorse),
+        };
+        check_endorse(field.is_endorsable(), &field.endorse, node, cx);
+        Some(ContractFieldDoc(field))
     }
 
     fn schema(defs: &mut Defs) -> Value {

@@ -6,6 +6,7 @@
 use super::texts;
 use crate::code::Code;
 use crate::diagnostic::Problem;
+use crate::doc::flow_labels::FlowLabels;
 use crate::doc::leaf::{unknown_word, whole_number};
 use crate::doc::read::{DocumentReader, PathPart, Read};
 use crate::doc::schema::{Defs, Field, object};
@@ -106,6 +107,7 @@ fn read<'n>(form: &Form, node: &'n Node<'n>, cx: &mut DocumentReader<'n, '_>) ->
         Form::Events => texts::events(node, cx),
         Form::Secret => texts::secret(node, cx),
         Form::BodyPath => texts::body_path(node, cx),
+        Form::FlowLabels => FlowLabels::read(node, cx).map(drop),
     }
 }
 
@@ -150,5 +152,6 @@ fn schema(form: &Form, defs: &mut Defs) -> Value {
         Form::GatewayUrl | Form::WebhookUrl => json!({ "type": "string", "format": "uri" }),
         Form::Events => json!({ "type": "array", "items": { "enum": texts::event_names() } }),
         Form::Secret => json!({ "type": "string", "pattern": texts::REFERENCE }),
+        Form::FlowLabels => FlowLabels::schema(defs),
     }
 }

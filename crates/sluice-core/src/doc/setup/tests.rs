@@ -372,3 +372,35 @@ fn webhooks_that_make_no_sense_are_refused_and_no_secret_is_repeated() {
         "#]],
     );
 }
+
+#[test]
+fn rows_declare_flow_labels() {
+    check(
+        r#"
+        agents: {scribe: {origin: [model], sensitive: [customer]}}
+        gateways:
+          crm: {provider: mock, origin: [], sensitive: [customer], sends_to: internal}
+          new: {provider: mock}
+        notes: {style: {text: Be brief., origin: [web], sensitive: [payroll]}}
+        memories: {past: {notes: [style], origin: [inbound_mail], sensitive: [customer]}}
+        "#,
+        expect![[r#"
+            gateway crm: {"provider":"mock","environment":"local","min_trust_level":1,"cost_rank":0,"default":false,"paused":false,"origin":[],"sensitive":["customer"],"sends_to":"internal"}
+            gateway new: {"provider":"mock","environment":"local","min_trust_level":1,"cost_rank":0,"default":false,"paused":false}
+            agent scribe: {"status":"idle","phase":"production","phase_since_ms":5,"trust_level":5,"origin":["model"],"sensitive":["customer"]}
+            note style: {"text":"Be brief.","origin":["web"],"sensitive":["payroll"]}
+            memory past: {"notes":["style"],"origin":["inbound_mail"],"sensitive":["customer"]}
+        "#]],
+    );
+    check(
+        r#"
+        gateways: {crm: {provider: mock, origin: [The Web], sends_to: everywhere}}
+        agents: {scribe: {sensitive: customer}}
+        "#,
+        expect![[r#"
+            1:43 bad_name gateways.crm.origin[0]: `The Web` is not a label (write `the_web`)
+            1:63 bad_value gateways.crm.sends_to: `everywhere` is not a destination (use one of: external, internal, none)
+            2:30 wrong_type agents.scribe.sensitive: expected a list, found a string
+        "#]],
+    );
+}

@@ -26,6 +26,12 @@ pub(super) struct SchemaJson {
     #[serde(default)]
     properties: IndexMap<String, FieldSchema>,
     description: Option<String>,
+    #[serde(default)]
+    origin: Vec<String>,
+    #[serde(default)]
+    sensitive: Vec<String>,
+    #[serde(default)]
+    endorse: Vec<String>,
 }
 
 /// The value of `required`: for the field itself, or for its properties.
@@ -56,6 +62,9 @@ impl From<SchemaJson> for FieldSchema {
             properties: written.properties,
             required_properties,
             description: written.description,
+            origin: written.origin,
+            sensitive: written.sensitive,
+            endorse: written.endorse,
         }
     }
 }

@@ -31,7 +31,7 @@ impl Desk {
             last.map(|(agent, count)| LastOutputs { agent: agent.to_owned(), count });
         self.fabric.remembered.extend(last.map(|(agent, _)| agent.to_owned()));
         let notes = notes.iter().map(|&note| note.to_owned()).collect();
-        let profile = MemoryProfile { notes, last_outputs, max_bytes: None };
+        let profile = MemoryProfile { notes, last_outputs, ..MemoryProfile::default() };
         self.fabric.memories.insert(name.to_owned(), profile);
     }
 }
