@@ -177,6 +177,7 @@ impl BenchEngine {
             entropy: Arc::new(|| Box::new(SystemEntropy)),
             agents: Agents::new().with("mock", adapter),
             policies: PolicySource::default(),
+            catalog: None,
             sealer,
             moderator: None,
             observer,

@@ -268,6 +268,7 @@ async fn organisation(app: &App) -> (Service, Arc<Organisation>) {
             .with("away", Arc::new(SilentAgent))
             .with_fallback(mock),
         policies: PolicySource::default(),
+        catalog: None,
         sealer: None,
         moderator: None,
         observer: None,

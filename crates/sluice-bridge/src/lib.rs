@@ -31,6 +31,7 @@ pub mod replay;
 pub mod secret;
 pub mod shell;
 pub mod token;
+pub mod tool_catalog;
 pub mod tools;
 pub mod wire;
 

@@ -35,7 +35,7 @@ use reqwest::Url;
 use serde_json::{Value, json};
 use session::{McpConnection, Session};
 use sluice_core::port::Later;
-use sluice_core::tools::names;
+use sluice_govern::catalog::{ServerDeclaration, own_name};
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -53,8 +53,8 @@ enum Transport {
 pub struct McpServer {
     name: String,
     transport: Transport,
-    /// Qualified names of the tools that the operator declares read-only.
-    read_only: Vec<String>,
+    /// What the operator declared about its tools.
+    declared: ServerDeclaration,
     cache: Mutex<SessionCache>,
 }
 
@@ -94,16 +94,15 @@ impl McpServer {
         McpServer {
             name: name.to_owned(),
             transport,
-            read_only: Vec::new(),
+            declared: ServerDeclaration::default(),
             cache: Mutex::default(),
         }
     }
 
-    /// Declares tools read-only, by their names within the server; `*` means all of them.
+    /// Adds what the operator declared about the tools.
     #[must_use]
-    pub fn with_read_only(mut self, tools: &[String]) -> McpServer {
-        self.read_only = tools.iter().map(|tool| format!("{}.{tool}", self.name)).collect();
-        self
+    pub fn with_declaration(self, declared: ServerDeclaration) -> McpServer {
+        McpServer { declared, ..self }
     }
 
     /// Returns the live session, or initialises a new one.
@@ -164,7 +163,7 @@ impl McpServer {
             }
             outcome => outcome,
         }?;
-        if self.read_only.is_empty() {
+        if !listed.iter().any(|tool| self.reads_only(&tool.name)) {
             return Ok(listed);
         }
         let marked = |tool: &Tool| Tool { read_only: self.reads_only(&tool.name), ..tool.clone() };
@@ -177,8 +176,7 @@ impl McpServer {
         input: &Value,
         index: RequestIndex<'_>,
     ) -> Result<Value, McpError> {
-        let own = tool.strip_prefix(self.name.as_str()).and_then(|rest| rest.strip_prefix('.'));
-        let Some(own) = own else {
+        let Some(own) = own_name(tool, &self.name) else {
             return Err(McpError::Refused(format!("`{tool}` is not one of its tools")));
         };
         let params = json!({"name": own, "arguments": input});
@@ -213,7 +211,7 @@ impl ToolServer for McpServer {
     }
 
     fn reads_only(&self, tool: &str) -> bool {
-        names(&self.read_only, tool)
+        own_name(tool, &self.name).is_some_and(|own| self.declared.is_read_only(own))
     }
 
     fn tools(&self) -> Later<'_, Result<Arc<[Tool]>, ToolServerError>> {

@@ -18,6 +18,7 @@ use reqwest::header::HeaderMap;
 use serde::Serialize;
 use serde_json::Value;
 use sluice_core::port::Later;
+use sluice_govern::catalog::ToolState;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write as _};
@@ -271,6 +272,10 @@ impl ToolServer for RecordedTools {
 
     fn reads_only(&self, tool: &str) -> bool {
         self.server.reads_only(tool)
+    }
+
+    fn state<'a>(&'a self, tool: &'a str) -> Later<'a, Result<ToolState, ToolServerError>> {
+        self.server.state(tool)
     }
 
     fn tools(&self) -> Later<'_, Result<Arc<[Tool]>, ToolServerError>> {

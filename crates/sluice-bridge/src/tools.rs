@@ -4,6 +4,7 @@ use crate::media::File;
 use crate::wire::RequestIndex;
 use serde_json::{Map, Value};
 use sluice_core::port::Later;
+use sluice_govern::catalog::ToolState;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -61,7 +62,12 @@ pub trait ToolServer: Send + Sync + Debug {
         false
     }
 
-    /// Lists its tools.
+    /// Whether the current definition of a tool is accepted, by its qualified name.
+    fn state<'a>(&'a self, _tool: &'a str) -> Later<'a, Result<ToolState, ToolServerError>> {
+        Box::pin(std::future::ready(Ok(ToolState::Accepted)))
+    }
+
+    /// Lists its tools that may be used.
     fn tools(&self) -> Later<'_, Result<Arc<[Tool]>, ToolServerError>>;
 
     /// Calls a tool by its qualified name. Dropping the future abandons the call.

@@ -254,6 +254,10 @@ codes! {
         Auth = "auth",
         /// The provider rejected the request as invalid.
         InvalidRequest = "invalid_request",
+        /// The tool was added to a known server, and its definition is not accepted.
+        ToolNotAccepted = "tool_not_accepted",
+        /// The definition of the tool is not the accepted one.
+        ToolDefinitionChanged = "tool_definition_changed",
         /// The provider's content filter rejected the request.
         ContentFilter = "content_filter",
         /// The adapter crashed, or its process was killed.

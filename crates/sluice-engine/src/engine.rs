@@ -22,12 +22,14 @@ use futures_util::FutureExt as _;
 use sluice_core::hash::Hash;
 use sluice_core::id::{Entropy, RunId};
 use sluice_core::journal::envelope::{Seen, envelopes, push};
+use sluice_core::port::authority::CatalogSource;
 use sluice_core::port::moderator::Moderator;
 use sluice_core::port::store::{MailboxMessage, NodeId, Store, StoreError};
 use sluice_core::port::{Clock, Later};
 use sluice_core::run::command::{Command, Dispatching};
 use sluice_core::run::message;
 use sluice_core::run::state::Run;
+use sluice_govern::catalog::Catalog;
 use sluice_govern::policy::Policies;
 use sluice_govern::registry::Health;
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,6 +57,8 @@ pub struct Ground {
     pub agents: Agents,
     /// Where policies are read from.
     pub policies: PolicySource,
+    /// Where the catalog of tools comes from; `None` if this machine declares no tools.
+    pub catalog: Option<Arc<dyn CatalogSource>>,
     /// Signs seals; `None` if another process seals this store.
     pub sealer: Option<Sealer>,
     /// Checks texts of moderated steps. Without one, those steps fail.
@@ -132,8 +136,9 @@ impl Engine {
         let node = NodeId(RunId::new(ground.clock.now_ms(), &mut *entropy).0);
         let patience = config.patience.clone();
         let implied = ground.agents.implied_gateway();
+        let (policies, catalog) = (ground.policies, ground.catalog);
         let trust =
-            GovernanceCache::open(&*ground.store, ground.policies, implied, patience).await??;
+            GovernanceCache::open(&*ground.store, policies, catalog, implied, patience).await??;
         if config.claims != Claims::ReadOnly {
             ground.store.renew(node, config.lease_ms).await?;
         }
@@ -185,6 +190,11 @@ impl Engine {
     /// Policies fixed by configuration; `None` if the registry defines them.
     pub fn fixed_policies(&self) -> Option<Arc<Policies>> {
         self.inner.trust.fixed()
+    }
+
+    /// The current catalog of tools; empty if this machine declares none.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.inner.trust.catalog().unwrap_or_default()
     }
 
     /// Records the health that a gateway reported. It is used for a limited time if

@@ -20,7 +20,8 @@ pub(crate) use view::View;
 use counters::CounterCache;
 use health::GatewayHealth;
 use remembered::RememberedOutputs;
-use sluice_core::port::authority::Patience;
+use sluice_core::port::authority::{CatalogSource, Patience};
+use sluice_govern::catalog::Catalog;
 use sluice_govern::policy::Policies;
 use sluice_govern::registry::Gateway;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -35,6 +36,7 @@ pub(crate) struct GovernanceCache {
     waiters: Waiters,
     remembered: RememberedOutputs,
     source: PolicySource,
+    catalog: Option<Arc<dyn CatalogSource>>,
     /// The gateway of this process when no row defines it.
     implied: Gateway,
     /// Wakes the health checks.
@@ -48,6 +50,11 @@ pub(crate) struct GovernanceCache {
 impl GovernanceCache {
     pub(crate) fn rules(&self) -> Arc<Rules> {
         Arc::clone(&lock(&self.rules))
+    }
+
+    /// The current catalog of tools; `None` if this machine declares no tools.
+    pub(crate) fn catalog(&self) -> Option<Arc<Catalog>> {
+        self.catalog.as_ref().map(|source| source.catalog())
     }
 
     /// Replaces the rules by newer ones. Of two concurrent reads the older may finish last

@@ -29,6 +29,7 @@ mod server;
 mod session;
 mod sets;
 mod tokens;
+mod tools;
 mod triggers;
 mod workflows;
 
@@ -56,6 +57,7 @@ pub fn routes() -> Vec<Route> {
     all.extend(registry::routes());
     all.extend(triggers::routes());
     all.extend(gateways::routes());
+    all.extend(tools::routes());
     all.extend(callbacks::routes());
     all.extend(tokens::routes());
     all

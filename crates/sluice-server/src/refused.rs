@@ -51,7 +51,7 @@ pub(crate) const NOT_SEALED: &str = "not_sealed";
 pub(crate) const EVENT_UNKNOWN: &str = "event_unknown";
 
 /// No row has this name.
-pub const ROW_UNKNOWN: &str = "row_unknown";
+pub(crate) const ROW_UNKNOWN: &str = "row_unknown";
 /// Other rows refer to the one that would be removed.
 pub(crate) const ROW_IN_USE: &str = "row_in_use";
 /// The content of a row is not valid for its kind.

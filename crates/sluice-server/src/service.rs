@@ -23,6 +23,7 @@ pub mod registry;
 pub mod rows;
 pub mod runs;
 pub mod start;
+pub mod tools;
 pub mod unused;
 pub mod versions;
 

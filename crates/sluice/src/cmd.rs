@@ -82,7 +82,7 @@ pub(crate) fn run(command: &Command, out: &mut Out) -> anyhow::Result<Exit> {
         Command::Schedules(command) => local::wait(schedules::run(command, out)),
         Command::Webhooks(command) => local::wait(rows::run(Kind::Webhook, command, out)),
         Command::Hooks(command) => local::wait(rows::run(Kind::Hook, command, out)),
-        Command::Tools(command) => tools::run(command, out),
+        Command::Tools(command) => local::wait(tools::run(command, out)),
         Command::Doctor(args) => local::wait(doctor::run(args, out)),
         Command::Backup(args) => backup::run(args, out),
         Command::Migrate(args) => migrate::run(args, out),

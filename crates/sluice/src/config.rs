@@ -10,6 +10,7 @@
 mod file;
 pub(crate) mod secrets;
 pub(crate) mod setting;
+mod tool_declaration;
 pub(crate) mod tool_server;
 pub(crate) mod value;
 
@@ -22,6 +23,7 @@ use setting::{Name, SETTINGS, Setting};
 use sluice_bridge::secret::keyring::{Declared, NamedSecret};
 use sluice_bridge::secret::known;
 use sluice_core::suggest::suggest;
+use sluice_govern::catalog::ServerDeclaration;
 use sluice_server::refused::Refused;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -182,7 +184,12 @@ impl Config {
         self.tool_servers.as_ref().map(|(_, servers)| servers.as_slice()).unwrap_or_default()
     }
 
-    /// The same, with the file of each.
+    /// What is declared about their tools.
+    pub(crate) fn tool_declarations(&self) -> Vec<ServerDeclaration> {
+        self.tool_servers().iter().map(ToolServer::declaration).collect()
+    }
+
+    /// The servers, with the file of each.
     pub(crate) fn tool_servers_from(&self) -> impl Iterator<Item = (&ToolServer, &Path)> + '_ {
         let named = self.tool_servers.iter();
         named.flat_map(|(path, servers)| servers.iter().map(|server| (server, path.as_path())))

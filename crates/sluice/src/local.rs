@@ -6,6 +6,7 @@ use crate::data_location::{DataLocation, OpenedStore};
 use crate::environment;
 use crate::keyring;
 use crate::organisation;
+use crate::providers;
 use crate::refused;
 use anyhow::Context as _;
 use sluice_bridge::secret::keyring::Keyring;
@@ -165,6 +166,7 @@ impl Local {
             entropy: Arc::new(|| Box::new(SystemEntropy)),
             agents,
             policies,
+            catalog: providers::catalog(),
             sealer,
             moderator,
             observer,

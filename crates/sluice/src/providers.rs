@@ -11,12 +11,14 @@ use sluice_bridge::outbound::allow::AllowList;
 use sluice_bridge::pinned::PinFile;
 use sluice_bridge::record::Recorder;
 use sluice_bridge::replay::Replay;
+use sluice_bridge::tool_catalog::PinnedCatalog;
 use sluice_bridge::tools::ToolServer;
+use sluice_core::port::authority::CatalogSource;
 use sluice_core::visible;
 use sluice_server::refused::Refused;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 const RECORDING_UNUSABLE: &str = "recording_unusable";
 
@@ -33,17 +35,34 @@ pub(crate) fn allowed() -> Result<AllowList, Refused> {
     })
 }
 
-/// The MCP servers, with the accepted tool definitions of this directory.
-pub(crate) fn tool_servers(dir: &Path) -> BTreeMap<String, Arc<dyn ToolServer>> {
-    let pins = Arc::new(PinFile::new(dir));
+/// The MCP servers, with the accepted tool definitions of this file.
+pub(crate) fn tool_servers(pins: &Arc<PinFile>) -> BTreeMap<String, Arc<dyn ToolServer>> {
     let secrets = keyring::operator();
     let named = config::get().tool_servers().iter();
-    named.map(|server| (server.name.clone(), server.open(&pins, &secrets))).collect()
+    let opened = named.map(|server| Some((server.name.clone(), server.open(pins, &secrets)?)));
+    opened.flatten().collect()
+}
+
+/// File of the accepted tool definitions of this process.
+fn pins() -> Arc<PinFile> {
+    static PINS: OnceLock<Arc<PinFile>> = OnceLock::new();
+    Arc::clone(PINS.get_or_init(|| Arc::new(PinFile::new(&config::get().data()))))
+}
+
+/// The catalog of the tools of this process; `None` if no MCP server is configured.
+pub(crate) fn catalog() -> Option<Arc<dyn CatalogSource>> {
+    static CATALOG: OnceLock<Arc<PinnedCatalog>> = OnceLock::new();
+    if config::get().tool_servers().is_empty() {
+        return None;
+    }
+    let catalog = CATALOG
+        .get_or_init(|| Arc::new(PinnedCatalog::new(config::get().tool_declarations(), pins())));
+    Some(Arc::clone(catalog) as _)
 }
 
 /// Calls providers and tools, with the secrets of the organisation.
 pub(crate) fn live(data: &Data) -> Result<AdapterContext, Refused> {
-    let tool_servers = tool_servers(&config::get().data());
+    let tool_servers = tool_servers(&pins());
     let (wire, secrets) = (Arc::new(Outbound::new(allowed()?)), keyring::for_data(data));
     Ok(AdapterContext { wire, tool_servers, secrets, callbacks: None })
 }

@@ -8,7 +8,7 @@
 
 use crate::media::{self, File};
 use crate::normalise;
-use crate::tools::ToolServer;
+use crate::tools::{ToolServer, ToolServerError};
 use crate::wire::RequestIndex;
 use serde_json::{Map, Value, json};
 use sluice_core::port::Later;
@@ -104,15 +104,18 @@ async fn decide_and_call(
     let wanted = ToolUse { id: CALL.to_owned(), tool: tool.to_owned(), input: input.clone() };
     match call.tool(wanted).await {
         Ok(ToolVerdict::Allowed) => {}
-        Ok(ToolVerdict::Denied(why)) => {
-            let message = format!("`{tool}` may not be called: {why}");
-            return Answer::failed(CallErrorCode::InvalidRequest, message);
-        }
+        Ok(ToolVerdict::Denied(why)) => return denied(tool, &why),
         Err(Closed) => return abandoned(),
     }
     let index = RequestIndex { step: &request.step, dispatch_no: request.dispatch_no, number: 1 };
     let began = Instant::now();
-    let outcome = server.call_structured(tool, input, index).await;
+    // A bridge has definitions that the engine does not know, and the server may have changed
+    // since the last listing.
+    let outcome = match server.state(tool).await.map(|state| state.refusal(tool)) {
+        Ok(None) => server.call_structured(tool, input, index).await.map_err(failed_call),
+        Ok(Some(why)) => Err(denied(tool, &why)),
+        Err(trouble) => Err(failed_call(trouble)),
+    };
     let (failed, bytes) = match &outcome {
         Ok((answer, _)) => (answer.failed, answer.text.len()),
         Err(_) => (true, 0),
@@ -129,10 +132,7 @@ async fn decide_and_call(
     }
     let (answer, structured) = match outcome {
         Ok(answered) => answered,
-        Err(trouble) if trouble.is_divergence() => {
-            return Answer::failed(CallErrorCode::InvalidRequest, trouble.0);
-        }
-        Err(trouble) => return Answer::failed(CallErrorCode::ProviderError, trouble.0),
+        Err(failed) => return failed,
     };
     for media in answer.files.iter().filter_map(File::emission) {
         if call.emit(media).await.is_err() {
@@ -154,6 +154,22 @@ async fn decide_and_call(
     result.artefacts = answer.files.iter().map(File::artefact).collect();
     result.text = Some(answer.text);
     result
+}
+
+/// The reason of a denial begins with its code, if it has one.
+fn denied(tool: &str, why: &str) -> Answer {
+    let codes = [CallErrorCode::ToolNotAccepted, CallErrorCode::ToolDefinitionChanged];
+    let code = codes.into_iter().find(|code| why.starts_with(code.as_str()));
+    let message = format!("`{tool}` may not be called: {why}");
+    Answer::failed(code.unwrap_or(CallErrorCode::InvalidRequest), message)
+}
+
+fn failed_call(trouble: ToolServerError) -> Answer {
+    let code = match trouble.is_divergence() {
+        true => CallErrorCode::InvalidRequest,
+        false => CallErrorCode::ProviderError,
+    };
+    Answer::failed(code, trouble.0)
 }
 
 fn abandoned() -> Answer {

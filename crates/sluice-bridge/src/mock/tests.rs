@@ -284,7 +284,7 @@ e: [{}, ~]
             1:5 unknown_field a.txt: unknown field `txt` (did you mean `text`?)
             1:15 unknown_field a.output_token: unknown field `output_token` (did you mean `output_tokens`?)
             3:29 bad_value b[0].error_code: `rate_limt` is not an error code (did you mean `rate_limit`?)
-            4:29 bad_value b[1].error_code: `bad luck` is not an error code (one of timeout, provider_error, rate_limit, auth, invalid_request, content_filter, adapter_crash, cancelled)
+            4:29 bad_value b[1].error_code: `bad luck` is not an error code (one of timeout, provider_error, rate_limit, auth, invalid_request, tool_not_accepted, tool_definition_changed, content_filter, adapter_crash, cancelled)
             5:16 bad_value b[2].delay_ms: cannot be negative
             5:26 bad_value b[2].cost: an amount of money cannot be negative
             5:46 bad_value b[2].input_tokens: expected a whole number, found 1.5

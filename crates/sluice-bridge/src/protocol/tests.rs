@@ -102,7 +102,7 @@ fn usages() -> impl Strategy<Value = Usage> {
 
 prop_compose! {
     fn answers()(
-        error in maybe((0..8_usize, words(), maybe(0..u64::MAX))),
+        error in maybe((0..CallErrorCode::ALL.len(), words(), maybe(0..u64::MAX))),
         options in (maybe(words()), maybe(words()), maybe(words()), maybe(words())),
         value in maybe(Just(json!({"a": [1, "ü"]}))),
         usage in usages(),

@@ -10,6 +10,7 @@ pub(crate) mod fake;
 use crate::port::adapter::Quote;
 use crate::port::remembered_output::RememberedOutput;
 use sluice_govern::account::Name;
+use sluice_govern::catalog::Catalog;
 use sluice_govern::policy::Policies;
 use sluice_govern::registry::{Agent, Fabric, Gateway, Health, Posture};
 use std::sync::Arc;
@@ -21,6 +22,11 @@ pub trait Authority: Send + Sync {
 
     /// The active policies.
     fn policies(&self) -> &Policies;
+
+    /// The tools of this machine.
+    fn catalog(&self) -> &Catalog {
+        Catalog::empty()
+    }
 
     /// The row of an agent. Built-in agents have one even if none is registered.
     fn agent(&self, name: &str) -> Option<&Agent>;
@@ -79,6 +85,12 @@ pub trait Authority: Send + Sync {
     /// The times of reminders and of the expiry of an approval, in milliseconds after the
     /// request.
     fn patience(&self) -> &Patience;
+}
+
+/// The source of the current catalog of tools.
+pub trait CatalogSource: Send + Sync {
+    /// The catalog. It is the same one until a declaration or a definition changes.
+    fn catalog(&self) -> Arc<Catalog>;
 }
 
 /// The counters of one account.

@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use serde_json::json;
 use sluice_core::id::RunId;
 use sluice_core::port::adapter::Health as Answered;
-use sluice_core::port::authority::Patience;
+use sluice_core::port::authority::{CatalogSource, Patience};
 use sluice_core::port::ledger::{Change, Counter, Entry};
 use sluice_core::port::store::{Guard, Store, StoreError};
 use sluice_core::rows;
@@ -31,6 +31,7 @@ impl GovernanceCache {
     pub(crate) async fn open(
         store: &dyn Store,
         source: PolicySource,
+        catalog: Option<Arc<dyn CatalogSource>>,
         implied: Gateway,
         patience: Patience,
     ) -> Result<Result<GovernanceCache, RulesError>, StoreError> {
@@ -46,6 +47,7 @@ impl GovernanceCache {
             waiters: super::Waiters::default(),
             remembered: super::RememberedOutputs::default(),
             source,
+            catalog,
             implied,
             recheck: Notify::new(),
             refused: Mutex::default(),

@@ -7,6 +7,7 @@ use sluice_core::port::adapter::Quote;
 use sluice_core::port::authority::{Authority, Patience, Tally};
 use sluice_core::port::remembered_output::RememberedOutput;
 use sluice_govern::account::Name;
+use sluice_govern::catalog::Catalog;
 use sluice_govern::policy::Policies;
 use sluice_govern::registry::{Agent, Fabric, Gateway, Health, Posture};
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 /// Rules of one epoch, with the cached counters and health.
 pub(crate) struct View<'a> {
     rules: Arc<Rules>,
+    catalog: Option<Arc<Catalog>>,
     trust: &'a GovernanceCache,
     agents: &'a Agents,
     now_ms: u64,
@@ -28,7 +30,8 @@ impl<'a> View<'a> {
         agents: &'a Agents,
         now_ms: u64,
     ) -> View<'a> {
-        View { rules, trust, agents, now_ms, ahead_for: None }
+        let catalog = trust.catalog();
+        View { rules, catalog, trust, agents, now_ms, ahead_for: None }
     }
 
     /// Decides under the posture of the run that is forecast.
@@ -44,6 +47,10 @@ impl Authority for View<'_> {
 
     fn policies(&self) -> &Policies {
         &self.rules.policies
+    }
+
+    fn catalog(&self) -> &Catalog {
+        self.catalog.as_deref().unwrap_or(Catalog::empty())
     }
 
     fn agent(&self, name: &str) -> Option<&Agent> {

@@ -186,6 +186,7 @@ pub(crate) async fn metered(store: Arc<dyn Store>, meter: &Arc<Meter>, config: C
         entropy: Arc::new(|| Box::new(SystemEntropy)),
         agents: Agents::new().with("mock", adapter),
         policies: PolicySource::default(),
+        catalog: None,
         sealer: None,
         moderator: None,
         observer: None,

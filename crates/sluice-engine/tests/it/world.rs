@@ -122,8 +122,17 @@ impl World {
         let (policies, sealer) = (PolicySource::default(), None);
         let (agents, moderator) = (self.agents(), self.moderator.clone());
         let observer = self.observer.clone();
-        let ground =
-            Ground { store, clock, entropy, agents, policies, sealer, moderator, observer };
+        let ground = Ground {
+            store,
+            clock,
+            entropy,
+            agents,
+            policies,
+            catalog: None,
+            sealer,
+            moderator,
+            observer,
+        };
         let engine = Engine::open(ground, config).await.expect("the engine starts");
         RunningEngine { engine, store: weak }
     }
@@ -264,6 +273,7 @@ pub(crate) fn ground(store: Arc<dyn Store>, world: &World) -> Ground {
         entropy: Arc::new(|| Box::new(SystemEntropy)),
         agents: world.agents(),
         policies: PolicySource::default(),
+        catalog: None,
         sealer: None,
         moderator: None,
         observer: None,

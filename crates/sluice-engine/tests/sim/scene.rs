@@ -174,6 +174,7 @@ impl Scene {
                 entropy: Arc::new(source),
                 agents: self.agents(process),
                 policies: PolicySource::default(),
+                catalog: None,
                 sealer: Some(Sealer { signer: Signer::new(&SEAL_KEY), witness: None }),
                 moderator: Some(Arc::new(SeededModerator(Arc::clone(world)))),
                 observer: None,

@@ -31,6 +31,7 @@ pub(crate) async fn service(dir: &Path, mock: &str, observer: Arc<dyn Observer>)
         entropy: Arc::new(|| Box::new(SystemEntropy)),
         agents: Agents::new().with("mock", Arc::new(mock)),
         policies: PolicySource::default(),
+        catalog: None,
         sealer: None,
         moderator: None,
         observer: Some(observer),

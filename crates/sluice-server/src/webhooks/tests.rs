@@ -153,6 +153,7 @@ impl TestOrganisation {
             entropy: Arc::new(|| Box::new(SystemEntropy)),
             agents: Agents::new().with("mock", Arc::new(MockAdapter::new(script))),
             policies: PolicySource::default(),
+            catalog: None,
             sealer: None,
             moderator: None,
             observer: None,

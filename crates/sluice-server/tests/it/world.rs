@@ -327,6 +327,7 @@ async fn side(app: &App, name: &'static str, script: &str, dir: PathBuf) -> Side
             .with("away", Arc::new(RemoteAdapter))
             .with_fallback(mock),
         policies: PolicySource::default(),
+        catalog: None,
         sealer: None,
         moderator: None,
         observer: None,

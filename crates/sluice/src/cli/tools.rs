@@ -5,16 +5,17 @@ use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Tools {
-    /// List known tools, and those whose definition changed
+    /// List the tools with their states and labels
     #[command(after_help = "Example:\n  sluice tools list")]
     List(ListTools),
-    /// Show the accepted and the current definition of a tool
+    /// Show what is declared about a tool, its definition, and what changed in it
     #[command(after_help = "Example:\n  sluice tools show files.read_text_file")]
     Show(ShowTool),
     /// Accept the current definitions of tools
     #[command(
-        after_help = "A tool whose description or input schema changed is not offered to models \
-        until its new definition is accepted.\n\nExample:\n  sluice tools accept files.read_text_file"
+        after_help = "The first listing of a server is accepted as a whole. A tool that appears later, \
+        or whose description or input schema changes, cannot be used until its definition is \
+        accepted.\n\nExample:\n  sluice tools accept files.read_text_file"
     )]
     Accept(AcceptTools),
 }

@@ -25,6 +25,7 @@ use sluice_bridge::directory::{AdapterContext, Connection};
 use sluice_bridge::mock::MockAdapter;
 use sluice_bridge::outbound::Outbound;
 use sluice_bridge::outbound::allow::AllowList;
+use sluice_bridge::pinned::PinFile;
 use sluice_bridge::secret::Secret;
 use sluice_bridge::shell::{Config as ShellConfig, ShellAdapter, Workspace};
 use sluice_core::port::Clock as _;
@@ -165,7 +166,7 @@ fn adapters(
     let wire = Arc::clone(outbound) as Arc<dyn sluice_bridge::wire::Wire>;
     let pins = plan.spool.with_extension("tools");
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&pins)?;
-    let tool_servers = providers::tool_servers(&pins);
+    let tool_servers = providers::tool_servers(&Arc::new(PinFile::new(&pins)));
     let kit = AdapterContext { wire, tool_servers, secrets: keyring::operator(), callbacks: None };
     let mut adapters = Adapters::new();
     for (name, given) in &plan.adapters {

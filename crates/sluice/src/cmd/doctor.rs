@@ -8,6 +8,7 @@ mod gateways;
 mod rules;
 mod secrets;
 mod server;
+mod tools;
 
 use crate::Exit;
 use crate::cli::{Doctor, OutputFormat};
@@ -86,6 +87,7 @@ pub(super) async fn run(args: &Doctor, out: &mut Out) -> anyhow::Result<Exit> {
     }
     let keyring = keyring::for_data(&args.target.data);
     checks.extend(secrets::declared(&keyring));
+    checks.extend(tools::checks(dir, &config::get().tool_declarations()));
     checks.extend(data::checks(&place));
     if let Some(store) = data::readable(&place) {
         checks.extend(rules::checks(&*store, &keyring).await);

@@ -4,6 +4,8 @@ use super::value::{Secret, Value};
 use super::{Config, Source, Sources, file};
 use sluice_bridge::pinned::PinFile;
 use sluice_bridge::secret::keyring::Keyring;
+use sluice_govern::catalog::Catalog;
+use sluice_govern::facts::{ArgumentRole, SendsTo};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -201,14 +203,16 @@ fn a_server_of_tools_is_a_command_or_an_address() {
     assert_eq!(shown, expected);
     let pins = Arc::new(PinFile::new(Path::new("nowhere")));
     let secrets = Keyring::new("default", [], Vec::new());
-    let opened = |server: &ToolServer| server.open(&pins, &secrets).name() == server.name;
+    let opened = |server: &ToolServer| {
+        server.open(&pins, &secrets).is_some_and(|opened| opened.name() == server.name)
+    };
     assert!(config.tool_servers().iter().all(opened));
 }
 
 #[test]
 fn everything_wrong_with_servers_of_tools_is_told_and_no_key_is_repeated() {
     for (fields, told) in [
-        ("", "needs a `command` or a `url`"),
+        ("", "needs a `command` or a `url`, or `tools`"),
         ("command = [\"x\"]\nurl = \"http://x/\"", "has both a `command` and a `url`"),
         ("command = \"x\"", "has a `command` that is not a list of at most 100 texts"),
         ("command = [1]", "has a `command` that is not a list of at most 100 texts"),
@@ -321,4 +325,93 @@ fn a_secret_that_is_not_declared_right_is_refused_and_not_repeated() {
     }
     let (_dir, path) = in_dir("[secrets.\"a b\"]\nfrom = \"env:A\"\nhosts = []\n");
     assert!(Config::load(&Sources { file: Some(path), ..Sources::default() }).is_err());
+}
+
+#[test]
+fn the_operator_declares_what_tools_do() {
+    let text = r#"
+        [tool_servers.mail]
+        command = ["mail"]
+        read_only_tools = ["list"]
+        labels = ["mails"]
+        origin = ["inbound_mail"]
+        sensitive = ["customer"]
+        sends_to = "internal"
+        [tool_servers.mail.tools.send]
+        labels = ["sends"]
+        sends_to = "external"
+        arguments = {recipients = "to", "attachments.file_id" = "what"}
+        [tool_servers.mail.tools."get_*"]
+        read_only = true
+        records = ["id_"]
+        private = ["subject", "body"]
+        lists = ["names"]
+        [tool_servers.pay.tools."*"]
+        labels = ["pays"]
+    "#;
+    let (_dir, path) = in_dir(text);
+    let config = Config::load(&Sources { file: Some(path), ..Sources::default() }).unwrap();
+    let declared = config.tool_servers().iter().map(ToolServer::declaration);
+    let catalog = Catalog::new(&declared.collect::<Vec<_>>(), []);
+    let send = catalog.tool("mail.send").unwrap();
+    assert_eq!(send.facts.sends_to, Some(SendsTo::External));
+    assert_eq!(send.facts.roles["attachments.file_id"], ArgumentRole::What);
+    let get = catalog.tool("mail.get_unread").unwrap();
+    assert_eq!((get.fields.private.len(), get.facts.sends_to), (2, Some(SendsTo::Internal)));
+    assert!(get.facts.read_only && catalog.tool("mail.list").unwrap().facts.read_only);
+    assert!(get.secrecy.contains("customer") && get.origins.contains("inbound_mail"));
+    assert_eq!(&*catalog.tool("pay.all").unwrap().facts.labels, ["pays".into()]);
+    let shown: Vec<String> = config.tool_servers().iter().map(ToString::to_string).collect();
+    assert_eq!(shown, ["mail, 2 tools declared", "at a bridge, 1 tool declared"]);
+    let shown = config.tool_servers()[0].to_json();
+    assert_eq!(shown["tools"]["send"]["arguments"]["recipients"], "to");
+    assert_eq!(shown["sensitive"], serde_json::json!(["customer"]));
+    let secrets = Keyring::new("default", [], Vec::new());
+    let pins = Arc::new(PinFile::new(Path::new("nowhere")));
+    assert!(config.tool_servers()[1].open(&pins, &secrets).is_none());
+}
+
+#[test]
+fn everything_wrong_with_declarations_of_tools_is_told() {
+    let many = "\"x\", ".repeat(257);
+    let many = format!("records = [{many}]");
+    for (fields, told) in [
+        ("label = [\"x\"]", "has no field `label`; did you mean `labels`?"),
+        ("labels = \"x\"", "has `labels` that is not a list of at most 16 texts"),
+        ("labels = [\"Pays\"]", "has `Pays` in `labels`, which is not a name"),
+        ("origin = [\"\"]", "has `` in `origin`, which is not a name"),
+        ("sensitive = [\"a b\"]", "has `a b` in `sensitive`, which is not a name"),
+        ("sends_to = \"out\"", "has `sends_to` that is not one of `external`, `internal`, `none`"),
+        ("read_only = \"yes\"", "has `read_only` that is neither `true` nor `false`"),
+        ("records = [1]", "has `records` that is not a list of at most 256 texts"),
+        (&many, "has `records` that is not a list of at most 256 texts"),
+        ("private = [\"\"]", "has a name in `private` that is empty or over 256 bytes"),
+        ("arguments = [\"to\"]", "has `arguments` that are not a table of at most 256 roles"),
+        (
+            "arguments = {to = \"whom\"}",
+            "has an argument `to` whose role is not one of `to`, `what`",
+        ),
+    ] {
+        let text =
+            format!("[tool_servers.t]\ncommand = [\"x\"]\n[tool_servers.t.tools.send]\n{fields}");
+        let notes = file::read(&text, Path::new("")).unwrap_err();
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        let told = format!("line 4: `tool_servers.t.tools.send` {told}");
+        assert!(notes[0].starts_with(&told), "{fields}: {notes:?}");
+    }
+    for (fields, told) in [
+        ("sends_to = 1", "line 3: `tool_servers.t` has `sends_to` that"),
+        ("records = [\"id\"]", "line 3: `tool_servers.t` has no field `records`"),
+        ("tools = 1", "line 3: `tool_servers.t` has `tools` that are not a table of tables"),
+        ("tools = {a = 1}", "line 3: `tool_servers.t.tools.a` is not a table"),
+        ("tools = {\"*_a\" = {}}", "line 3: `tool_servers.t.tools.*_a` is not the name of a tool"),
+        (
+            "read_only_tools = [\"a\"]\ntools = {a = {read_only = false}}",
+            "line 1: `tool_servers.t` has `a` in `read_only_tools`, which is declared not to be",
+        ),
+    ] {
+        let text = format!("[tool_servers.t]\ncommand = [\"x\"]\n{fields}\n");
+        let notes = file::read(&text, Path::new("")).unwrap_err().join("\n");
+        assert!(notes.starts_with(told), "{fields}: {notes}");
+    }
 }

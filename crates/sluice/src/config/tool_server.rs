@@ -3,6 +3,7 @@
 //! A server is a local command or a URL. Only the operator configures them: no document and no
 //! row can name another.
 
+use super::tool_declaration::{self, TOOLS};
 use serde_json::{Value, json};
 use sluice_bridge::mcp::McpServer;
 use sluice_bridge::mcp::stdio::Command;
@@ -11,13 +12,14 @@ use sluice_bridge::secret::keyring::Keyring;
 use sluice_core::secret::SecretRef;
 use sluice_core::suggest::suggest;
 use sluice_core::visible;
+use sluice_govern::catalog::ServerDeclaration;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 
 pub(super) const TABLE: &str = "tool_servers";
-/// Fields of a server.
+/// Fields of a server, without those that declare its tools.
 const FIELDS: [&str; 5] = ["command", "env", "url", "key", "read_only_tools"];
 /// Most servers.
 const SERVERS_MAX: usize = 100;
@@ -30,27 +32,34 @@ const NAME_BYTES_MAX: usize = 64;
 pub(crate) struct ToolServer {
     pub(crate) name: String,
     way: ToolTransport,
-    /// Names of tools that only read.
-    read_only: Vec<String>,
+    read_only_tools: Vec<String>,
+    /// What is declared about its tools, without `read_only_tools`.
+    declared: ServerDeclaration,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ToolTransport {
     Command(Command),
-    Url { url: String, key: Option<SecretRef> },
+    Url {
+        url: String,
+        key: Option<SecretRef>,
+    },
+    /// This process cannot reach the server: it runs at a bridge.
+    Bridge,
 }
 
 /// A problem, and its offset in the text.
-type Notes = Vec<(usize, String)>;
+pub(super) type Notes = Vec<(usize, String)>;
 
 impl ToolServer {
-    /// A client of the server. The command is not started yet.
+    /// A client of the server; `None` if it runs at a bridge. The command is not started yet.
     pub(crate) fn open(
         &self,
         pins: &Arc<PinFile>,
         secrets: &Keyring,
-    ) -> Arc<dyn sluice_bridge::tools::ToolServer> {
+    ) -> Option<Arc<dyn sluice_bridge::tools::ToolServer>> {
         let server = match &self.way {
+            ToolTransport::Bridge => return None,
             ToolTransport::Command(command) => McpServer::process(&self.name, command.clone()),
             ToolTransport::Url { url, key } => {
                 let key = key.as_ref().map(|key| secrets.of_setting(key));
@@ -58,8 +67,13 @@ impl ToolServer {
                     .expect("the address was checked when it was read")
             }
         };
-        let server = server.with_read_only(&self.read_only);
-        Arc::new(Pinned::new(Arc::new(server), Arc::clone(pins)))
+        let server = server.with_declaration(self.declaration());
+        Some(Arc::new(Pinned::new(Arc::new(server), Arc::clone(pins))))
+    }
+
+    /// What is declared about its tools.
+    pub(crate) fn declaration(&self) -> ServerDeclaration {
+        tool_declaration::add_read_only(&self.declared, &self.read_only_tools)
     }
 
     /// The name among the settings.
@@ -71,9 +85,13 @@ impl ToolServer {
         let mut shown = match &self.way {
             ToolTransport::Command(command) => json!({"command": command.argv, "env": command.env}),
             ToolTransport::Url { url, key } => json!({"url": url, "key": key}),
+            ToolTransport::Bridge => json!({}),
         };
-        if !self.read_only.is_empty() {
-            shown["read_only_tools"] = json!(self.read_only);
+        if !self.read_only_tools.is_empty() {
+            shown["read_only_tools"] = json!(self.read_only_tools);
+        }
+        for (field, value) in tool_declaration::shown(&self.declared) {
+            shown[field] = value;
         }
         shown
     }
@@ -87,12 +105,17 @@ impl fmt::Display for ToolServer {
                 if !command.env.is_empty() {
                     write!(f, " (sees {})", command.env.join(", "))?;
                 }
-                Ok(())
             }
             ToolTransport::Url { url, key } => {
                 f.write_str(&visible::brief(url))?;
-                key.iter().try_for_each(|key| write!(f, " (key {key})"))
+                key.iter().try_for_each(|key| write!(f, " (key {key})"))?;
             }
+            ToolTransport::Bridge => f.write_str("at a bridge")?,
+        }
+        match self.declared.tools.len() {
+            0 => Ok(()),
+            1 => f.write_str(", 1 tool declared"),
+            count => write!(f, ", {count} tools declared"),
         }
     }
 }
@@ -114,11 +137,14 @@ pub(super) fn read(table: &DeTable<'_>, dir: &Path) -> Result<Vec<ToolServer>, N
         }
         match value.get_ref() {
             DeValue::Table(fields) => {
-                let read_only = reader.words(fields, "read_only_tools").unwrap_or_default().1;
+                let read_only_tools = reader.words(fields, "read_only_tools").unwrap_or_default().1;
+                let declared = tool_declaration::read(name, fields, &mut reader.notes);
+                reader.contradictions(at, &read_only_tools, &declared);
                 if let Some(way) = reader.way(at, fields)
                     && reader.notes.is_empty()
                 {
-                    servers.push(ToolServer { name: name.to_owned(), way, read_only });
+                    let name = name.to_owned();
+                    servers.push(ToolServer { name, way, read_only_tools, declared });
                 }
             }
             _ => reader.note(at, "is to be a table with `command` or `url`"),
@@ -141,10 +167,11 @@ impl ToolServerReader<'_> {
     }
 
     fn way(&mut self, at: usize, fields: &DeTable<'_>) -> Option<ToolTransport> {
+        let known = || FIELDS.into_iter().chain(tool_declaration::DEFAULTS).chain([TOOLS]);
         for key in fields.keys() {
             let field = key.get_ref().as_ref();
-            if !FIELDS.contains(&field) {
-                let near = suggest(field, FIELDS);
+            if known().all(|known| known != field) {
+                let near = suggest(field, known());
                 let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
                 let field = visible::brief(field);
                 self.note(key.span().start, &format!("has no field `{field}`{near}"));
@@ -172,10 +199,14 @@ impl ToolServerReader<'_> {
                 None
             }
             (None, None) => {
-                let said = fields.contains_key("command") || fields.contains_key("url");
-                if !said {
-                    self.note(at, "needs a `command` or a `url`");
+                if fields.contains_key("command") || fields.contains_key("url") {
+                    return None;
                 }
+                if fields.contains_key(TOOLS) {
+                    return Some(ToolTransport::Bridge);
+                }
+                let what = "needs a `command` or a `url`, or `tools` if it runs at a bridge";
+                self.note(at, what);
                 None
             }
         }
@@ -226,6 +257,25 @@ impl ToolServerReader<'_> {
             }
         };
         Some(ToolTransport::Url { url, key })
+    }
+
+    /// Refuses a tool that is read-only in the list and not in its own declaration.
+    fn contradictions(
+        &mut self,
+        at: usize,
+        read_only_tools: &[String],
+        declared: &ServerDeclaration,
+    ) {
+        for tool in read_only_tools {
+            let own = declared.tools.get(tool);
+            if own.is_some_and(|own| own.read_only == Some(false)) {
+                let tool = visible::brief(tool).into_owned();
+                self.note(
+                    at,
+                    &format!("has `{tool}` in `read_only_tools`, which is declared not to be"),
+                );
+            }
+        }
     }
 
     fn text(&mut self, fields: &DeTable<'_>, name: &str) -> Option<(usize, String)> {

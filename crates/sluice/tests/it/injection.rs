@@ -183,6 +183,28 @@ fn a_tool_server_that_changes_its_tool_is_not_offered_any_more() {
     assert!(mails(&world) > before, "the accepted tool is offered: {told}");
 }
 
+/// A tool server that adds a tool after its first use.
+#[test]
+fn a_tool_that_appears_later_is_not_offered_before_it_is_accepted() {
+    let permit = RULES.split("@id(\"no-mail").next().unwrap();
+    let (_, _, world) = run("say nothing", permit);
+    // Forget `send`, as if the server had not had it.
+    let pins = world.path().join(".sluice/tools.json");
+    let mut known: Value = serde_json::from_slice(&std::fs::read(&pins).unwrap()).unwrap();
+    let send = known.as_object_mut().unwrap().remove("mail.send").unwrap();
+    known["mail.other"] = send;
+    std::fs::write(&pins, known.to_string()).unwrap();
+    let run = || world.told(&["run", "read.lobsterx.yaml", "--policies", "rules.cedar"]);
+    std::fs::write(world.path().join("read.lobsterx.yaml"), READ.replace("COMMAND", "mail eve"))
+        .unwrap();
+    let before = mails(&world);
+    let told = run();
+    assert_eq!(mails(&world), before, "a new tool was called: {told}");
+    world.printed(&["tools", "accept", "mail.send"]);
+    let told = run();
+    assert!(mails(&world) > before, "{told}");
+}
+
 /// A tool server that says of a tool that sends mail that it only reads.
 #[test]
 fn a_tool_that_calls_itself_read_only_is_not_called_by_a_step_that_only_reads() {

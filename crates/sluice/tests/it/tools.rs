@@ -10,16 +10,25 @@ while IFS= read -r line; do
   say() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
   case $line in
     *'"initialize"'*) say '{"protocolVersion":"2025-06-18","capabilities":{"tools":{}}}' ;;
+    *'"tools/list"'*) say "$(cat tools.json)" ;;
     *'"tools/call"'*)
       word=${line#*'"word":"'}; word=${word%%'"'*}
       say '{"content":[{"type":"text","text":"'"$word, $KEPT"'"}],"structuredContent":{"said":"'"$word"'"}}' ;;
   esac
 done
 "#;
+const SAY_TOOL: &str =
+    r#"{"name":"say","description":"Says a word","inputSchema":{"type":"object"}}"#;
 const SETTINGS: &str = r#"
 [tool_servers.bird]
 command = ["sh", "server.sh"]
 env = ["KEPT"]
+origin = ["birds"]
+
+[tool_servers.bird.tools."s*"]
+labels = ["speaks"]
+sends_to = "internal"
+arguments = {word = "text"}
 
 [tool_servers.far]
 url = "http://127.0.0.1:9/mcp"
@@ -45,9 +54,14 @@ steps:
     command: '{"word": "${hello.outputs.said} again"}'
 "#;
 
+fn listing(tools: &[&str]) -> String {
+    format!(r#"{{"tools":[{}]}}"#, tools.join(","))
+}
+
 fn world() -> World {
     let world = World::new()
         .file("server.sh", SERVER)
+        .file("tools.json", &listing(&[SAY_TOOL]))
         .file("sluice.toml", SETTINGS)
         .file("setup.yaml", SETUP)
         .file("say.lobsterx.yaml", SAY);
@@ -155,11 +169,87 @@ fn what_is_no_recording_is_refused_before_anything_begins() {
 fn servers_of_tools_are_shown_among_the_settings() {
     let world = world();
     let told = world.told(&["config", "show"]);
-    assert!(told.contains("tool_servers.bird  sh server.sh (sees KEPT)  sluice.toml"), "{told}");
+    let bird = "tool_servers.bird  sh server.sh (sees KEPT), 1 tool declared  sluice.toml";
+    assert!(told.contains(bird), "{told}");
     let far = "tool_servers.far  http://127.0.0.1:9/mcp (key env:FAR_KEY)  sluice.toml";
     assert!(told.contains(far), "{told}");
     let all = world.json(&["config", "show", "--json"]);
     let all = all["data"].as_array().unwrap();
     let bird = all.iter().find(|one| one["name"] == "tool_servers.bird").unwrap();
-    assert_eq!(bird["value"], serde_json::json!({"command": ["sh", "server.sh"], "env": ["KEPT"]}));
+    let declared = serde_json::json!({
+        "labels": ["speaks"], "sends_to": "internal", "arguments": {"word": "text"},
+    });
+    let expected = serde_json::json!({
+        "command": ["sh", "server.sh"], "env": ["KEPT"], "origin": ["birds"],
+        "tools": {"s*": declared},
+    });
+    assert_eq!(bird["value"], expected);
+}
+
+#[test]
+fn a_step_of_one_call_needs_an_accepted_definition() {
+    let world = world();
+    assert_eq!(run(&world, &[]).0, Some(0));
+    let failure = |world: &World| {
+        let (code, told, state) = run(world, &[]);
+        assert_eq!(code, Some(1), "{told}");
+        let failed = step(&state, "hello");
+        format!("{} {}", failed["error_code"], failed["error_message"]).replace('"', "")
+    };
+    // Another description, found by the listing before the call, then known to the engine.
+    let changed = SAY_TOOL.replace("a word", "a word twice");
+    let world = world.file("tools.json", &listing(&[&changed]));
+    for _ in 0..2 {
+        let told = failure(&world);
+        let why = "tool_definition_changed `bird.say` may not be called: tool_definition_changed: \
+                   `bird.say` has a new definition";
+        assert!(told.starts_with(why), "{told}");
+    }
+    let shown = world.printed(&["tools", "show", "bird.say"]);
+    assert!(shown.starts_with("bird.say  changed: not usable before it is accepted\n"), "{shown}");
+    assert!(shown.contains("- Says a word\n+ Says a word twice\n"), "{shown}");
+    world.printed(&["tools", "accept", "bird.say"]);
+    assert_eq!(run(&world, &[]).0, Some(0));
+    // A tool that appears later.
+    let sing = SAY_TOOL.replace("\"say\"", "\"sing\"");
+    let flow = SAY.replace("bird.say", "bird.sing");
+    let world =
+        world.file("tools.json", &listing(&[&changed, &sing])).file("say.lobsterx.yaml", &flow);
+    let told = failure(&world);
+    assert!(told.starts_with("tool_not_accepted `bird.sing` may not be called"), "{told}");
+    let told = world.told(&["doctor"]);
+    assert!(told.contains("`bird.sing` is new on a known server and cannot be used"), "{told}");
+    let list = world.json(&["tools", "list", "--json"]);
+    let sing = &list["data"][1];
+    assert_eq!((&sing["tool"], &sing["state"]), (&"bird.sing".into(), &"new".into()));
+    assert_eq!(sing["accepted"], Value::Null);
+    assert_eq!(
+        world.printed(&["tools", "accept", "bird.*"]),
+        "bird.sing is accepted as it is now\n"
+    );
+    assert_eq!(run(&world, &[]).0, Some(0));
+}
+
+#[test]
+fn tools_are_shown_with_what_is_declared() {
+    let world = world();
+    run(&world, &[]);
+    let list = world.printed(&["tools", "list"]);
+    assert_eq!(
+        list,
+        "TOOL      STATE     READ-ONLY  SENDS TO  LABELS\n\
+         bird.say  accepted  no         internal  speaks\n"
+    );
+    let shown = world.printed(&["tools", "show", "bird.say"]);
+    for line in ["  sends to   internal\n", "  arguments  word = text\n", "  origin     birds\n"] {
+        assert!(shown.contains(line), "{shown}");
+    }
+    let shown = world.json(&["tools", "show", "bird.say", "--json"]);
+    assert_eq!(shown["accepted"]["description"], "Says a word");
+    assert_eq!(shown["arguments"], serde_json::json!({"word": "text"}));
+    let told = world.told(&["tools", "show", "bird.sing"]);
+    assert!(told.contains("no tool `bird.sing` is known"), "{told}");
+    let declared = SETTINGS.replace("\"s*\"", "shout");
+    let told = world.file("sluice.toml", &declared).told(&["doctor"]);
+    assert!(told.contains("`bird` lists no tool `shout`, which sluice.toml declares"), "{told}");
 }

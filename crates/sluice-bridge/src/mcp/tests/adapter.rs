@@ -6,6 +6,7 @@ use crate::mcp::adapter::McpAdapter;
 use sluice_core::port::adapter::{
     Adapter as _, CallErrorCode, Emission, Request, ToolEnded, ToolUse,
 };
+use sluice_govern::catalog::ToolState;
 
 /// Answers with its input.
 #[derive(Debug)]
@@ -18,6 +19,15 @@ impl ToolServer for EchoTools {
 
     fn reads_only(&self, tool: &str) -> bool {
         tool == "bird.look"
+    }
+
+    fn state<'a>(&'a self, tool: &'a str) -> Later<'a, Result<ToolState, ToolServerError>> {
+        Box::pin(std::future::ready(match tool {
+            "bird.new" => Ok(ToolState::New),
+            "bird.changed" => Ok(ToolState::Changed),
+            "bird.unlisted" => Err(ToolServerError("its tools cannot be listed".to_owned())),
+            _ => Ok(ToolState::Accepted),
+        }))
     }
 
     fn tools(&self) -> Later<'_, Result<Arc<[Tool]>, ToolServerError>> {
@@ -109,6 +119,24 @@ async fn a_tool_that_is_denied_is_not_called() {
     let told = "`bird.say` may not be called: a policy denies it";
     assert_eq!(error(&said), (CallErrorCode::InvalidRequest, told));
     assert_eq!(call.emitted(), []);
+}
+
+#[tokio::test]
+async fn a_tool_is_not_called_before_its_definition_is_accepted() {
+    for (tool, code, told) in [
+        ("bird.new", CallErrorCode::ToolNotAccepted, "tool_not_accepted: `bird.new`"),
+        ("bird.changed", CallErrorCode::ToolDefinitionChanged, "tool_definition_changed: `bird"),
+        ("bird.unlisted", CallErrorCode::ProviderError, "its tools cannot be listed"),
+    ] {
+        let call = FakeCall::default();
+        let said = answer(&adapter(), &step(tool, "go"), &call).await;
+        let (found, why) = error(&said);
+        assert!(found == code && why.contains(told), "{tool}: {found} {why}");
+        let [Emission::ToolEnded(ToolEnded { failed: true, bytes: 0, .. })] = &call.emitted()[..]
+        else {
+            panic!("{:?}", call.emitted());
+        };
+    }
 }
 
 #[tokio::test]

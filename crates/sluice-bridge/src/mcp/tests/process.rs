@@ -1,6 +1,7 @@
 //! Tests against a server process that is a script.
 
 use super::*;
+use sluice_govern::catalog::ToolDeclaration;
 use std::path::Path;
 use tokio::time::{sleep, timeout};
 
@@ -90,7 +91,10 @@ async fn a_process_is_started_when_first_needed_and_lists_all_pages() {
     let shown: Vec<_> = tools.iter().map(|tool| (tool.name.as_str(), tool.read_only)).collect();
     // The server's own `readOnlyHint` is ignored.
     assert_eq!(shown, [("t.echo", false), ("t.die", false)]);
-    let trusted = server_dir.server("").with_read_only(&["die".to_owned()]);
+    let read_only = ToolDeclaration { read_only: Some(true), ..ToolDeclaration::default() };
+    let tools = [("die".to_owned(), read_only)].into();
+    let declared = ServerDeclaration { tools, ..ServerDeclaration::default() };
+    let trusted = server_dir.server("").with_declaration(declared);
     let tools = trusted.tools().await.unwrap();
     let shown: Vec<_> = tools.iter().map(|tool| (tool.name.as_str(), tool.read_only)).collect();
     assert_eq!(shown, [("t.echo", false), ("t.die", true)]);

@@ -7,6 +7,7 @@ use crate::port::adapter::Quote;
 use crate::port::remembered_output::RememberedOutput;
 use crate::port::store::Guard;
 use sluice_govern::account::Name;
+use sluice_govern::catalog::Catalog;
 use sluice_govern::policy::Policies;
 use sluice_govern::registry::{Agent, Fabric, Gateway, Health};
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 pub(crate) struct FakeAuthority {
     pub(crate) fabric: Fabric,
     pub(crate) policies: Policies,
+    pub(crate) catalog: Catalog,
     pub(crate) counts: BTreeMap<String, i64>,
     pub(crate) health: BTreeMap<String, Health>,
     /// The highest cost of each step.
@@ -34,6 +36,7 @@ impl Default for FakeAuthority {
         FakeAuthority {
             fabric: Fabric::default(),
             policies: Policies::permit_all(),
+            catalog: Catalog::default(),
             counts: BTreeMap::new(),
             health: BTreeMap::new(),
             quotes: BTreeMap::new(),
@@ -72,6 +75,10 @@ impl Authority for FakeAuthority {
 
     fn policies(&self) -> &Policies {
         &self.policies
+    }
+
+    fn catalog(&self) -> &Catalog {
+        &self.catalog
     }
 
     fn agent(&self, name: &str) -> Option<&Agent> {

@@ -7,6 +7,8 @@ use crate::port::authority::fake::FakeAuthority as Desk;
 use crate::run::command::{Command, Decision};
 use expect_test::expect;
 use serde_json::json;
+use sluice_govern::catalog::{Catalog, Definitions, ServerDeclaration, ToolDefinition, ToolState};
+use std::sync::Arc;
 
 const ASK: &str = r#"@id("send") @action("require_approval") @approvers("ada,bob")
     forbid (principal, action == Action::"use_tool", resource == Tool::"mail.send");"#;
@@ -39,6 +41,47 @@ fn what_the_step_names_and_the_rules_permit_is_allowed_and_the_rest_is_not() {
             6 node.log a tool files.write denied: policy own.cedar/no forbids it
             7 node.log a tool shell.run denied: the step does not name tool shell.run
             8 node.log a tool filesystem.read denied: the step does not name tool filesystem.read
+        "#]],
+    );
+}
+
+#[test]
+fn a_tool_is_denied_until_its_definition_is_accepted() {
+    let catalog = |states: &[(&str, ToolState)]| {
+        let server = ServerDeclaration { name: "files".into(), ..ServerDeclaration::default() };
+        let definition = || {
+            let (digest, description) = (String::new(), String::new());
+            Some(Arc::new(ToolDefinition { digest, description, input_schema: Arc::default() }))
+        };
+        let listed = states.iter().map(|(name, state)| {
+            let accepted = if *state == ToolState::New { None } else { definition() };
+            let changed = if *state == ToolState::Accepted { None } else { definition() };
+            ((*name).to_owned(), Definitions { accepted, changed })
+        });
+        Catalog::new(&[server], listed)
+    };
+    check(
+        Script::flow(FLOW)
+            .under(move |desk| {
+                let changed = ("files.write", ToolState::Changed);
+                desk.catalog = catalog(&[("files.read", ToolState::New), changed]);
+            })
+            .uses("a", "1", "files.read", json!({}))
+            .uses("a", "2", "files.write", json!({}))
+            // Not listed yet.
+            .uses("a", "3", "files.list", json!({}))
+            .set(move |desk| {
+                desk.catalog = catalog(&[("files.read", ToolState::Accepted)]);
+            })
+            .uses("a", "4", "files.read", json!({})),
+        expect![[r#"
+            1 run.started
+            2 node.queued a
+            3 node.started a attempt=1 dispatch=1
+            4 node.log a tool files.read denied: tool_not_accepted: `files.read` was added to a known server; `sluice tools accept` accepts it
+            5 node.log a tool files.write denied: tool_definition_changed: `files.write` has a new definition; `sluice tools accept` accepts it
+            6 node.log a tool files.list allowed
+            7 node.log a tool files.read allowed
         "#]],
     );
 }

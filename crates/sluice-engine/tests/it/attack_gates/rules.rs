@@ -84,6 +84,7 @@ async fn an_engine_without_usable_rules_does_not_open() {
             entropy: Arc::new(|| Box::new(sluice_engine::world::SystemEntropy)),
             agents: sluice_engine::agents::Agents::new(),
             policies: PolicySource::default(),
+            catalog: None,
             sealer: None,
             moderator: None,
             observer: None,

@@ -144,6 +144,7 @@ async fn play(case: &Case, stored: Stored) -> Result<Played, String> {
         entropy: Arc::new(|| Box::new(SystemEntropy)),
         agents,
         policies: PolicySource::default(),
+        catalog: None,
         sealer: None,
         moderator: moderator(case)?,
         observer: None,

@@ -16,8 +16,8 @@ use crate::tools::names;
 use sluice_govern::decision::Decision;
 
 /// Why a call is denied without asking the gates.
-pub(crate) fn out_of_bounds(run: &Run, at: StepAt, wanted: &ToolUse) -> Option<String> {
-    let tool = &wanted.tool;
+pub(crate) fn out_of_bounds(draft: &Draft<'_>, at: StepAt, wanted: &ToolUse) -> Option<String> {
+    let (run, tool) = (&*draft.run, &wanted.tool);
     let state = run.state(at);
     if state.calls.len() >= TOOL_CALLS_MAX {
         return Some(format!("the attempt has asked for {TOOL_CALLS_MAX} tools already"));
@@ -34,7 +34,7 @@ pub(crate) fn out_of_bounds(run: &Run, at: StepAt, wanted: &ToolUse) -> Option<S
     if denied || allow.is_some_and(|allow| !names(allow, tool)) {
         return Some(format!("what was allowed with the step does not cover tool {tool}"));
     }
-    None
+    draft.given.authority.catalog().tool(tool)?.state.refusal(tool)
 }
 
 /// What people have decided about this call, else a request for their approval.

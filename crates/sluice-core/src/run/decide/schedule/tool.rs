@@ -23,7 +23,7 @@ pub(crate) fn use_tool(draft: &mut Draft<'_>, at: StepAt, wanted: ToolUse) {
         return;
     }
     let digest = call_digest(&wanted);
-    let ruling = match out_of_bounds(draft.run, at, &wanted) {
+    let ruling = match out_of_bounds(draft, at, &wanted) {
         Some(why) => Ruling::Denied(why),
         None => rule(draft, at, &wanted, &digest),
     };

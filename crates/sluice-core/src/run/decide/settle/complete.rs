@@ -102,6 +102,8 @@ fn cause(code: CallErrorCode) -> Option<RetryCause> {
         CallErrorCode::RateLimit => Some(RetryCause::RateLimit),
         CallErrorCode::Auth
         | CallErrorCode::InvalidRequest
+        | CallErrorCode::ToolNotAccepted
+        | CallErrorCode::ToolDefinitionChanged
         | CallErrorCode::ContentFilter
         | CallErrorCode::Cancelled => None,
     }
