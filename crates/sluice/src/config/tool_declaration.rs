@@ -9,6 +9,7 @@ use sluice_core::suggest::suggest;
 use sluice_core::visible;
 use sluice_govern::catalog::{ServerDeclaration, ToolDeclaration};
 use sluice_govern::facts::{ArgumentRole, SendsTo};
+use sluice_govern::flow_label::{CHARS_MAX, NAMES_MAX, is_name};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
@@ -31,10 +32,6 @@ const FIELDS: [&str; 9] = [
 ];
 /// Most declared tools of a server.
 const TOOLS_MAX: usize = 1000;
-/// Most labels, origins or kinds of secrets of a tool.
-const NAMES_MAX: usize = 16;
-/// Longest name of a label, an origin or a kind of secrets, in bytes.
-const NAME_BYTES_MAX: usize = 64;
 /// Most fields of answers, and most arguments, of a tool.
 const PATHS_MAX: usize = 256;
 /// Longest name of a tool, a field or an argument, in bytes.
@@ -167,14 +164,11 @@ impl DeclarationReader<'_> {
     /// Names that policies refer to.
     fn names(&mut self, fields: &DeTable<'_>, field: &str) -> Option<Vec<Arc<str>>> {
         let (at, names) = self.texts(fields, field, NAMES_MAX)?;
-        let other = |c: char| !matches!(c, 'a'..='z' | '0'..='9' | '_' | '-' | '.');
-        let is_name =
-            |name: &&String| (1..=NAME_BYTES_MAX).contains(&name.len()) && !name.contains(other);
-        if let Some(bad) = names.iter().find(|name| !is_name(name)) {
+        if let Some(bad) = names.iter().find(|name| !is_name(name.as_str())) {
             let bad = visible::brief(bad);
             let what = format!(
                 "has `{bad}` in `{field}`, which is not a name: use lower-case letters, digits, `_`, \
-                 `-` and `.`, at most {NAME_BYTES_MAX}"
+                 `-` and `.`, a letter first, at most {CHARS_MAX}"
             );
             self.note(at, &what);
             return None;

@@ -1,5 +1,6 @@
 //! Servers of tools, recordings and replays.
 
+use crate::server::Server;
 use crate::world::World;
 use serde_json::Value;
 
@@ -252,4 +253,30 @@ fn tools_are_shown_with_what_is_declared() {
     let declared = SETTINGS.replace("\"s*\"", "shout");
     let told = world.file("sluice.toml", &declared).told(&["doctor"]);
     assert!(told.contains("`bird` lists no tool `shout`, which sluice.toml declares"), "{told}");
+}
+
+#[test]
+fn a_server_shows_the_tools_of_its_machine() {
+    let world = world().file("mock.yaml", "'*': {text: ok}\n");
+    run(&world, &[]);
+    let server = Server::start(&world, "127.0.0.1:0");
+    for args in [
+        &["tools", "list"] as &[&str],
+        &["tools", "list", "--json"],
+        &["tools", "show", "bird.say"],
+        &["tools", "show", "bird.say", "--json"],
+        &["tools", "show", "bird.none"],
+    ] {
+        assert_eq!(server.told(&world, args), world.told(args), "{args:?}");
+    }
+    let told = server.told(&world, &["tools", "accept", "bird.say"]);
+    assert!(told.contains("needs_data_directory"), "{told}");
+    // Another process sees a new definition: the server shows it at once.
+    let changed = SAY_TOOL.replace("a word", "a word twice");
+    let world = world.file("tools.json", &listing(&[&changed]));
+    run(&world, &[]);
+    world.until("the server shows it", |world| {
+        let shown = server.printed(world, &["tools", "list"]);
+        shown.contains("bird.say  changed").then_some(())
+    });
 }
