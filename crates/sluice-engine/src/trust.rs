@@ -48,8 +48,27 @@ pub(crate) struct GovernanceCache {
 }
 
 impl GovernanceCache {
+    /// The rules in force, with policies for the current catalog of tools.
     pub(crate) fn rules(&self) -> Arc<Rules> {
-        Arc::clone(&lock(&self.rules))
+        let rules = Arc::clone(&lock(&self.rules));
+        let catalog = self.catalog();
+        if rules.is_for(catalog.as_ref()) {
+            return rules;
+        }
+        match rules.under(catalog) {
+            Ok(renewed) => {
+                let renewed = Arc::new(renewed);
+                let mut known = lock(&self.rules);
+                if Arc::ptr_eq(&known, &rules) {
+                    *known = Arc::clone(&renewed);
+                }
+                renewed
+            }
+            Err(error) => {
+                tracing::error!(%error, "the policies cannot be loaded for the tools there are now");
+                rules
+            }
+        }
     }
 
     /// The current catalog of tools; `None` if this machine declares no tools.

@@ -31,6 +31,11 @@ pub(crate) const POLICY_TEXT_BYTES_MAX: usize = 4 * 1024;
 pub(crate) const POLICY_TEXTS_MAX: usize = 256;
 /// Maximum size of the values of an action that policies see, with their paths, in bytes.
 pub(crate) const CALL_VALUES_BYTES_MAX: usize = 128 * 1024;
+/// Largest number of arguments and fields in the definition of a tool that policies can
+/// read by their types.
+pub(crate) const INPUT_FIELDS_MAX: usize = 256;
+/// Deepest nesting of such a definition.
+pub(crate) const INPUT_TYPE_DEPTH_MAX: usize = 8;
 /// Capacity of the cache of policy answers.
 pub(crate) const ANSWERS_MAX: usize = 4096;
 /// Largest number of candidates in a routing decision.

@@ -15,24 +15,32 @@ mod call;
 mod changeable;
 mod facts;
 mod index;
+mod input;
 mod keyword;
 mod load;
+mod names;
 mod needs;
 mod number;
+mod reference;
 mod request;
 mod rule;
 mod scan;
+mod validate;
 
 pub use facts::{InputsSeen, PolicyFacts, Principal, Resource, RunSeen, StepSeen};
 pub use keyword::{Category, Consequence, Enforcement};
+pub use reference::reference;
 pub use rule::Rule;
 
+use crate::catalog::Catalog;
 use crate::decision::{Disposition, Matched};
 use crate::facts::Verb;
 use answer_cache::{AnswerCache, PolicyAnswer};
 use cedar_policy::{AuthorizationError, Authorizer, PolicyId, PolicySet};
 use changeable::PolicyNames;
 use index::Bins;
+use input::InputType;
+use load::NameCheck;
 use needs::Needs;
 use request::{CedarRequest, Names};
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,6 +59,10 @@ pub struct Policies {
     index: index::Index,
     /// The actions about whose values some policy asks.
     reads_values: BTreeSet<Verb>,
+    /// The types of the arguments of tools, for policies that read them.
+    inputs: BTreeMap<String, InputType>,
+    /// What stored policies name and nothing has.
+    notes: Vec<PolicyError>,
     names: Names,
     names_in_changes: PolicyNames,
     cache: AnswerCache,
@@ -115,12 +127,36 @@ pub struct Replayed {
 }
 
 impl Policies {
-    /// Loads a set from the names and texts of its files. Returns all errors.
+    /// Loads a set from the names and texts of its files without checking whether the tools
+    /// and words in it exist: for tests and benchmarks. Returns all errors.
     pub fn load(files: &[(String, String)]) -> Result<Policies, Vec<PolicyError>> {
-        load::load(files)
+        load::load(files, &Catalog::default(), NameCheck::Off)
     }
 
-    /// The permits of the default set and nothing else, so policies allow every action.
+    /// Loads a set that is to be stored. A policy about something that does not exist is an
+    /// error.
+    pub fn load_with(
+        files: &[(String, String)],
+        catalog: &Catalog,
+    ) -> Result<Policies, Vec<PolicyError>> {
+        load::load(files, catalog, NameCheck::New)
+    }
+
+    /// Loads a set that is in force. A policy about something that does not exist any more
+    /// stays and fails closed: see [`Policies::notes`].
+    pub fn load_stored(
+        files: &[(String, String)],
+        catalog: &Catalog,
+    ) -> Result<Policies, Vec<PolicyError>> {
+        load::load(files, catalog, NameCheck::Stored)
+    }
+
+    /// What policies of a stored set name and nothing has any more.
+    pub fn notes(&self) -> &[PolicyError] {
+        &self.notes
+    }
+
+    /// The default set, under which policies allow every action.
     /// For benchmarks and tests.
     pub fn permit_all() -> Policies {
         let (name, text) = DEFAULT;
@@ -187,6 +223,14 @@ impl Policies {
         Matches { permitted: answer.permitted, rules, errors }
     }
 
+    /// Whether policies that can apply read values that the facts do not have, because the
+    /// decision was recorded before any policy asked for them.
+    pub fn misses_values(&self, facts: &PolicyFacts<'_>) -> bool {
+        let has_values = matches!(facts.verb, Verb::DispatchStep | Verb::StartRun | Verb::UseTool);
+        let needs = || self.index.bins(facts).each().fold(Needs::default(), |a, b| a.and(b.needs));
+        has_values && facts.call.is_none() && facts.input.is_none() && needs().values()
+    }
+
     fn evaluate(&self, facts: &PolicyFacts<'_>, needs: Needs, bins: &Bins<'_>) -> PolicyAnswer {
         let mut answer = PolicyAnswer::default();
         let mut request = None;
@@ -194,8 +238,12 @@ impl Policies {
             for &number in &bin.plain {
                 self.matched(&mut answer, number);
             }
+            for &number in &bin.broken {
+                self.undecided(&mut answer, number);
+            }
             for set in [&bin.permits, &bin.forbids].into_iter().flatten() {
-                let request = request.get_or_insert_with(|| self.names.request(facts, needs));
+                let request =
+                    request.get_or_insert_with(|| self.names.request(facts, needs, &self.inputs));
                 self.evaluate_set(&mut answer, set, request);
             }
         }
@@ -208,6 +256,17 @@ impl Policies {
             answer.permitted = true;
         } else {
             answer.found.push(number);
+        }
+    }
+
+    /// A stored policy names something that does not exist any more: a permit grants
+    /// nothing, and a forbid that would be enforced blocks.
+    fn undecided(&self, answer: &mut PolicyAnswer, number: usize) {
+        let rule = &self.rules[number];
+        if (rule.blocks() || rule.requires_approval())
+            && let Some(why) = &rule.broken
+        {
+            answer.errors.push((number, why.clone()));
         }
     }
 
@@ -225,14 +284,18 @@ impl Policies {
                 return;
             }
         };
-        let CedarRequest { request, entities } = request;
+        let CedarRequest { request, entities, mismatch } = request;
         let response = Authorizer::new().is_authorized(request, set, entities);
         for id in response.diagnostics().reason() {
             self.matched(answer, number(id));
         }
         for error in response.diagnostics().errors() {
             let AuthorizationError::PolicyEvaluationError(error) = error;
-            answer.errors.push((number(error.policy_id()), error.inner().to_string()));
+            let mut why = error.inner().to_string();
+            if let Some(mismatch) = mismatch {
+                why = format!("{why}; {}", mismatch.message());
+            }
+            answer.errors.push((number(error.policy_id()), why));
         }
     }
 }

@@ -204,11 +204,13 @@ pub(crate) enum Command {
     #[command(after_help = "Exit code: 0, or 2 when the document is refused.\n\nExample:\n  \
         sluice plan examples/fan-out-join.lobsterx.yaml --format mermaid")]
     Plan(Plan),
-    /// Print the schema of a document format or of the HTTP API
+    /// Print the schema of a document format, of the HTTP API or of policies
     #[command(
         after_help = "Document formats are described in JSON Schema, for editors; the HTTP API in OpenAPI 3.1, \
-        for client generators. Needs no server and no data directory.\n\nExample:\n  \
-        sluice schema lobsterx > lobsterx.schema.json\n  sluice schema openapi > openapi.json"
+        for client generators; policies in Cedar, with the names of the tools that this machine knows. \
+        Needs no server.\n\nExample:\n  \
+        sluice schema lobsterx > lobsterx.schema.json\n  sluice schema openapi > openapi.json\n  \
+        sluice schema policies --tool mail.send"
     )]
     Schema(Schema),
     /// Evaluate an expression against values
@@ -407,6 +409,14 @@ pub(crate) struct Schema {
     /// Describe this format
     #[arg(value_name = "FORMAT", value_enum)]
     pub(crate) format: SchemaFormat,
+    /// Show the typed arguments of this tool, `SERVER.TOOL` (with `policies`)
+    #[arg(long, value_name = "TOOL")]
+    pub(crate) tool: Option<String>,
+    /// Show the arguments and the inputs of the steps of this document (with `policies`)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) workflow: Option<OsString>,
+    #[command(flatten)]
+    pub(crate) data: run::Data,
     #[command(flatten)]
     pub(crate) json: Json,
 }
@@ -509,6 +519,8 @@ pub(crate) enum SchemaFormat {
     Setup,
     /// The HTTP API of `sluice serve`, in OpenAPI 3.1
     Openapi,
+    /// What a policy may refer to: names of tools, labels and servers, and the Cedar schema
+    Policies,
 }
 
 #[cfg(test)]

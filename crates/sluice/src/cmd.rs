@@ -31,7 +31,7 @@ mod schedules;
 mod schema;
 mod serve;
 mod tokens;
-mod tools;
+pub(crate) mod tools;
 mod validate;
 mod workflows;
 

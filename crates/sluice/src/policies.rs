@@ -1,11 +1,15 @@
 //! Reads policy sets from files.
 
+use crate::cli::run::Data;
+use crate::cmd;
 use crate::config::{self, setting::Name};
 use crate::input;
 use crate::problem::Unreadable;
+use crate::providers;
 use crate::refused::unreadable;
 use sluice_core::limits::DOCUMENT_BYTES_MAX;
 use sluice_engine::trust::PolicySource;
+use sluice_govern::catalog::Catalog;
 use sluice_server::refused::{POLICIES_REFUSED, Refused};
 use sluice_server::service::policies::{Files, load_for_force, refused};
 use std::ffi::{OsStr, OsString};
@@ -25,8 +29,18 @@ pub(crate) fn source() -> Result<PolicySource, Refused> {
         return Ok(PolicySource::default());
     }
     let paths: Vec<OsString> = paths.iter().map(OsString::from).collect();
-    let set = load_for_force(&read(&paths)?, []).map_err(|errors| refused(&errors))?;
+    let catalog = providers::catalog().map(|source| source.catalog()).unwrap_or_default();
+    let set = load_for_force(&read(&paths)?, Some(&catalog), []);
+    let set = set.map_err(|errors| refused(&errors))?;
     Ok(PolicySource::Fixed(Arc::new(set)))
+}
+
+/// The tools that policies may name; `None` if only the configured server knows them.
+pub(crate) fn catalog(data: &Data) -> Result<Option<Catalog>, Refused> {
+    match config::get().server() {
+        Some(_) => Ok(None),
+        None => cmd::tools::catalog(data).map(Some),
+    }
 }
 
 /// Reads the policies in files and directories.

@@ -36,7 +36,8 @@ impl GovernanceCache {
         patience: Patience,
     ) -> Result<Result<GovernanceCache, RulesError>, StoreError> {
         let rows = store.registry(None).await?;
-        let rules = match Rules::read(&rows, &source, &implied, None) {
+        let tools = catalog.as_ref().map(|source| source.catalog());
+        let rules = match Rules::read(&rows, &source, &implied, tools, None) {
             Ok(rules) => rules,
             Err(error) => return Ok(Err(error)),
         };
@@ -165,7 +166,10 @@ impl Inner {
         let known = lock(&self.trust.refused).clone().filter(|(epoch, _)| *epoch == rows.epoch);
         let read = match known {
             Some((_, error)) => Err(error),
-            None => Rules::read(&rows, &self.trust.source, &self.trust.implied, Some(&before)),
+            None => {
+                let (trust, catalog) = (&self.trust, self.trust.catalog());
+                Rules::read(&rows, &trust.source, &trust.implied, catalog, Some(&before))
+            }
         };
         match read {
             Ok(rules) => {

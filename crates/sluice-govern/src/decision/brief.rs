@@ -151,7 +151,8 @@ fn who(text: &mut String, who: &Principal<'_>) {
 }
 
 fn what(text: &mut String, what: &Resource<'_>) {
-    let Resource::Gateway { name, provider, environment, min_trust, capabilities } = what else {
+    let Resource::Gateway { name, provider, environment, min_trust, capabilities, sends_to } = what
+    else {
         return field(text, ",\"what\":", what);
     };
     push_text(text, ",\"what\":{\"gateway\":{\"name\":\"", name);
@@ -161,6 +162,9 @@ fn what(text: &mut String, what: &Resource<'_>) {
     push_text(text, ",\"environment\":\"", environment);
     number(text, ",\"min_trust\":", (*min_trust).into());
     list(text, ",\"capabilities\":", capabilities);
+    if let Some(sends_to) = sends_to {
+        push_text(text, ",\"sends_to\":\"", sends_to.as_str());
+    }
     text.push_str("}}");
 }
 

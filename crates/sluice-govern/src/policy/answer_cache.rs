@@ -145,7 +145,14 @@ impl CacheKey {
 
     fn resource(&mut self, what: &Resource<'_>) {
         match what {
-            Resource::Gateway { name, provider, environment, min_trust, capabilities } => {
+            Resource::Gateway {
+                name,
+                provider,
+                environment,
+                min_trust,
+                capabilities,
+                sends_to,
+            } => {
                 self.key.number(0);
                 self.key.text(name);
                 self.attribute(RequestAttribute::ResourceProvider, |key| key.text(provider));
@@ -155,6 +162,9 @@ impl CacheKey {
                 });
                 self.attribute(RequestAttribute::ResourceCapabilities, |key| {
                     key.texts(capabilities);
+                });
+                self.attribute(RequestAttribute::ResourceSendsTo, |key| {
+                    key.maybe_text(sends_to.map(SendsTo::as_str));
                 });
             }
             Resource::Workflow(name) => {

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where a value may have been seen if nobody looked.
+/// Where a value may have been seen if the caller of the gates does not know.
 const ANYTHING: [SeenIn; 3] = [SeenIn::Private, SeenIn::Stranger, SeenIn::Nowhere];
 /// What a text may repeat then.
 const CARRIES_ANYTHING: [SeenIn; 2] = [SeenIn::Private, SeenIn::Stranger];

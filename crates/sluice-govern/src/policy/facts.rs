@@ -9,7 +9,7 @@
 
 use super::Policies;
 use super::call::recorded;
-use crate::facts::{CallFacts, Facts, FlowFacts, Place, Subject, ToolFacts, Verb, Worst};
+use crate::facts::{CallFacts, Facts, FlowFacts, Place, SendsTo, Subject, ToolFacts, Verb, Worst};
 use crate::registry::Posture;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -126,6 +126,9 @@ pub enum Resource<'a> {
         /// Capabilities that it offers.
         #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
         capabilities: Cow<'a, [String]>,
+        /// Where it sends what it is given; absent if not declared.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sends_to: Option<SendsTo>,
     },
     /// A workflow to start.
     Workflow(Cow<'a, str>),
@@ -339,5 +342,6 @@ fn gateway(place: Option<Place<'_>>) -> Resource<'_> {
         environment: row.map_or("", |row| &row.environment).into(),
         min_trust: row.map_or(1, |row| row.min_trust_level),
         capabilities: row.map_or(&[][..], |row| &row.capabilities).into(),
+        sends_to: row.and_then(|row| row.sends_to),
     }
 }

@@ -49,6 +49,8 @@ pub(super) struct PolicyBin {
     pub permits: Option<PolicySet>,
     /// Forbids with conditions.
     pub forbids: Option<PolicySet>,
+    /// Policies about tool calls that cannot say any more which calls they mean.
+    pub broken: Vec<usize>,
     /// Attributes that the conditions use.
     pub needs: Needs,
 }
@@ -57,9 +59,14 @@ impl Index {
     /// Adds a policy to the bins of its scope. Returns the attributes that it uses.
     pub(super) fn add(&mut self, number: usize, rule: &Rule, policy: &Policy) -> Needs {
         let bare = BarePolicy::new(number, rule, policy);
+        let every_tool = What::Kind(Resource::kind_for(Verb::UseTool).to_owned());
         for verb in &rule.scope.verbs {
             let kind = Resource::kind_for(*verb);
-            let what = &rule.scope.what;
+            let what = match (&rule.scope.what, &rule.broken) {
+                // The tools with a label that does not exist may be any.
+                (What::Label(_) | What::Server(_), Some(_)) => &every_tool,
+                (what, _) => what,
+            };
             match what {
                 What::Nothing => continue,
                 What::Kind(other) | What::One(other, _) if other != kind => continue,
@@ -67,7 +74,11 @@ impl Index {
                 _ => {}
             }
             let bins_of_action = self.actions.entry(*verb).or_default();
-            let put = |principal: &mut PrincipalBins| principal.bin(what).put(&bare);
+            let broken = rule.broken.is_some() && *verb == Verb::UseTool;
+            let put = |principal: &mut PrincipalBins| match principal.bin(what) {
+                bin if broken => bin.broken.push(number),
+                bin => bin.put(&bare),
+            };
             match &rule.scope.who {
                 Who::AnyPrincipal => {
                     put(&mut bins_of_action.agents);

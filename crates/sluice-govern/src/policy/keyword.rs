@@ -55,14 +55,18 @@ pub(super) fn read<T: Choice>(word: &str) -> Result<T, String> {
 pub(super) fn unknown(word: &str, names: &[&str]) -> String {
     // A long word is far from every keyword, and costs no more than a short one.
     let word: String = word.chars().take(40).collect();
-    let nearest = names.iter().map(|name| (strsim::levenshtein(&word, name), *name)).min();
     let all = names.join(", ");
-    match nearest {
-        Some((distance, name)) if distance <= 1 + name.len() / 4 => {
-            format!("\"{word}\" is not one of {all}; did you mean \"{name}\"?")
-        }
-        _ => format!("\"{word}\" is not one of {all}"),
+    match nearest(&word, names) {
+        Some(name) => format!("\"{word}\" is not one of {all}; did you mean \"{name}\"?"),
+        None => format!("\"{word}\" is not one of {all}"),
     }
+}
+
+/// The name that a misspelt one most likely means.
+pub(super) fn nearest<'n>(word: &str, names: &[&'n str]) -> Option<&'n str> {
+    let distances = names.iter().map(|name| (strsim::levenshtein(word, name), *name));
+    let (distance, name) = distances.min()?;
+    (distance <= 1 + name.len() / 4).then_some(name)
 }
 
 #[cfg(test)]

@@ -4,41 +4,54 @@
 use super::answer_cache::AnswerCache;
 use super::changeable::PolicyNames;
 use super::index::Index;
+use super::input::InputType;
+use super::keyword::nearest;
+use super::names::{Missing, missing};
 use super::request::Names;
 use super::rule::{Rule, Who};
+use super::validate::{InputUse, arguments_of, validate};
 use super::{Policies, PolicyError, scan};
 use crate::canonical;
+use crate::catalog::Catalog;
 use crate::facts::Verb;
 use crate::limits::{
     POLICIES_BYTES_MAX, POLICIES_MAX, POLICY_ERRORS_MAX, POLICY_FILE_BYTES_MAX, POLICY_STACK_BYTES,
 };
-use cedar_policy::{Policy, PolicyId, PolicySet, Schema, ValidationMode, Validator};
+use cedar_policy::{Policy, PolicyId};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::LazyLock;
 use std::thread;
 
-/// Validates policies against our schema.
-static VALIDATOR: LazyLock<Validator> = LazyLock::new(|| {
-    let text = include_str!("../../policies/schema.cedarschema");
-    let (schema, _) = Schema::from_cedarschema_str(text).expect("our schema is well formed");
-    Validator::new(schema)
-});
+/// What happens to a policy that names something that does not exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NameCheck {
+    /// It is not checked.
+    Off,
+    /// The set is refused.
+    New,
+    /// The set is in force: the policy stays, and fails closed.
+    Stored,
+}
 
 /// Loads a set on a thread with a stack that Cedar cannot exhaust.
-pub(super) fn load(files: &[(String, String)]) -> Result<Policies, Vec<PolicyError>> {
+pub(super) fn load(
+    files: &[(String, String)],
+    catalog: &Catalog,
+    check: NameCheck,
+) -> Result<Policies, Vec<PolicyError>> {
     let mut files = files.to_vec();
     files.sort();
     check_limits(&files)?;
     thread::scope(|scope| {
         let builder =
             thread::Builder::new().name("policies".to_owned()).stack_size(POLICY_STACK_BYTES);
-        let loading = builder.spawn_scoped(scope, move || read(files)).map_err(|error| {
-            let mib = POLICY_STACK_BYTES / (1024 * 1024);
-            let message = format!(
-                "cannot start a thread with a stack of {mib} MiB to load policies: {error}"
-            );
-            vec![PolicyError { machine: true, ..PolicyError::for_set(message) }]
-        })?;
+        let loading =
+            builder.spawn_scoped(scope, move || read(files, catalog, check)).map_err(|error| {
+                let mib = POLICY_STACK_BYTES / (1024 * 1024);
+                let message = format!(
+                    "cannot start a thread with a stack of {mib} MiB to load policies: {error}"
+                );
+                vec![PolicyError { machine: true, ..PolicyError::for_set(message) }]
+            })?;
         loading.join().unwrap_or_else(|_| {
             Err(vec![PolicyError::for_set("the policies made Cedar panic".to_owned())])
         })
@@ -75,15 +88,23 @@ struct PolicyLoader {
     /// File and line of each policy name.
     names: BTreeMap<String, (String, usize)>,
     errors: Vec<PolicyError>,
+    /// What stored policies name and nothing has.
+    notes: Vec<PolicyError>,
+    /// The types of the arguments of tools, for policies that read them.
+    inputs: BTreeMap<String, InputType>,
 }
 
-fn read(files: Vec<(String, String)>) -> Result<Policies, Vec<PolicyError>> {
+fn read(
+    files: Vec<(String, String)>,
+    catalog: &Catalog,
+    check: NameCheck,
+) -> Result<Policies, Vec<PolicyError>> {
     let mut loader = PolicyLoader::default();
     for (name, text) in &files {
         loader.file(name, text);
     }
     if loader.errors.is_empty() {
-        loader.check();
+        loader.check(catalog, check);
     }
     if loader.errors.is_empty() && !loader.permits_steps() {
         let message = "no policy permits dispatch_step, so no step could ever run".to_owned();
@@ -116,6 +137,8 @@ fn read(files: Vec<(String, String)>) -> Result<Policies, Vec<PolicyError>> {
         categories,
         index,
         reads_values,
+        inputs: loader.inputs,
+        notes: loader.notes,
         names: Names::new(),
         names_in_changes,
         cache: AnswerCache::default(),
@@ -172,31 +195,57 @@ impl PolicyLoader {
         }
     }
 
-    /// Validates all policies against the schema. A warning is an error too: a policy
-    /// that can never match, or confusable characters, are mistakes.
-    fn check(&mut self) {
-        let policies = self.rules.iter().map(|(_, policy)| policy.clone());
-        let set = PolicySet::from_policies(policies).expect("a number is given once");
-        let result = VALIDATOR.validate(&set, ValidationMode::Strict);
-        let errors = result.validation_errors().map(|e| (e.policy_id().to_string(), e.to_string()));
-        let warnings =
-            result.validation_warnings().map(|w| (w.policy_id().to_string(), w.to_string()));
-        let mut found: Vec<(usize, String)> = errors
-            .chain(warnings)
-            .map(|(id, message)| (id.parse().expect("ids are numbers"), message))
-            .collect();
-        found.sort();
-        for (number, message) in found {
-            let rule = &self.rules[number].0;
-            let prefix = format!("for policy `{number}`, ");
-            // The same mistake is found once per action; once is enough.
-            let message = message.strip_prefix(&prefix).unwrap_or(&message);
-            let message = message.split(" for Action::").next().unwrap_or(message).to_owned();
-            let error = PolicyError::new(&rule.file, Some(rule.line), message);
-            if self.errors.last() != Some(&error) {
-                self.errors.push(error);
+    /// Validates all policies against the schema, and the names in them.
+    fn check(&mut self, catalog: &Catalog, check: NameCheck) {
+        let mut plain = Vec::new();
+        let mut typed: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        let mut wrong: Vec<(usize, Missing)> = Vec::new();
+        for (number, (rule, policy)) in self.rules.iter().enumerate() {
+            match InputUse::of(rule, policy) {
+                InputUse::None => plain.push(number),
+                InputUse::Tool(tool) => typed.entry(tool).or_default().push(number),
+                InputUse::Unclear => {
+                    let message = "`context.input` is for a policy about one tool \
+                                   (`resource == Tool::\"NAME\"`); others read \
+                                   `context.call.getTag(\"ARGUMENT\")`";
+                    self.errors.push(error_at(rule, message.to_owned()));
+                }
+            }
+            if check != NameCheck::Off {
+                wrong.extend(missing(rule, policy, catalog).into_iter().map(|one| (number, one)));
             }
         }
+        for (number, message) in validate(plain.iter().map(|number| &self.rules[*number].1), None) {
+            self.errors.push(error_at(&self.rules[number].0, message));
+        }
+        for (tool, numbers) in typed {
+            let policies = numbers.iter().map(|number| (*number, &self.rules[*number].1));
+            match type_of(catalog, &tool) {
+                Ok(kind) => {
+                    wrong.extend(validate_typed(policies, &tool, &kind));
+                    self.inputs.insert(tool, kind);
+                }
+                Err(message) => {
+                    wrong.extend(numbers.iter().map(|number| {
+                        (*number, Missing { message: message.clone(), breaks: true })
+                    }));
+                }
+            }
+        }
+        wrong.sort_by_key(|(number, _)| *number);
+        for (number, Missing { message, breaks }) in wrong {
+            let rule = &mut self.rules[number].0;
+            let error = error_at(rule, message);
+            if check != NameCheck::Stored {
+                self.errors.push(error);
+                continue;
+            }
+            if breaks {
+                rule.broken.get_or_insert_with(|| error.message.clone());
+            }
+            self.notes.push(error);
+        }
+        self.errors.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
     }
 
     fn permits_steps(&self) -> bool {
@@ -210,4 +259,49 @@ impl PolicyLoader {
     fn fault(&mut self, file: &str, line: usize, message: String) {
         self.errors.push(PolicyError::new(file, Some(line), message));
     }
+}
+
+fn error_at(rule: &Rule, message: String) -> PolicyError {
+    PolicyError::new(&rule.file, Some(rule.line), message)
+}
+
+/// The type of a tool's arguments, or why it is not known.
+fn type_of(catalog: &Catalog, tool: &str) -> Result<InputType, String> {
+    let schema = catalog.tool(tool).and_then(|tool| tool.input_schema.as_deref());
+    let Some(schema) = schema else {
+        return Err(format!(
+            "the definition of tool `{tool}` is not known, so `context.input` has no type: \
+             list the tools of its server first, or read `context.call.getTag(\"ARGUMENT\")`"
+        ));
+    };
+    InputType::from_schema(schema)
+        .ok_or_else(|| format!("the input schema of tool `{tool}` describes no object"))
+}
+
+/// Validates the policies that read the arguments of a tool.
+fn validate_typed<'p>(
+    policies: impl Iterator<Item = (usize, &'p Policy)>,
+    tool: &str,
+    kind: &InputType,
+) -> Vec<(usize, Missing)> {
+    let names = kind.names();
+    let mut wrong = Vec::new();
+    let mut rest = Vec::new();
+    for (number, policy) in policies {
+        let arguments = arguments_of(policy);
+        match arguments.iter().find(|name| !names.contains(&name.as_str())) {
+            Some(name) => {
+                let mut message =
+                    format!("the definition of tool `{tool}` has no typed argument `{name}`");
+                if let Some(nearest) = nearest(name, &names) {
+                    message.push_str(&format!("; did you mean \"{nearest}\"?"));
+                }
+                wrong.push((number, Missing { message, breaks: true }));
+            }
+            None => rest.push(policy),
+        }
+    }
+    let found = validate(rest.into_iter(), Some(kind)).into_iter();
+    wrong.extend(found.map(|(number, message)| (number, Missing { message, breaks: true })));
+    wrong
 }

@@ -8,6 +8,7 @@
 
 use cedar_policy::{Policy, PolicyId};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 
 /// An attribute of a request, by its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -188,6 +189,30 @@ pub(super) fn without_scope(policy: &Policy, id: PolicyId) -> Option<Policy> {
         tree[part] = json!({"op": "All"});
     }
     Policy::from_json(Some(id), tree).ok()
+}
+
+/// The paths of attributes that the conditions of a policy name.
+pub(super) fn paths_of(policy: &Policy) -> BTreeSet<String> {
+    let mut paths = BTreeSet::new();
+    if let Ok(tree) = policy.to_json()
+        && let Some(conditions) = tree.get("conditions")
+    {
+        collect_paths(conditions, &mut paths);
+    }
+    paths
+}
+
+fn collect_paths(tree: &Value, paths: &mut BTreeSet<String>) {
+    match tree {
+        Value::Array(parts) => parts.iter().for_each(|part| collect_paths(part, paths)),
+        Value::Object(node) => match path(node) {
+            Some(path) => {
+                paths.insert(path);
+            }
+            None => node.values().for_each(|part| collect_paths(part, paths)),
+        },
+        _ => {}
+    }
 }
 
 fn is_step(node: &Map<String, Value>) -> bool {

@@ -2,13 +2,14 @@
 
 use super::call::CallView;
 use super::facts::{PolicyFacts, Principal, Resource};
+use super::input::{InputType, Mismatch};
 use super::needs::{Needs, RequestAttribute};
 use crate::account::Civil;
 use crate::facts::{SendsTo, Verb};
 use cedar_policy::{
     Context, Entities, Entity, EntityId, EntityTypeName, EntityUid, Request, RestrictedExpression,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Cedar names, parsed once.
@@ -31,6 +32,9 @@ pub(super) struct Names {
 pub(super) struct CedarRequest {
     pub request: Request,
     pub entities: Entities,
+    /// The argument that does not have its declared type, so that there is no
+    /// `context.input`.
+    pub mismatch: Option<Mismatch>,
 }
 
 /// The message of Cedar when it rejects the facts.
@@ -62,12 +66,19 @@ impl Names {
         &self,
         facts: &PolicyFacts<'_>,
         needs: Needs,
+        inputs: &BTreeMap<String, InputType>,
     ) -> Result<CedarRequest, RequestError> {
         let principal = self.principal(&facts.who, needs)?;
         let resource = self.resource(facts, needs)?;
         let call = if needs.has(RequestAttribute::Call) { self.call(facts)? } else { None };
         let action = self.actions[facts.verb as usize].clone();
-        let context = context(facts, call.as_ref().map(Entity::uid), needs)?;
+        let typed = if needs.has(RequestAttribute::Input) { typed(facts, inputs) } else { None };
+        let (input, mismatch) = match typed {
+            Some(Ok(input)) => (Some(input), None),
+            Some(Err(mismatch)) => (None, Some(mismatch)),
+            None => (None, None),
+        };
+        let context = context(facts, call.as_ref().map(Entity::uid), input, needs)?;
         let request = Request::new(principal.uid(), action, resource.uid(), context, None);
         let request = request.map_err(|error| error.to_string())?;
         // Cedar follows ancestors only through the given entities.
@@ -76,7 +87,8 @@ impl Names {
         } else {
             Ok(Entities::empty())
         };
-        Ok(CedarRequest { request, entities: entities.map_err(|error| error.to_string())? })
+        let entities = entities.map_err(|error| error.to_string())?;
+        Ok(CedarRequest { request, entities, mismatch })
     }
 
     fn principal(&self, who: &Principal<'_>, needs: Needs) -> Result<Entity, RequestError> {
@@ -116,7 +128,14 @@ impl Names {
         let mut fields = RequestFields::new(needs);
         let mut parents = Vec::new();
         let uid = match &facts.what {
-            Resource::Gateway { name, provider, environment, min_trust, capabilities } => {
+            Resource::Gateway {
+                name,
+                provider,
+                environment,
+                min_trust,
+                capabilities,
+                sends_to,
+            } => {
                 fields.put(RequestAttribute::ResourceProvider, "provider", || text(provider));
                 fields.put(RequestAttribute::ResourceEnvironment, "environment", || {
                     text(environment)
@@ -126,18 +145,17 @@ impl Names {
                 fields.put(RequestAttribute::ResourceCapabilities, "capabilities", || {
                     texts(capabilities)
                 });
+                fields.sends_to(*sends_to);
                 uid(&self.gateway, name)
             }
             Resource::Workflow(name) => uid(&self.workflow, name),
             Resource::Tool(name) => {
                 let tool = facts.tool.as_deref();
                 let read_only = tool.is_some_and(|tool| tool.read_only);
-                let sends_to = tool.and_then(|tool| tool.sends_to).unwrap_or(SendsTo::External);
                 fields.put(RequestAttribute::ResourceReadOnly, "read_only", || {
                     RestrictedExpression::new_bool(read_only)
                 });
-                fields
-                    .put(RequestAttribute::ResourceSendsTo, "sends_to", || text(sends_to.as_str()));
+                fields.sends_to(tool.and_then(|tool| tool.sends_to));
                 if needs.has(RequestAttribute::ResourceLabels) {
                     let labels = tool.into_iter().flat_map(|tool| &tool.labels);
                     parents.extend(labels.map(|label| uid(&self.label, label)));
@@ -193,6 +211,12 @@ impl RequestFields {
         }
     }
 
+    /// What declares nothing sends its input out of the organisation.
+    fn sends_to(&mut self, declared: Option<SendsTo>) {
+        let sends_to = declared.unwrap_or(SendsTo::External);
+        self.put(RequestAttribute::ResourceSendsTo, "sends_to", || text(sends_to.as_str()));
+    }
+
     /// Adds a record, if some policy uses any of its fields.
     fn nest(&mut self, name: &str, inner: RequestFields) -> Result<(), RequestError> {
         if inner.is_used {
@@ -207,9 +231,19 @@ fn uid(kind: &EntityTypeName, name: &str) -> EntityUid {
     EntityUid::from_type_name_and_id(kind.clone(), EntityId::new(name))
 }
 
+/// The arguments of a tool with the types of its definition; `None` if they are not known.
+fn typed(
+    facts: &PolicyFacts<'_>,
+    inputs: &BTreeMap<String, InputType>,
+) -> Option<Result<RestrictedExpression, Mismatch>> {
+    let Resource::Tool(name) = &facts.what else { return None };
+    Some(inputs.get(&**name)?.value(facts.input.as_deref()?))
+}
+
 fn context(
     facts: &PolicyFacts<'_>,
     call: Option<EntityUid>,
+    input: Option<RestrictedExpression>,
     needs: Needs,
 ) -> Result<Context, RequestError> {
     let mut all = RequestFields::new(needs);
@@ -231,6 +265,7 @@ fn context(
     }
     if matches!(facts.verb, Verb::DispatchStep | Verb::StartRun | Verb::UseTool) {
         all.nest("flow", flow(facts, needs))?;
+        all.put_if(RequestAttribute::Input, "input", || input);
         all.put_if(RequestAttribute::Call, "call", || {
             call.map(RestrictedExpression::new_entity_uid)
         });

@@ -34,10 +34,15 @@ pub struct Rule {
     pub not_initiator: bool,
     /// Reason for the policy, for people.
     pub description: Option<String>,
+    /// Whether `sluice validate --policies` reports a possible match as an error, not as a
+    /// warning: `@static("error")`.
+    pub static_error: bool,
     /// SHA-256 of its name and text.
     pub digest: String,
     /// The requests that it can match.
     pub(super) scope: Scope,
+    /// Why a stored policy cannot say any more which actions it means.
+    pub(super) broken: Option<String>,
     /// Whether it has no conditions, so that Cedar need not evaluate it.
     pub(super) unconditional: bool,
 }
@@ -75,7 +80,7 @@ pub(super) enum What {
     Nothing,
 }
 
-const ANNOTATIONS: [&str; 8] = [
+const ANNOTATIONS: [&str; 9] = [
     "id",
     "action",
     "enforcement",
@@ -84,7 +89,10 @@ const ANNOTATIONS: [&str; 8] = [
     "quorum",
     "not_initiator",
     "description",
+    "static",
 ];
+/// Values of `@static`.
+const STATIC: [&str; 2] = ["warning", "error"];
 /// Annotations that configure the approval.
 const AGREEING: [&str; 3] = ["approvers", "quorum", "not_initiator"];
 
@@ -103,7 +111,7 @@ impl Rule {
             }
         }
         let permits = policy.effect() == Effect::Permit;
-        for key in ["action", "enforcement"].into_iter().chain(AGREEING) {
+        for key in ["action", "enforcement", "static"].into_iter().chain(AGREEING) {
             if permits && policy.annotation(key).is_some() {
                 faults.push(format!("@{key} has no effect on a permit: add a forbid"));
             }
@@ -121,6 +129,7 @@ impl Rule {
         }
         let quorum = quorum(policy, &mut faults);
         let not_initiator = flag(policy, "not_initiator", &mut faults);
+        let static_error = static_error(policy, &mut faults);
         let name = match policy.annotation("id") {
             Some(id) if good_name(id) => format!("{file}/{id}"),
             Some(_) => {
@@ -150,8 +159,10 @@ impl Rule {
             approvers,
             quorum,
             not_initiator,
+            static_error,
             description: policy.annotation("description").map(str::to_owned),
             digest: canonical::sha256_hex(&(&name, piece.text), 256),
+            broken: None,
             unconditional: !policy.has_non_scope_constraint(),
             name,
             scope,
@@ -186,7 +197,7 @@ impl Rule {
         !self.permits && !quiet && self.enforcement != Enforcement::Audit && (soft || loud)
     }
 
-    fn requires_approval(&self) -> bool {
+    pub(super) fn requires_approval(&self) -> bool {
         !self.permits
             && self.consequence == Consequence::RequireApproval
             && self.enforcement == Enforcement::Hard
@@ -222,6 +233,15 @@ fn quorum(policy: &Policy, faults: &mut Vec<String>) -> u32 {
             1
         }
     }
+}
+
+/// Whether a possible match in a document is an error before anything runs.
+fn static_error(policy: &Policy, faults: &mut Vec<String>) -> bool {
+    let Some(word) = policy.annotation("static") else { return false };
+    if !STATIC.contains(&word) {
+        faults.push(format!("@static: {}", keyword::unknown(word, &STATIC)));
+    }
+    word == STATIC[1]
 }
 
 /// An annotation without a value: `@not_initiator`.

@@ -4,6 +4,7 @@ mod call;
 mod changeable;
 mod load;
 mod matching;
+mod names;
 
 use super::*;
 use crate::facts::{ArgumentFacts, CallFacts, FlowFacts, SeenIn, SendsTo, ToolFacts, Verb};
@@ -41,6 +42,7 @@ fn facts() -> PolicyFacts<'static> {
             environment: "dev".into(),
             min_trust: 1,
             capabilities: [][..].into(),
+            sends_to: None,
         },
         run: RunSeen {
             id: "run_1".into(),

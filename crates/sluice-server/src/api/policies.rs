@@ -89,10 +89,14 @@ async fn test(request: ApiRequest<Nothing, TestBody>) -> ServiceResult<Reply<Bac
             );
         }
     };
-    let after = policies::load(&files)?;
+    let catalog = request.service().engine.catalog();
+    let after = match body.files {
+        Some(_) => policies::load_new(&files, Some(&catalog)).map_err(|e| policies::refused(&e))?,
+        None => policies::load(&files, &catalog)?,
+    };
     let past = Past { since: body.since_s.map(|s| s.saturating_mul(1000)), run: body.run.clone() };
     let before = match &body.before {
-        Some(files) => Some(policies::load(&sent(files)?)?),
+        Some(files) => Some(policies::load(&sent(files)?, &catalog)?),
         None => None,
     };
     let with = before.as_ref().map_or(With::Then, With::Set);

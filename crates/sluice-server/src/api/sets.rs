@@ -124,11 +124,12 @@ async fn sets(request: ApiRequest) -> ServiceResult<Reply<SetsShown>> {
     let rows = request.organisation.rows().await?;
     let stored = policies::stored(&rows.rows, PolicySet::Active)?;
     let origin = if stored.is_empty() { Origin::Shipped } else { Origin::Stored };
-    let active = shown(&policies::load(&policies::active(&rows.rows)?)?, origin);
+    let catalog = request.service().engine.catalog();
+    let active = shown(&policies::load(&policies::active(&rows.rows)?, &catalog)?, origin);
     let shadow = policies::stored(&rows.rows, PolicySet::Shadow)?;
     let shadow = match shadow.is_empty() {
         true => None,
-        false => Some(shown(&policies::load(&shadow)?, Origin::Stored)),
+        false => Some(shown(&policies::load(&shadow, &catalog)?, Origin::Stored)),
     };
     Ok(Reply::ok(SetsShown { active, shadow }))
 }

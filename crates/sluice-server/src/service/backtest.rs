@@ -25,7 +25,7 @@ pub struct Compared {
     /// All that differ, including those that are not listed.
     different: u64,
     looked_at: u64,
-    /// Decisions whose facts or policy set are unknown.
+    /// Decisions whose policy set is unknown, or whose record lacks facts that policies read.
     unknown: u64,
 }
 
@@ -80,6 +80,10 @@ pub async fn compare(
                 compared.unknown += 1;
                 continue;
             };
+            if before.misses_values(&decided.facts) || after.misses_values(&decided.facts) {
+                compared.unknown += 1;
+                continue;
+            }
             compared.looked_at += 1;
             if let Some(differs) = Differs::compare(decided, before, after) {
                 compared.different += 1;

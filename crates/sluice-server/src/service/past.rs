@@ -134,7 +134,7 @@ impl PolicyHistory {
             self.looked += 1;
             // A set that cannot be loaded any more is skipped.
             if let Ok(files) = policies::active(&rows.rows)
-                && let Ok(loaded) = Policies::load(&files)
+                && let Ok(loaded) = Policies::load_stored(&files, &service.engine.catalog())
             {
                 self.found.entry(loaded.hash().to_owned()).or_insert(loaded);
             }

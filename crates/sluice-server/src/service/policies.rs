@@ -2,6 +2,7 @@
 
 use super::registry::now_ms;
 use crate::refused::{OUT_OF_RESOURCES, POLICIES_REFUSED, RESOURCES_REMEDY, Refused};
+use sluice_govern::catalog::Catalog;
 use sluice_govern::policy::{DEFAULT, Policies, PolicyError};
 use sluice_govern::registry::{Kind, PolicySet, Row, Token, policy_files};
 
@@ -25,18 +26,29 @@ pub fn stored(rows: &[Row], set: PolicySet) -> Result<Files, Refused> {
     })
 }
 
-/// Loads a set, or lists everything that is wrong with it.
-pub fn load(files: &Files) -> Result<Policies, Refused> {
-    Policies::load(files).map_err(|errors| refused(&errors))
+/// Loads a stored set, or lists everything that is wrong with it. Names that have disappeared
+/// since it was stored are not wrong.
+pub fn load(files: &Files, catalog: &Catalog) -> Result<Policies, Refused> {
+    Policies::load_stored(files, catalog).map_err(|errors| refused(&errors))
+}
+
+/// Loads a set that is to be stored. Without a catalog, names of tools are not checked: the
+/// server that stores the set does it.
+pub fn load_new(files: &Files, catalog: Option<&Catalog>) -> Result<Policies, Vec<PolicyError>> {
+    match catalog {
+        Some(catalog) => Policies::load_with(files, catalog),
+        None => Policies::load(files),
+    }
 }
 
 /// Loads a set that is to become active: some principal must be able to change it again.
 /// `people` are existing principals.
 pub fn load_for_force<'n>(
     files: &Files,
+    catalog: Option<&Catalog>,
     people: impl IntoIterator<Item = &'n str>,
 ) -> Result<Policies, Vec<PolicyError>> {
-    let set = Policies::load(files)?;
+    let set = load_new(files, catalog)?;
     set.can_be_changed(people, now_ms()).map_err(|error| vec![error])?;
     Ok(set)
 }
@@ -59,7 +71,12 @@ fn people(rows: &[Row]) -> Vec<String> {
 }
 
 /// Refuses a change after which the policies would not be usable. `who` makes the change.
-pub(crate) fn usable(before: &[Row], after: &[Row], who: &str) -> Result<(), Refused> {
+pub(crate) fn usable(
+    before: &[Row],
+    after: &[Row],
+    catalog: Option<&Catalog>,
+    who: &str,
+) -> Result<(), Refused> {
     let (old, new) = (stored(before, PolicySet::Active)?, stored(after, PolicySet::Active)?);
     if new.is_empty() && !old.is_empty() {
         let message = "no active policy would be left";
@@ -69,11 +86,11 @@ pub(crate) fn usable(before: &[Row], after: &[Row], who: &str) -> Result<(), Ref
     if new != old {
         let people = people(after);
         let people = std::iter::once(who).chain(people.iter().map(String::as_str));
-        load_for_force(&new, people).map_err(|errors| refused(&errors))?;
+        load_for_force(&new, catalog, people).map_err(|errors| refused(&errors))?;
     }
     let shadow = stored(after, PolicySet::Shadow)?;
     if !shadow.is_empty() && shadow != stored(before, PolicySet::Shadow)? {
-        load(&shadow)?;
+        load_new(&shadow, catalog).map_err(|errors| refused(&errors))?;
     }
     Ok(())
 }

@@ -204,7 +204,7 @@ pub async fn change<'a>(
             return Ok(ChangeOutcome::Done { differences, epoch: stored.epoch, mode, warnings });
         }
         let warnings = Warnings::new(&stored.rows, &after, edit);
-        policies::usable(&stored.rows, &after, by.name)?;
+        policies::usable(&stored.rows, &after, Some(&service.engine.catalog()), by.name)?;
         if by.break_glass.is_none() {
             permitted(service, &stored.rows, &differences, by.name).await?;
         }
@@ -227,7 +227,7 @@ pub async fn change<'a>(
 }
 
 /// What a change would do to these rows. Only the server that has them evaluates its
-/// policies and knows its secrets.
+/// policies, and knows its secrets and tools.
 pub fn preview(
     stored: &[Row],
     origin: RowOrigin,
@@ -246,7 +246,7 @@ pub fn preview(
     let mut warnings = Warnings::default();
     if !differences.is_empty() {
         warnings = Warnings::new(stored, &after, edit);
-        policies::usable(stored, &after, by)?;
+        policies::usable(stored, &after, None, by)?;
     }
     Ok(ChangeOutcome::Done { differences, epoch: 0, mode: Mode::Look, warnings })
 }
@@ -406,7 +406,7 @@ async fn permitted(
     if governed.is_empty() {
         return Ok(());
     }
-    let active = policies::load(&policies::active(stored)?)?;
+    let active = policies::load(&policies::active(stored)?, &service.engine.catalog())?;
     let at = now_ms();
     let mut notes = Vec::new();
     let mut entries = Vec::new();

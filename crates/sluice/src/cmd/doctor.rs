@@ -90,7 +90,7 @@ pub(super) async fn run(args: &Doctor, out: &mut Out) -> anyhow::Result<Exit> {
     checks.extend(tools::checks(dir, &config::get().tool_declarations()));
     checks.extend(data::checks(&place));
     if let Some(store) = data::readable(&place) {
-        checks.extend(rules::checks(&*store, &keyring).await);
+        checks.extend(rules::checks(&*store, &keyring, &args.target.data).await);
         checks.push(data::clock(&*store).await);
         checks.extend(data::seal_file(&place, &*store).await);
     }

@@ -132,7 +132,7 @@ fn accept(args: &AcceptTools, out: &mut Out) -> anyhow::Result<Exit> {
 }
 
 /// The tools of a data directory, or of the directory of a bridge.
-fn catalog(data: &Data) -> Result<Catalog, Refused> {
+pub(crate) fn catalog(data: &Data) -> Result<Catalog, Refused> {
     let pins = PinFile::new(&local::directory(data)).read().map_err(|error| unusable(&error))?;
     let mut servers = config::get().tool_declarations();
     // A server that is not configured any more, or only for a bridge.

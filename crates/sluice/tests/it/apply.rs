@@ -343,7 +343,7 @@ fn the_example_applies_cleanly_twice() {
         &["policies", "check"],
         expect![[r#"
         stdout:
-        active: ok, 8 policies in 2 files
+        active: ok, 9 policies in 2 files
         exit 0
     "#]],
     );

@@ -33,6 +33,7 @@ mod migrate;
 mod moderation;
 mod plan;
 mod policies;
+mod policy_values;
 mod processes;
 mod provenance;
 mod readme;

@@ -52,7 +52,7 @@ fn the_default_set_is_written_out_and_works() {
         &["policies", "check", "policies"],
         expect![[r#"
         stdout:
-        files: ok, 5 policies in 1 file
+        files: ok, 6 policies in 1 file
         exit 0
     "#]],
     );
@@ -61,7 +61,7 @@ fn the_default_set_is_written_out_and_works() {
         &["policies", "check"],
         expect![[r#"
         stdout:
-        active: ok, 5 policies in 1 file
+        active: ok, 6 policies in 1 file
         exit 0
     "#]],
     );

@@ -7,7 +7,11 @@ use serde_json::{Map, Value, json};
 fn names(policies: &Policies, facts: &PolicyFacts<'_>) -> Vec<String> {
     let matches = policies.matches(facts);
     assert!(matches.errors.is_empty(), "{:?}", matches.errors);
-    matches.rules.iter().map(|rule| rule.name.replace("a.cedar/", "")).collect()
+    matches
+        .rules
+        .iter()
+        .filter_map(|rule| rule.name.strip_prefix("a.cedar/").map(str::to_owned))
+        .collect()
 }
 
 fn map(value: Value) -> Map<String, Value> {
@@ -176,7 +180,7 @@ fn a_rule_reads_where_a_value_was_seen() {
     let mut more = fine;
     more.arguments.insert("cc".to_owned(), seen(&[SeenIn::Prompt]));
     assert_eq!(names(&policies, &with(more)), ["role"]);
-    // If nobody looked, a value may be anything.
+    // Without these facts a value may be anything.
     assert_eq!(names(&policies, &call(input.clone())), ["known", "tag", "exposed"]);
 }
 
@@ -191,6 +195,12 @@ fn a_rule_about_values_that_are_not_known_blocks() {
     let replayed = replay(&policies, &facts);
     assert_eq!(replayed.disposition, Disposition::Block);
     assert!(replayed.because.unwrap().contains("could not be evaluated"));
+    // A back-test does not count such a decision.
+    assert!(policies.misses_values(&facts));
+    assert!(!policies.misses_values(&call(json!({}))));
+    let other = PolicyFacts { what: Resource::Tool("mail.send".into()), tool: None, ..facts };
+    assert!(policies.misses_values(&other));
+    assert!(!Policies::permit_all().misses_values(&other));
 }
 
 #[test]

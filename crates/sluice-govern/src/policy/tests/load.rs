@@ -13,8 +13,11 @@ const PERMIT: &str = "permit (principal, action, resource);";
 #[test]
 fn the_default_set_loads_and_permits_every_action() {
     let policies = Policies::permit_all();
-    assert_eq!(policies.rules().len(), Verb::ALL.len());
-    assert!(policies.rules().iter().all(|rule| rule.permits && rule.unconditional));
+    let permits: Vec<&Rule> = policies.rules().iter().filter(|rule| rule.permits).collect();
+    assert_eq!(permits.len(), Verb::ALL.len());
+    assert!(permits.iter().all(|rule| rule.unconditional));
+    let forbids = policies.rules().iter().filter(|rule| !rule.permits);
+    assert!(forbids.into_iter().all(|rule| rule.enforcement == Enforcement::Audit));
     assert_eq!(policies.files()[0].1, DEFAULT.1);
 }
 
@@ -155,7 +158,7 @@ fn annotations_are_checked_and_misspelt_words_are_answered() {
     check(
         &[PERMIT, &format!("@approver(\"ada\") {rest}")],
         &expect![[r#"
-        b.cedar:1: annotation "approver" is not one of id, action, enforcement, category, approvers, quorum, not_initiator, description; did you mean "approvers"?
+        b.cedar:1: annotation "approver" is not one of id, action, enforcement, category, approvers, quorum, not_initiator, description, static; did you mean "approvers"?
     "#]],
     );
     check(

@@ -148,7 +148,8 @@ fn policies_are_listed_by_category() {
     });
     let policies = with_default(&texts.collect::<Vec<_>>().join("\n"));
     for (word, category) in Category::WORDS {
-        let listed: Vec<&str> = policies.of(*category).map(|rule| rule.name.as_str()).collect();
+        let listed = policies.of(*category).map(|rule| rule.name.as_str());
+        let listed: Vec<&str> = listed.filter(|name| name.starts_with("a.cedar/")).collect();
         assert_eq!(listed, [format!("a.cedar/{word}")]);
     }
 }
@@ -253,6 +254,7 @@ fn any_facts() -> impl Strategy<Value = PolicyFacts<'static>> {
                 environment: "dev".into(),
                 min_trust: 1,
                 capabilities: [][..].into(),
+                sends_to: None,
             };
             let mut facts = PolicyFacts { who, what, verb, ..facts() };
             facts.inputs.untrusted = untrusted;
@@ -277,7 +279,7 @@ proptest! {
         let text = texts.join("\n");
         let policies = set(&[&text, permit]).unwrap();
         for facts in cases {
-            let request = policies.names.request(&facts, Needs::ALL).unwrap();
+            let request = policies.names.request(&facts, Needs::ALL, &policies.inputs).unwrap();
             let mut expected = Vec::new();
             let mut permitted = false;
             for (at, one) in texts.iter().enumerate() {

@@ -7,6 +7,7 @@ use crate::cmd::count;
 use crate::out::{Layout, Out};
 use crate::registry::load_rows;
 use serde_json::{Value, json};
+use sluice_govern::catalog::Catalog;
 use sluice_govern::policy::{Policies, PolicyError};
 use sluice_govern::registry::PolicySet;
 use sluice_server::service::policies::{self, Files};
@@ -15,6 +16,7 @@ use sluice_server::service::policies::{self, Files};
 const SHADOW: &str = "shadow";
 
 pub(super) async fn run(args: &CheckPolicies, out: &mut Out) -> anyhow::Result<Exit> {
+    let catalog = crate::policies::catalog(&args.target.data)?;
     let mut sets: Vec<(&str, Files)> = Vec::new();
     if args.paths.is_empty() {
         let stored = load_rows(&args.target.data).await?;
@@ -28,7 +30,7 @@ pub(super) async fn run(args: &CheckPolicies, out: &mut Out) -> anyhow::Result<E
     }
     let mut exit = Exit::Done;
     for (name, files) in &sets {
-        let loaded = load(name, files);
+        let loaded = load(name, files, catalog.as_ref());
         if loaded.is_err() {
             exit = Exit::Refused;
         }
@@ -47,11 +49,15 @@ pub(super) async fn run(args: &CheckPolicies, out: &mut Out) -> anyhow::Result<E
     Ok(exit)
 }
 
-/// Loads a set as the engine would: a shadow set has fewer requirements.
-fn load(name: &str, files: &Files) -> Result<Policies, Vec<PolicyError>> {
+/// Loads a set as if it were stored now: a shadow set has fewer requirements.
+fn load(
+    name: &str,
+    files: &Files,
+    catalog: Option<&Catalog>,
+) -> Result<Policies, Vec<PolicyError>> {
     match name {
-        SHADOW => Policies::load(files),
-        _ => policies::load_for_force(files, []),
+        SHADOW => policies::load_new(files, catalog),
+        _ => policies::load_for_force(files, catalog, []),
     }
 }
 

@@ -19,7 +19,8 @@ pub(super) async fn run(args: &Diff, out: &mut Out) -> anyhow::Result<Exit> {
     let stored = load_rows(&args.target.data).await?;
     let old = files(slice::from_ref(&args.before), &stored)?;
     let new = files(slice::from_ref(&args.after), &stored)?;
-    let (before, after) = (policies::load(&old)?, policies::load(&new)?);
+    let catalog = crate::policies::catalog(&args.target.data)?.unwrap_or_default();
+    let (before, after) = (policies::load(&old, &catalog)?, policies::load(&new, &catalog)?);
     let changes = changes(&before, &after);
     let compared = if args.decisions {
         let client = backend::read(&args.target.data).await?;
