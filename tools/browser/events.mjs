@@ -16,8 +16,8 @@ const NAMES =
   "run.started run.status.changed run.completed run.failed run.cancelled run.timed_out run.recovered " +
   "node.queued node.waiting node.started node.stream.delta node.log node.retried node.completed " +
   "node.failed node.cancelled node.skipped node.timed_out node.blocked node.invalidated " +
-  "node.provenance moderation.flagged contract.violated governance.decided approval.requested " +
-  "approval.reminded approval.resolved budget.alert";
+  "node.provenance node.endorsed moderation.flagged contract.violated governance.decided " +
+  "approval.requested approval.reminded approval.resolved budget.alert";
 
 function must(holds, what) {
   if (!holds) throw new Error(what);

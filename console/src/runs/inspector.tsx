@@ -222,6 +222,7 @@ function Sections({ detail, shown }: { detail: Detail; shown: Node }) {
           <Value of={layers} label="Prompt layers" />
         </Section>
       )}
+      <LabelsSection labels={detail.labels} />
       {newest && (
         <Section
           title={decisions.length > 1 ? `Decision (newest of ${decisions.length})` : "Decision"}
@@ -246,6 +247,41 @@ function Sections({ detail, shown }: { detail: Detail; shown: Node }) {
       <Journal title="Other events" events={events(detail.others)} />
     </>
   );
+}
+
+type Labels = Detail["labels"];
+
+/** The labels of the whole result, then those of fields that differ. */
+function LabelsSection({ labels }: { labels: Labels }) {
+  const fields = Object.entries(labels.fields);
+  const flags = [labels.untrusted && "untrusted", labels.private && "private"].filter(Boolean);
+  const whole = [labelWords(labels), ...flags].filter(Boolean).join("; ");
+  if (whole === "" && fields.length === 0) return null;
+  return (
+    <Section title="Labels">
+      <dl className="facts small">
+        <div className="pair">
+          <dt>All</dt>
+          <dd>{visible(whole || "none")}</dd>
+        </div>
+        {fields.map(([name, own]) => (
+          <div key={name} className="pair">
+            <dt>{visible(name)}</dt>
+            <dd>{visible(labelWords(own) || "none")}</dd>
+          </div>
+        ))}
+      </dl>
+    </Section>
+  );
+}
+
+function labelWords(labels: Labels["fields"][string]): string {
+  const words = [
+    labels.origins.length > 0 && `from ${labels.origins.join(", ")}`,
+    labels.secrecy.length > 0 && `contains ${labels.secrecy.join(", ")}`,
+    labels.control && "control",
+  ];
+  return words.filter(Boolean).join("; ");
 }
 
 function Journal({ title, events }: { title: string; events: readonly Event[] }) {

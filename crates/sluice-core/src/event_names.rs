@@ -4,7 +4,7 @@
 //! of the journal holds it against the names that the events themselves have.
 
 /// The names of all events that are journalled.
-pub(crate) const NAMES: [&str; 28] = [
+pub(crate) const NAMES: [&str; 29] = [
     "run.started",
     "run.status.changed",
     "run.completed",
@@ -26,6 +26,7 @@ pub(crate) const NAMES: [&str; 28] = [
     "node.blocked",
     "node.invalidated",
     "node.provenance",
+    "node.endorsed",
     "moderation.flagged",
     "contract.violated",
     "governance.decided",

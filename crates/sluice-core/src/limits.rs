@@ -153,6 +153,9 @@ pub(crate) const TOOL_TURNS_RESERVED: u64 = 4;
 pub(crate) const SYNC_MS_MAX: u64 = 270_000;
 /// Maximum number of tool calls in an attempt.
 pub const TOOL_CALLS_MAX: usize = 256;
+/// Maximum size of a value that an approval endorses, in bytes of JSON: a person cannot check
+/// a longer one.
+pub(crate) const ENDORSED_BYTES_MAX: usize = 4096;
 /// Maximum size of a tool's input, in bytes of JSON.
 pub(crate) const TOOL_INPUT_BYTES_MAX: usize = 64 * 1024;
 

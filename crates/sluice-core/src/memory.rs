@@ -8,15 +8,15 @@
 #[cfg(test)]
 mod tests;
 
-use crate::choice;
 use crate::id::RunId;
 use crate::journal::event::StepOutcome;
 use crate::limits::{MEMORY_BYTES_DEFAULT, REMEMBERED_OUTPUT_BYTES_MAX};
-use crate::origin::{Labels, SourceClass};
+use crate::origin::{FlowLabels, Labels, SourceClass, WrittenLabels};
 use crate::port::remembered_output::RememberedOutput;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 use sluice_govern::limits::{MEMORY_BYTES_MAX, MEMORY_OUTPUTS_MAX};
-use sluice_govern::registry::{Fabric, MemoryProfile};
+use sluice_govern::registry::{Fabric, MemoryProfile, Note};
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// The memory that a profile loads.
@@ -47,6 +47,7 @@ pub fn load(
 ) -> Loaded {
     let mut text = String::new();
     let mut labels = Labels::default();
+    labels.flow.join(&FlowLabels::declared(&profile.origin, &profile.sensitive));
     let mut missing = Vec::new();
     for name in &profile.notes {
         let Some(note) = fabric.notes.get(name) else {
@@ -54,9 +55,7 @@ pub fn load(
             continue;
         };
         let _ = writeln!(text, "note {name}:\n{}", note.text.trim_end());
-        let mut own: Labels = [SourceClass::Human].into_iter().collect();
-        (own.untrusted, own.private) = (note.untrusted, note.private);
-        labels = labels.with(own);
+        labels.join(&of_note(note));
     }
     if let Some(last) = &profile.last_outputs {
         let count = usize::try_from(last.count).unwrap_or(usize::MAX).min(MEMORY_OUTPUTS_MAX);
@@ -70,7 +69,7 @@ pub fn load(
             let RememberedOutput { agent, run, .. } = remembered_output;
             let Remembered { step, text: said, labels: own } = one;
             let _ = writeln!(text, "{agent} in {run}, step {step}, at {at}:\n{}", said.trim_end());
-            labels = labels.with(own);
+            labels.join(&own);
         }
     }
     let most = profile.max_bytes.map_or(MEMORY_BYTES_DEFAULT, |bytes| bytes as usize);
@@ -90,26 +89,36 @@ pub fn remembered_output(
     let output = output.map(|output| crate::value::text(output).into_owned());
     let text = output.or_else(|| outcome.stdout.clone());
     let text = text.unwrap_or_else(|| outcome.outputs.to_string());
-    let Labels { untrusted, private, since_ms, .. } = outcome.labels;
-    let classes: Vec<&str> = outcome.labels.classes().map(SourceClass::as_str).collect();
-    let body = json!({
-        "step": step, "text": cut(&text, REMEMBERED_OUTPUT_BYTES_MAX), "classes": classes,
-        "untrusted": untrusted, "private": private, "since": since_ms,
-    });
-    let body = body.to_string().into_bytes();
+    let text = cut(&text, REMEMBERED_OUTPUT_BYTES_MAX);
+    let labels = WrittenLabels::from(&outcome.labels);
+    let body = serde_json::to_vec(&StoredOutput { step: step.into(), text: text.into(), labels });
+    let body = body.expect("plain data is always written to memory");
     RememberedOutput { agent: agent.to_owned(), run, at_ms, body }
 }
 
+/// A remembered output as it is stored.
+#[derive(Serialize, Deserialize)]
+struct StoredOutput<'a> {
+    step: Cow<'a, str>,
+    text: Cow<'a, str>,
+    #[serde(flatten)]
+    labels: WrittenLabels<'a>,
+}
+
 fn read(body: &[u8]) -> Option<Remembered> {
-    let value: Value = serde_json::from_slice(body).ok()?;
-    let classes = value["classes"].as_array()?.iter();
-    let classes = classes.map(|word| choice::find::<SourceClass>(word.as_str()?));
-    let mut labels: Labels = classes.collect::<Option<Vec<_>>>()?.into_iter().collect();
-    labels.untrusted = value["untrusted"].as_bool()?;
-    labels.private = value["private"].as_bool()?;
-    labels.since_ms = value["since"].as_u64();
-    let text = |key: &str| value[key].as_str().map(str::to_owned);
-    Some(Remembered { step: text("step")?, text: text("text")?, labels })
+    let StoredOutput { step, text, labels } = serde_json::from_slice(body).ok()?;
+    Some(Remembered { step: step.into_owned(), text: text.into_owned(), labels: labels.read()? })
+}
+
+/// The labels of a note. What came from outside has the worst origin.
+fn of_note(note: &Note) -> Labels {
+    let mut labels: Labels = [SourceClass::Human].into_iter().collect();
+    (labels.untrusted, labels.private) = (note.untrusted, note.private);
+    labels.flow.join(&FlowLabels::declared(&note.origin, &note.sensitive));
+    if note.untrusted && note.origin.is_empty() {
+        labels.flow.join(&FlowLabels::unknown());
+    }
+    labels
 }
 
 /// Cuts a text to `most` bytes, with a note at its end if it was longer.

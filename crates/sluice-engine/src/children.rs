@@ -13,6 +13,7 @@ use sluice_core::hash::Hash;
 use sluice_core::id::RunId;
 use sluice_core::journal::event::{DocumentSource, ParentStep, StepAt};
 use sluice_core::money::Money;
+use sluice_core::origin::PassedLabels;
 use sluice_core::port::store::{Filter, MailboxMessage, StoreError};
 use sluice_core::run::command::Command;
 use sluice_core::run::due::Effect;
@@ -46,6 +47,7 @@ pub(crate) struct ChildRequest {
     posture: Posture,
     trust_ceiling: Option<u8>,
     caps: Vec<(RunId, Money)>,
+    labels: PassedLabels,
 }
 
 pub(crate) fn request(run: &Run, at: StepAt, _child: RunId) -> ChildRequest {
@@ -70,6 +72,7 @@ pub(crate) fn request(run: &Run, at: StepAt, _child: RunId) -> ChildRequest {
         posture: started.posture,
         trust_ceiling: started.trust_ceiling,
         caps: run.family_caps(),
+        labels: run.passed_labels(at),
     }
 }
 
@@ -113,6 +116,7 @@ impl Inner {
                         outputs: None,
                         error: Some((code(&failure).to_string(), failure.to_string())),
                         origins: Vec::new(),
+                        labels: None,
                     };
                     engine.post_command(parent, command, &format!("child:{child}:0")).await;
                 }
@@ -195,6 +199,7 @@ impl Inner {
         start.posture = Some(request.posture);
         start.trust_ceiling = request.trust_ceiling;
         start.caps.clone_from(&request.caps);
+        start.labels.clone_from(&request.labels);
         self.start(start).await.map(drop)
     }
 }

@@ -71,6 +71,9 @@ impl Trace {
                 "target": place(&one.target),
                 "target_input_path": one.target_input_path,
                 "transform": one.transform,
+                "origins": one.labels.origins().collect::<Vec<_>>(),
+                "secrecy": one.labels.secrecy().collect::<Vec<_>>(),
+                "control": one.labels.is_controlled(),
             })
         };
         self.flows.iter().map(row).collect()

@@ -19,6 +19,7 @@ use sluice_core::id::{Entropy, RunId};
 use sluice_core::journal::event::{DocumentSource, Event, Origin, ParentStep, RunStarted};
 use sluice_core::label::label;
 use sluice_core::money::Money;
+use sluice_core::origin::PassedLabels;
 use sluice_core::plan::Plan;
 use sluice_core::plan::policy::Family;
 use sluice_core::port::store::{Append, Appended, Create, Ownership, StoreError};
@@ -87,6 +88,8 @@ pub struct Start {
     pub trust_ceiling: Option<u8>,
     /// Cost caps of its ancestors.
     pub caps: Vec<(RunId, Money)>,
+    /// Labels of the arguments, if another run passed them.
+    pub labels: PassedLabels,
     /// Actions approved in the origin run, by step.
     pub agreed: BTreeMap<String, Value>,
     /// Registry epoch that the document was resolved under; `None` if it does not come from
@@ -123,6 +126,7 @@ impl Start {
             posture: None,
             trust_ceiling: None,
             caps: Vec::new(),
+            labels: PassedLabels::default(),
             agreed: BTreeMap::new(),
             resolved_under: None,
         }
@@ -484,6 +488,7 @@ impl Inner {
             pins: deployment.map(|one| one.agent_gateways.clone()).unwrap_or_default(),
             caps: request.caps.clone(),
             agreed: request.agreed.clone(),
+            passed: request.labels.clone(),
         }
     }
 

@@ -63,6 +63,8 @@ pub struct Policies {
     inputs: BTreeMap<String, InputType>,
     /// What stored policies name and nothing has.
     notes: Vec<PolicyError>,
+    /// The actions about whose labels some policy asks.
+    reads_flow: BTreeSet<Verb>,
     names: Names,
     names_in_changes: PolicyNames,
     cache: AnswerCache,
@@ -167,6 +169,7 @@ impl Policies {
     #[must_use]
     pub fn with_shadow(mut self, shadow: Policies) -> Policies {
         self.reads_values.extend(&shadow.reads_values);
+        self.reads_flow.extend(&shadow.reads_flow);
         self.shadow = Some(Box::new(shadow));
         self
     }
@@ -180,6 +183,12 @@ impl Policies {
     /// `context.call` or `context.input`.
     pub(crate) fn reads_values(&self, verb: Verb) -> bool {
         self.reads_values.contains(&verb)
+    }
+
+    /// Whether a policy of this set or its shadow reads the labels of such an action,
+    /// `context.flow`, or those of its values.
+    pub fn reads_flow(&self, verb: Verb) -> bool {
+        self.reads_flow.contains(&verb)
     }
 
     /// SHA-256 over names and texts of the files.

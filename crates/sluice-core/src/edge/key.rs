@@ -26,6 +26,17 @@ impl OutputKey {
         OutputKey { segments: text.split('.').map(str::to_owned).collect() }
     }
 
+    /// The field of the data that the key names, if the data has it; `None` if it names
+    /// another part of the envelope, or less than a field.
+    pub(crate) fn field(&self) -> Option<&str> {
+        const PARTS: [&str; 6] = ["output", "data", "media", "metadata", "kind", "artifactKind"];
+        match self.segments.as_slice() {
+            [data, field] if data == "data" => Some(field),
+            [field] if !PARTS.contains(&field.as_str()) => Some(field),
+            _ => None,
+        }
+    }
+
     /// The value at the key: first in the envelope, then in its `data`, else the whole
     /// output as text.
     ///

@@ -6,6 +6,7 @@
 
 mod approval;
 mod dispatch;
+mod labels;
 mod log;
 mod outcome;
 mod started;
@@ -19,7 +20,7 @@ pub use dispatch::{
     Account, Assigned, Assignee, Dispatch, Path, Prepared, Record, Retried, Terms, Wait,
 };
 pub use log::{ChildPace, LogLine, Ruling, ToolRequest};
-pub use outcome::{Completed, Ending, Provenance, Skip, SkipCause, StepOutcome};
+pub use outcome::{Completed, Ending, Endorsed, Provenance, Skip, SkipCause, StepOutcome};
 pub use started::{DocumentSource, Origin, ParentStep, RunStarted};
 pub use stream::{Delta, DeltaPart};
 
@@ -163,6 +164,8 @@ events! {
         Invalidated = "node.invalidated", execution "step_invalidated";
         /// An input of the step was read from an output of another step.
         Provenance(provenance: Box<Provenance>) = "node.provenance";
+        /// An output lost origins: it cannot carry a text, or a person has approved it.
+        Endorsed(endorsed: Box<Endorsed>) = "node.endorsed", governance "output_endorsed";
         /// The moderator flagged a text of the step.
         ModerationFlagged {
             /// Side of the step that was moderated.

@@ -1,5 +1,6 @@
 use super::*;
 use expect_test::expect;
+use serde_json::json;
 use sluice_govern::registry::{LastOutputs, Note};
 
 fn fabric() -> Fabric {
@@ -14,6 +15,7 @@ fn fabric() -> Fabric {
 fn answer(text: &str) -> StepOutcome {
     let mut labels = Labels::of(SourceClass::Agent, 70);
     labels.untrusted = true;
+    labels.flow.join(&FlowLabels::of(["web"], ["customer"]));
     StepOutcome { stdout: Some(text.to_owned()), labels, ..StepOutcome::default() }
 }
 
@@ -44,6 +46,7 @@ fn notes_are_told_in_the_order_of_the_profile_with_their_labels() {
     .assert_eq(&loaded.text);
     assert!(loaded.labels.untrusted && loaded.labels.private);
     assert!(loaded.labels.has(SourceClass::Human));
+    assert_eq!(loaded.labels.flow, FlowLabels::unknown(), "it came from outside");
     let missing = MemoryProfile { notes: vec!["gone".to_owned()], ..MemoryProfile::default() };
     let nothing = load(&fabric(), &missing, &[]);
     assert_eq!((nothing.text.as_str(), nothing.missing), ("", vec!["gone".to_owned()]));
@@ -60,6 +63,8 @@ fn the_last_answers_of_an_agent_are_told_newest_first_and_no_more_than_asked_for
     .assert_eq(&loaded.text);
     assert!(loaded.labels.untrusted, "an answer is no more to be trusted for being old");
     assert_eq!(loaded.labels.since_ms, Some(70));
+    assert_eq!(loaded.labels.flow.origins().collect::<Vec<_>>(), ["unknown", "web"]);
+    assert_eq!(loaded.labels.flow.secrecy().collect::<Vec<_>>(), ["customer"]);
     assert_eq!(load(&fabric(), &last("other", 2), &remembered_outputs(&["one"])).text, "");
 }
 
@@ -95,4 +100,12 @@ fn an_answer_without_a_text_is_remembered_by_its_outputs() {
     let kept = remembered_output("scribe", RunId(7), "s", &outcome, 0);
     assert_eq!(read(&kept.body).expect("it can be read").text, r#"{"a":1}"#);
     assert_eq!(read(b"rubbish"), None);
+}
+
+#[test]
+fn an_output_that_an_older_version_remembered_has_the_worst_origin() {
+    let body = br#"{"step":"s","text":"t","classes":["agent"],"untrusted":true,"private":false,"since":3}"#;
+    let labels = read(body).expect("it can be read").labels;
+    assert!(labels.untrusted);
+    assert_eq!(labels.flow, FlowLabels::unknown());
 }

@@ -3,6 +3,7 @@
 use crate::choices::choices;
 use crate::id::{ApprovalId, Entropy, RunId};
 use crate::journal::event::{ChildPace, DeltaPart, Provenance, StepAt};
+use crate::origin::PassedLabels;
 use crate::port::adapter::{Answer, Emission, Process, ToolEnded, ToolUse};
 use crate::port::authority::Authority;
 use crate::port::moderator::Verdict;
@@ -118,6 +119,9 @@ pub enum Command {
         error: Option<(String, String)>,
         /// Where the parts of its result come from.
         origins: Vec<Provenance>,
+        /// Labels of its result; `None` if it did not complete, or an older version wrote
+        /// the message.
+        labels: Option<PassedLabels>,
     },
     /// A child run has begun to wait only for people, or continues.
     ChildPaced {

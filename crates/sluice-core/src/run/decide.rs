@@ -132,8 +132,8 @@ impl<'a> Turn<'a> {
                 input_moderated(draft, at, &digest, &verdict)?;
             }
             Command::Checked { command, verdict } => self.decide(*command, Some(verdict))?,
-            Command::ChildEnded { child, status, outputs, error, origins } => {
-                let end = ChildEnd { child, status, outputs, error, origins };
+            Command::ChildEnded { child, status, outputs, error, origins, labels } => {
+                let end = ChildEnd { child, status, outputs, error, origins, labels };
                 let next = child_ended(draft, end, verdict)?;
                 follow(draft, next);
             }

@@ -129,7 +129,10 @@ impl Run {
             StepEvent::Reconciled { dispatch_no, usage } => {
                 self.reconciled(at, *dispatch_no, usage);
             }
-            StepEvent::ModerationFlagged { .. } | StepEvent::ContractViolated { .. } => {}
+            // The labels of the result take it into account.
+            StepEvent::Endorsed(_)
+            | StepEvent::ModerationFlagged { .. }
+            | StepEvent::ContractViolated { .. } => {}
         }
     }
 

@@ -5,8 +5,10 @@ use crate::choice::find as word;
 use crate::id::{ApprovalId, RunId};
 use crate::journal::event::{ChildPace, Provenance, StepAt};
 use crate::money::Money;
+use crate::origin::{FieldLabels, PassedLabels, WrittenFields, WrittenLabels};
 use crate::port::adapter::{Answer, CallError, CallErrorCode, Emission, ToolEnded, ToolUse, Usage};
 use crate::status::RunStatus;
+use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
 /// A command for another run.
@@ -48,11 +50,17 @@ pub fn encode(command: &Command) -> Option<Vec<u8>> {
             "comment": resolve.comment, "values": resolve.values,
             "roles": resolve.roles, "constraints": resolve.constraints,
         }),
-        Command::ChildEnded { child, status, outputs, error, origins } => json!({
-            "v": 1, "do": "child_ended", "child": child.to_string(), "status": status,
-            "outputs": outputs, "error": error,
-            "origins": origins.iter().map(encode_origin).collect::<Vec<_>>(),
-        }),
+        Command::ChildEnded { child, status, outputs, error, origins, labels } => {
+            let mut value = json!({
+                "v": 1, "do": "child_ended", "child": child.to_string(), "status": status,
+                "outputs": outputs, "error": error,
+                "origins": origins.iter().map(encode_origin).collect::<Vec<_>>(),
+            });
+            if let Some(labels) = labels {
+                value["labels"] = encode_labels(labels);
+            }
+            value
+        }
         Command::ChildPaced { child, pace, at_ms } => json!({
             "v": 1, "do": "child_paced", "child": child.to_string(), "pace": pace.as_str(),
             "at_ms": at_ms,
@@ -164,21 +172,7 @@ pub fn decode(body: &[u8], find: impl Fn(&str) -> Option<StepAt>) -> Result<Comm
             Command::Rewind { by: text("by")?, keep: keep.collect::<Result<_, _>>()? }
         }
         "resolve" => Command::Resolve(Box::new(decode_resolve(&value)?)),
-        "child_ended" => Command::ChildEnded {
-            child: RunId::parse(&text("child")?).ok_or_else(|| invalid("child"))?,
-            status: word::<RunStatus>(&text("status")?).ok_or_else(|| invalid("status"))?,
-            outputs: Some(value["outputs"].clone()).filter(|outputs| !outputs.is_null()),
-            error: serde_json::from_value(value["error"].clone()).map_err(|_| invalid("error"))?,
-            // Messages of old versions have no origins.
-            origins: match value["origins"].as_array() {
-                None => Vec::new(),
-                Some(all) => {
-                    let all =
-                        all.iter().map(|one| decode_origin(one).ok_or_else(|| invalid("origins")));
-                    all.collect::<Result<_, _>>()?
-                }
-            },
-        },
+        "child_ended" => decode_child_ended(&value)?,
         "child_paced" => Command::ChildPaced {
             child: RunId::parse(&text("child")?).ok_or_else(|| invalid("child"))?,
             pace: word::<ChildPace>(&text("pace")?).ok_or_else(|| invalid("pace"))?,
@@ -195,6 +189,29 @@ pub fn decode(body: &[u8], find: impl Fn(&str) -> Option<StepAt>) -> Result<Comm
             Command::UseTool { at, dispatch_no, wanted: ToolUse { id, tool, input } }
         }
         other => return Err(Unreadable(format!("unknown command `{other}`"))),
+    })
+}
+
+fn decode_child_ended(value: &Value) -> Result<Command, Unreadable> {
+    let text = |key: &str| value[key].as_str().map(str::to_owned).ok_or_else(|| invalid(key));
+    Ok(Command::ChildEnded {
+        child: RunId::parse(&text("child")?).ok_or_else(|| invalid("child"))?,
+        status: word::<RunStatus>(&text("status")?).ok_or_else(|| invalid("status"))?,
+        outputs: Some(value["outputs"].clone()).filter(|outputs| !outputs.is_null()),
+        error: serde_json::from_value(value["error"].clone()).map_err(|_| invalid("error"))?,
+        // Messages of old versions have no origins.
+        origins: match value["origins"].as_array() {
+            None => Vec::new(),
+            Some(all) => {
+                let all =
+                    all.iter().map(|one| decode_origin(one).ok_or_else(|| invalid("origins")));
+                all.collect::<Result<_, _>>()?
+            }
+        },
+        labels: match &value["labels"] {
+            Value::Null => None,
+            labels => Some(decode_labels(labels).ok_or_else(|| invalid("labels"))?),
+        },
     })
 }
 
@@ -256,6 +273,16 @@ fn decode_origin(value: &Value) -> Option<Provenance> {
         target_input_path: text("to")?,
         transform: text("how"),
     })
+}
+
+fn encode_labels(passed: &PassedLabels) -> Value {
+    json!({"all": WrittenLabels::from(&passed.labels), "fields": passed.field_labels.written()})
+}
+
+fn decode_labels(value: &Value) -> Option<PassedLabels> {
+    let labels = WrittenLabels::deserialize(&value["all"]).ok()?.read()?;
+    let fields = WrittenFields::deserialize(&value["fields"]).ok()?;
+    Some(PassedLabels { labels, field_labels: FieldLabels::read(&fields) })
 }
 
 fn encode_answer(answer: &Answer) -> Value {

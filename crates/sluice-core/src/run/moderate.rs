@@ -54,7 +54,7 @@ impl Run {
 /// All texts that a step receives: prompt, standard input, environment, prompt layers and
 /// inputs.
 pub(crate) fn input_text(prepared: &Prepared) -> String {
-    let Prepared { inputs, prompt, stdin, env, layers, labels: _ } = prepared;
+    let Prepared { inputs, prompt, stdin, env, layers, labels: _, field_labels: _ } = prepared;
     let mut texts = vec![prompt.clone()];
     texts.extend(stdin.clone());
     texts.extend(env.iter().map(|(_, value)| value.clone()));

@@ -9,6 +9,7 @@
 
 pub mod child_wait;
 pub mod failure;
+pub mod labels;
 pub mod node;
 pub mod prompt;
 

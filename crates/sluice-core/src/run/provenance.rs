@@ -5,8 +5,9 @@
 
 use super::state::Run;
 use crate::id::RunId;
-use crate::journal::event::{Event, StepEvent};
-use std::collections::BTreeSet;
+use crate::journal::event::{Endorsed, Event, Provenance, StepEvent};
+use crate::origin::FlowLabels;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A step of a run.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,12 +31,16 @@ pub struct ValueFlow {
     pub target_input_path: String,
     /// The transformation between the two.
     pub transform: Option<String>,
+    /// The named labels of the value, where it was read.
+    pub labels: FlowLabels,
 }
 
 /// The value flows of one journal, collected event by event.
 #[derive(Debug, Default)]
 pub struct ValueFlows {
     found: Vec<(u32, ValueFlow)>,
+    /// The last endorsement of an output, by step and output.
+    endorsed: BTreeMap<(String, String), String>,
 }
 
 impl ValueFlows {
@@ -52,15 +57,33 @@ impl ValueFlows {
                     source_output_path: from.source_output_path.clone(),
                     target: StepRef { run: run.id, node },
                     target_input_path: from.target_input_path.clone(),
-                    transform: from.transform.clone(),
+                    transform: self.with_endorsement(from),
+                    labels: run.provenance_labels(*at, from),
                 };
                 self.found.push((at.step, flow));
+            }
+            Event::Step(at, StepEvent::Endorsed(endorsed)) => {
+                let Endorsed { output, origins, approval } = &**endorsed;
+                let by = approval.map_or_else(|| "declared".to_owned(), |by| format!("by {by}"));
+                let text = format!("endorsed: {} ({by})", origins.join(", "));
+                self.endorsed.insert((run.step(*at).id.clone(), output.clone()), text);
             }
             Event::Step(at, StepEvent::Invalidated) => {
                 self.found.retain(|(step, _)| *step != at.step);
             }
             _ => {}
         }
+    }
+
+    /// The transformation of a value, with the endorsement of the output that it is read from.
+    fn with_endorsement(&self, from: &Provenance) -> Option<String> {
+        let path = from.source_output_path.trim_start_matches("outputs.");
+        let output = path.split(['.', '[']).next().unwrap_or_default();
+        let key = (from.source_node.clone(), output.to_owned());
+        let endorsed = self.endorsed.get(&key).filter(|_| from.source_run.is_none());
+        let parts: Vec<&str> =
+            endorsed.into_iter().chain(&from.transform).map(String::as_str).collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
     }
 
     /// Every flow once, in the order of the journal.
@@ -167,6 +190,7 @@ mod tests {
             target,
             target_input_path: input.to_owned(),
             transform: None,
+            labels: FlowLabels::default(),
         }
     }
 

@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 /// Version of the format. Every change of the format needs a new one. A snapshot of another
 /// version is never read: the journal has everything.
-const VERSION: u32 = 6;
+const VERSION: u32 = 7;
 
 /// Latest time that `decode` accepts, so that sums of times do not overflow.
 const TIME_MS_MAX: u64 = 1 << 60;

@@ -80,7 +80,8 @@ impl Carried {
                     None => CarriedResult::Unchanged,
                 };
                 events.push((at, provenance(source, step, how)));
-                let outcome = with_changes(outcome, changed);
+                let outcome = with_labels(source, step, outcome);
+                let outcome = with_changes(&outcome, changed);
                 events.push((at, completed(source.id, state, outcome)));
             }
         }
@@ -113,6 +114,15 @@ impl Carried {
         let carried: BTreeSet<u32> = self.events.iter().map(|(at, _)| at.step).collect();
         (0u32..).take(plan.steps.len()).filter(|step| !carried.contains(step)).collect()
     }
+}
+
+/// The result with the labels of inputs that pass through, which the new run does not bind.
+fn with_labels(source: &Run, step: u32, outcome: &Arc<StepOutcome>) -> Arc<StepOutcome> {
+    let field_labels = source.carried_labels(step, outcome);
+    if field_labels == outcome.field_labels {
+        return Arc::clone(outcome);
+    }
+    Arc::new(StepOutcome { field_labels, ..(**outcome).clone() })
 }
 
 fn with_changes(

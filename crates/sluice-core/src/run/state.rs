@@ -15,6 +15,7 @@ use crate::journal::event::{
     RunStarted, SkipCause, StepAt, StepOutcome, Terms, Tightened,
 };
 use crate::money::Money;
+use crate::origin::FlowLabels;
 use crate::plan::policy::{Family, OnFailure};
 use crate::plan::step::Step;
 use crate::port::adapter::{Process, Usage};
@@ -172,6 +173,8 @@ pub struct StepState {
     pub calls: BTreeMap<String, ToolCall>,
     /// Whether a tool was called, which makes the result untrusted.
     pub used_tools: bool,
+    /// Named labels of the answers of these tools.
+    pub tool_labels: FlowLabels,
     /// The instances of a `for_each` step.
     pub fan_out: Option<Box<FanOut>>,
     /// How many values the step read, by the run that they are from.

@@ -23,6 +23,9 @@ mod governed;
 mod grants;
 mod halt;
 mod holds;
+mod label_flow;
+mod label_oracle;
+mod labels;
 mod layers;
 mod lens;
 mod lens_contracts;
@@ -372,6 +375,7 @@ impl Script {
             outputs: outputs.clone(),
             error: error.clone(),
             origins: Vec::new(),
+            labels: None,
         })
     }
 

@@ -116,6 +116,7 @@ fn read(
     }
     let mut index = Index::default();
     let mut reads_values = BTreeSet::new();
+    let mut reads_flow = BTreeSet::new();
     let mut names_in_changes = PolicyNames::default();
     let mut rules = Vec::with_capacity(loader.rules.len());
     let mut categories = BTreeMap::<_, Vec<usize>>::new();
@@ -123,6 +124,9 @@ fn read(
         let needs = index.add(number, &rule, &policy);
         if needs.values() {
             reads_values.extend(&rule.scope.verbs);
+        }
+        if needs.flow() {
+            reads_flow.extend(&rule.scope.verbs);
         }
         names_in_changes.record(&rule, &policy);
         if let Some(category) = rule.category {
@@ -139,6 +143,7 @@ fn read(
         reads_values,
         inputs: loader.inputs,
         notes: loader.notes,
+        reads_flow,
         names: Names::new(),
         names_in_changes,
         cache: AnswerCache::default(),

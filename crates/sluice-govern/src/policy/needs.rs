@@ -134,6 +134,14 @@ impl Needs {
         self.0 >> RequestAttribute::PrincipalRole as u32 != 0 || self.has(RequestAttribute::Call)
     }
 
+    /// Whether the labels of the action or of its values are used.
+    pub(super) const fn flow(self) -> bool {
+        self.has(RequestAttribute::FlowOrigins)
+            || self.has(RequestAttribute::FlowSecrecy)
+            || self.has(RequestAttribute::FlowControl)
+            || self.has(RequestAttribute::Call)
+    }
+
     /// Whether the values of the action are used.
     pub(super) const fn values(self) -> bool {
         self.has(RequestAttribute::Call) || self.has(RequestAttribute::Input)

@@ -351,13 +351,36 @@ fn step_detail() -> Schema {
         "properties": {
             "run_id": {"type": "string"},
             "node": node(),
+            "labels": step_labels(),
             "attempts": events,
             "decisions": events,
             "logs": events,
             "conversation": events,
             "others": events,
         },
-        "required": ["run_id", "node", "attempts", "decisions", "logs", "conversation", "others"],
+        "required": ["run_id", "node", "labels", "attempts", "decisions", "logs", "conversation",
+            "others"],
+    })
+}
+
+/// The labels of a step, and of its fields.
+fn step_labels() -> Value {
+    let (names, flag) = (
+        serde_json::json!({"type": "array", "items": {"type": "string"}}),
+        serde_json::json!({"type": "boolean"}),
+    );
+    let named = serde_json::json!({
+        "type": "object",
+        "properties": {"origins": names, "secrecy": names, "control": flag},
+        "required": ["origins", "secrecy", "control"],
+    });
+    serde_json::json!({
+        "type": "object",
+        "properties": {
+            "untrusted": flag, "private": flag, "origins": names, "secrecy": names,
+            "control": flag, "fields": {"type": "object", "additionalProperties": named},
+        },
+        "required": ["untrusted", "private", "origins", "secrecy", "control", "fields"],
     })
 }
 
@@ -383,9 +406,12 @@ fn provenance() -> Schema {
                     "target": place,
                     "target_input_path": {"type": "string"},
                     "transform": {"type": ["string", "null"]},
+                    "origins": {"type": "array", "items": {"type": "string"}},
+                    "secrecy": {"type": "array", "items": {"type": "string"}},
+                    "control": {"type": "boolean"},
                 },
                 "required": ["source", "source_output_path", "target", "target_input_path",
-                    "transform"],
+                    "transform", "origins", "secrecy", "control"],
             }},
             "cut": {"type": "boolean"},
         },

@@ -149,6 +149,8 @@ impl<'a> Renewal<'a> {
             Some(Origin { kind: kind.to_owned(), run: source.id, event: source.version });
         start.carried = carried;
         start.agreed = Carried::agreed(source);
+        // A run that another one started keeps the labels of what it was passed.
+        start.labels = begun.passed.clone();
         start.dispatching = work;
         Ok(service.engine.start(start).await.map_err(refused::start)?.run)
     }

@@ -3,6 +3,7 @@
 use super::Service;
 use crate::refused::{self, APPROVAL_UNKNOWN, ID_AMBIGUOUS, RUN_UNKNOWN, Refused, ServiceResult};
 use sluice_core::id::{ApprovalId, RunId};
+use sluice_core::journal::event::StepAt;
 use sluice_core::port::store::{Filter, RunRow, Store};
 use sluice_core::run::state::Run;
 use sluice_core::status::RunStatus;
@@ -141,10 +142,10 @@ pub async fn load(service: &Service, run: RunId) -> ServiceResult<Run> {
     service.engine.load(run).await.map_err(refused::load)
 }
 
-/// Refuses a step that a run does not have, instances included.
-pub fn step(run: &Run, name: &str) -> Result<(), Refused> {
-    if run.find(name).is_some() {
-        return Ok(());
+/// The step or instance with this name.
+pub fn step(run: &Run, name: &str) -> Result<StepAt, Refused> {
+    if let Some(at) = run.find(name) {
+        return Ok(at);
     }
     let steps = run.definition.plan.steps.iter().map(|step| step.id.as_str());
     let remedy = match suggest(name, steps) {

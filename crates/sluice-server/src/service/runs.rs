@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use sluice_core::journal::envelope::{Seen, Shown, timestamp};
 use sluice_core::plan::step::Step;
 use sluice_core::port::store::{Filter, RunRow};
+use sluice_core::run::projection::labels::step_labels;
 use sluice_core::run::projection::{child_wait, project};
 use sluice_core::run::state::Run;
 use sluice_engine::provenance::{Ask, Direction};
@@ -339,7 +340,7 @@ impl From<TraceDirection> for Direction {
 
 /// Everything about one step: its projection, attempts, decisions and logs.
 pub async fn step(service: &Service, run: &Run, name: &str) -> ServiceResult<Value> {
-    find::step(run, name)?;
+    let at = find::step(run, name)?;
     let projection = project(run);
     let node = projection.node_results.iter().find(|node| node.node_id == name);
     let node = serde_json::to_value(node).unwrap_or_default();
@@ -375,6 +376,7 @@ pub async fn step(service: &Service, run: &Run, name: &str) -> ServiceResult<Val
     Ok(json!({
         "run_id": run.id.to_string(),
         "node": node,
+        "labels": step_labels(run, at),
         "attempts": attempts,
         "decisions": decisions,
         "logs": logs,

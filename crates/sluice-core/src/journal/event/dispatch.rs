@@ -1,6 +1,7 @@
 //! Payloads of queueing, waiting and dispatching a step.
 
-use crate::choice::{self, tagged};
+use super::labels::{FieldLabelsForm, LabelsForm};
+use crate::choice::tagged;
 use crate::id::RunId;
 use crate::journal::declare::form::{Always, Form, Maybe, Optional, Sparse, Unless, Word};
 use crate::journal::declare::{Keep, ObjectSchema, PayloadPart, Read, VisitKept, payload};
@@ -9,7 +10,7 @@ use crate::journal::wire::malformed;
 use crate::journal::wire::object::{self, PayloadWriter};
 use crate::layers::Layer;
 use crate::money::Money;
-use crate::origin::Labels;
+use crate::origin::{FieldLabels, Labels};
 use crate::port::adapter::Usage;
 pub use crate::port::decision_record::Record;
 use crate::status::Waiting;
@@ -194,6 +195,8 @@ payload! {
         env: Vec<(String, String)> = "env" as Unless<Environment>, Gone;
         /// Labels of the values that the step reads.
         labels: Labels = "labels" as Unless<LabelsForm>, Whole;
+        /// Named labels of inputs and arguments that differ from those of all together.
+        field_labels: FieldLabels = "fieldLabels" as Unless<FieldLabelsForm>, Whole;
         /// Layers of the prompt that are not in the plan; empty if there are only those of
         /// the engine, the step and the caller.
         layers: Vec<Layer> = "layers" as Unless<Layers>, Gone;
@@ -354,49 +357,6 @@ impl Form<Vec<(String, String)>> for Environment {
 
     fn schema() -> Value {
         json!({"type": "object", "additionalProperties": {"type": "string"}})
-    }
-}
-
-/// Labels as an object that leaves out what is not set.
-pub(super) struct LabelsForm;
-
-/// Labels as they are written.
-#[derive(Serialize, Deserialize)]
-struct WrittenLabels {
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    classes: Vec<Cow<'static, str>>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    untrusted: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    private: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    since: Option<u64>,
-}
-
-impl Form<Labels> for LabelsForm {
-    fn write(payload: &mut PayloadWriter<'_>, name: &'static str, labels: &Labels) {
-        let Labels { untrusted, private, since_ms: since, .. } = *labels;
-        let classes = labels.classes().map(|class| Cow::Borrowed(class.as_str())).collect();
-        payload.field(name, &WrittenLabels { classes, untrusted, private, since });
-    }
-
-    fn read(fields: &Fields<'_>, name: &'static str) -> Read<Labels> {
-        let written: WrittenLabels = fields.need(name)?;
-        let classes: Option<Labels> =
-            written.classes.iter().map(|word| choice::find(word)).collect();
-        let mut labels = classes.ok_or_else(|| malformed("labels: unknown source class"))?;
-        labels.untrusted = written.untrusted;
-        labels.private = written.private;
-        labels.since_ms = written.since;
-        Ok(labels)
-    }
-
-    fn schema() -> Value {
-        json!({"type": "object", "properties": {
-            "classes": {"type": "array", "items": {"type": "string"}},
-            "untrusted": {"type": "boolean"}, "private": {"type": "boolean"},
-            "since": {"type": "integer"},
-        }})
     }
 }
 

@@ -1,6 +1,7 @@
 //! Payload of a line of the log of a step: text, and records of what happened inside an attempt.
 
 use super::Prepared;
+use super::labels::FlowLabelsForm;
 use crate::choice::tagged;
 use crate::choices::choices;
 use crate::id::{ApprovalId, RunId};
@@ -9,6 +10,7 @@ use crate::journal::declare::{Keep, ObjectSchema, PayloadPart, Read, VisitKept};
 use crate::journal::wire::fields::Fields;
 use crate::journal::wire::malformed;
 use crate::journal::wire::object::{self, PayloadWriter};
+use crate::origin::FlowLabels;
 use crate::plan::policy::ModerationPhase;
 use crate::port::adapter::{Process, ToolEnded};
 use serde::{Deserialize, Serialize};
@@ -74,6 +76,8 @@ pub struct ToolRequest {
     pub digest: String,
     /// What the gates decided.
     pub ruling: Ruling,
+    /// Labels that the answer has, if the tool may be called.
+    pub labels: FlowLabels,
 }
 
 tagged! {
@@ -163,6 +167,7 @@ impl PayloadPart for LogLine {
         for (name, keep, _) in FIELDS {
             visit(name, *keep);
         }
+        visit(ANSWER_LABELS, Keep::Whole);
         Prepared::kept(visit);
     }
 
@@ -171,6 +176,7 @@ impl PayloadPart for LogLine {
             object.add(name, json!({"type": kind}), false);
         }
         object.add("input", json!({}), false);
+        object.add(ANSWER_LABELS, FlowLabelsForm::schema(), false);
         object.optional(Prepared::schema);
     }
 }
@@ -197,6 +203,9 @@ const FIELDS: &[(&str, Keep, &str)] = &[
     ("durationMs", Keep::Whole, "integer"),
 ];
 
+/// The field with the labels of a tool's answer; left out if nothing declares an origin.
+const ANSWER_LABELS: &str = "answerLabels";
+
 fn write_tool(payload: &mut PayloadWriter<'_>, request: &ToolRequest) {
     let word = request.ruling.as_str();
     payload.field("text", &format!("tool {} {word}", request.tool));
@@ -206,7 +215,12 @@ fn write_tool(payload: &mut PayloadWriter<'_>, request: &ToolRequest) {
     payload.field("digest", &request.digest);
     payload.field("ruling", word);
     match &request.ruling {
-        Ruling::Allowed(approval) => Maybe::<Text>::write(payload, "approvalId", approval),
+        Ruling::Allowed(approval) => {
+            Maybe::<Text>::write(payload, "approvalId", approval);
+            if request.labels != FlowLabels::unknown() {
+                FlowLabelsForm::write(payload, ANSWER_LABELS, &request.labels);
+            }
+        }
         Ruling::Denied(reason) => payload.field("reason", reason),
         Ruling::Held(approval) => Text::write(payload, "approvalId", approval),
     }
@@ -231,5 +245,10 @@ fn read_tool(fields: &Fields<'_>) -> Read<LogLine> {
         _ => return Err(malformed("ruling: unknown word")),
     };
     let (input, digest) = (fields.or_default("input")?, fields.need("digest")?);
-    Ok(LogLine::Tool(Box::new(ToolRequest { id, tool, input, digest, ruling })))
+    let labels = match (&ruling, fields.raw(ANSWER_LABELS)) {
+        (Ruling::Denied(_) | Ruling::Held(_), _) => FlowLabels::default(),
+        (Ruling::Allowed(_), None) => FlowLabels::unknown(),
+        (Ruling::Allowed(_), Some(_)) => FlowLabelsForm::read(fields, ANSWER_LABELS)?,
+    };
+    Ok(LogLine::Tool(Box::new(ToolRequest { id, tool, input, digest, ruling, labels })))
 }

@@ -1,10 +1,10 @@
 //! Payloads of the end of a step, and of the values that it read.
 
-use super::dispatch::LabelsForm;
+use super::labels::{FieldLabelsForm, LabelsForm};
 use crate::choice;
 use crate::choices::choices;
 use crate::contract::envelope::Envelope;
-use crate::id::RunId;
+use crate::id::{ApprovalId, RunId};
 use crate::journal::declare::form::{
     Always, Form, Maybe, Optional, Shared, Sparse, Text, Unless, Word,
 };
@@ -13,7 +13,7 @@ use crate::journal::wire::fields::Fields;
 use crate::journal::wire::malformed;
 use crate::journal::wire::object::PayloadWriter;
 use crate::money::Money;
-use crate::origin::Labels;
+use crate::origin::{FieldLabels, Labels};
 use crate::outputs::coerce::Coercion;
 use crate::port::adapter::Usage;
 use crate::status::Waiting;
@@ -66,8 +66,10 @@ pub struct StepOutcome {
     /// Output envelope of a lens node.
     #[serde(with = "crate::compact::envelope")]
     pub envelope: Option<Envelope>,
-    /// Labels of these values.
+    /// Labels of these values together.
     pub labels: Labels,
+    /// Named labels of outputs that differ from those of all together.
+    pub field_labels: FieldLabels,
 }
 
 impl StepOutcome {
@@ -85,6 +87,7 @@ impl StepOutcome {
             stdout: envelope.output.as_str().map(str::to_owned),
             envelope: Some(envelope),
             labels,
+            field_labels: FieldLabels::default(),
         }
     }
 }
@@ -98,23 +101,30 @@ impl PayloadPart for StepOutcome {
             payload.option("stdout", self.stdout.as_ref());
         }
         <Unless<LabelsForm> as Form<Labels>>::write(payload, "labels", &self.labels);
+        Unless::<FieldLabelsForm>::write(payload, "fieldLabels", &self.field_labels);
     }
 
     fn read(fields: &Fields<'_>) -> Read<StepOutcome> {
         let labels = <Unless<LabelsForm> as Form<Labels>>::read(fields, "labels")?;
+        let field_labels = Unless::<FieldLabelsForm>::read(fields, "fieldLabels")?;
         Ok(match fields.option::<Fields<'_>>("envelope")? {
-            Some(parts) => StepOutcome::from_envelope(read_envelope(&parts)?, labels),
+            Some(parts) => StepOutcome {
+                field_labels,
+                ..StepOutcome::from_envelope(read_envelope(&parts)?, labels)
+            },
             None => StepOutcome {
                 outputs: fields.or_default("outputs")?,
                 stdout: fields.option("stdout")?,
                 envelope: None,
                 labels,
+                field_labels,
             },
         })
     }
 
     fn kept(visit: VisitKept<'_>) {
         visit("labels", Keep::Whole);
+        visit("fieldLabels", Keep::Whole);
     }
 
     fn schema(object: &mut ObjectSchema) {
@@ -122,6 +132,7 @@ impl PayloadPart for StepOutcome {
         object.add("outputs", json!({}), false);
         object.field::<Option<String>, Optional>("stdout");
         object.field::<Labels, Unless<LabelsForm>>("labels");
+        object.field::<FieldLabels, Unless<FieldLabelsForm>>("fieldLabels");
     }
 }
 
@@ -199,6 +210,8 @@ payload! {
         answer: Option<Arc<Value>> = "answer" as Maybe<Shared<Always>>, Gone;
         /// Run that the skip was carried over from.
         carried: Option<RunId> = "carriedFrom" as Maybe<Text>, Whole;
+        /// Whether an untrusted value decided that the step is skipped.
+        control: bool = "control" as Sparse, Whole;
     }
 }
 
@@ -213,6 +226,7 @@ impl Skip {
             usage: Usage::default(),
             answer: None,
             carried: None,
+            control: false,
         }
     }
 }
@@ -273,6 +287,19 @@ payload! {
         target_input_path: String = "targetInputPath" as Always, Blank;
         /// Transformation between the two.
         transform: Option<String> = "transform" as Optional, Gone;
+    }
+}
+
+payload! {
+    /// An endorsement: an output of the step loses origins.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Endorsed {
+        /// Name of the output.
+        output: String = "output" as Always, Blank;
+        /// The origins that it loses.
+        origins: Vec<String> = "origins" as Sparse, Whole;
+        /// The approval that showed the value; none if the output declares the endorsement.
+        approval: Option<ApprovalId> = "approvalId" as Maybe<Text>, Whole;
     }
 }
 

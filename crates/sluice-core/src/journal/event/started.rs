@@ -11,6 +11,7 @@ use crate::journal::wire::fields::{Fields, Pairs};
 use crate::journal::wire::malformed;
 use crate::journal::wire::object::{self, PayloadWriter};
 use crate::money::Money;
+use crate::origin::PassedLabels;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sluice_govern::registry::Posture;
@@ -79,6 +80,8 @@ payload! {
         /// Actions that people approved in the run that it was made from, by step: a request
         /// for another action shows the difference.
         agreed: BTreeMap<String, Value> = "agreed" as Sparse, Gone;
+        /// Labels of the arguments, if another run passed them.
+        passed: PassedLabels;
     }
 }
 

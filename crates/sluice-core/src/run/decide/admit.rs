@@ -21,7 +21,6 @@ use super::origins::Origins;
 use crate::code::Code;
 use crate::failure::Failure;
 use crate::journal::event::{LogLine, Prepared, Provenance, StepAt, StepEvent};
-use crate::origin::Labels;
 use crate::plan::policy::Family;
 use crate::plan::policy::ModerationPhase;
 use crate::plan::step::Work;
@@ -103,7 +102,7 @@ fn prepared_step(draft: &mut Draft<'_>, at: StepAt) -> Result<PreparedStep, Unfi
 fn prepare(draft: &Draft<'_>, at: StepAt) -> Result<(Prepared, Vec<Provenance>), Unfit> {
     let run = &*draft.run;
     let (step, state) = (run.step(at), run.state(at));
-    let mut origins = Origins::new(run);
+    let mut origins = Origins::of_step(run, at.step);
     let is_node = run.definition.plan.family == Family::Lens;
     let mut prepared = match &step.work {
         Work::Command { command } => prepare_command(run, at, command, &mut origins)?,
@@ -121,18 +120,18 @@ fn prepare(draft: &Draft<'_>, at: StepAt) -> Result<(Prepared, Vec<Provenance>),
     if !matches!(step.work, Work::Lens(_)) {
         within_bounds(&prepared)?;
     }
-    prepared.labels = origins.labels;
+    prepared.labels = origins.labels.clone();
     if state.reask {
         if let Some(ending) = &state.failure {
             let note = "Your last answer was not accepted";
             prepared.prompt = format!("{}\n\n{note}: {}", prepared.prompt, ending.message);
         }
-        // The message quotes the answer, and so the results of tools.
-        if state.used_tools {
-            prepared.labels = prepared.labels.with(Labels::of_tools());
-        }
+        // The message quotes the answer, and so the results of tools of every attempt before.
+        prepared.labels.join(&run.labels_read(at));
     }
     add_layers(draft, at, &mut prepared)?;
+    let fields = if matches!(step.work, Work::Workflow(_)) { "args." } else { "inputs." };
+    prepared.field_labels = origins.field_labels(fields, &prepared.labels.flow);
     Ok((prepared, origins.found))
 }
 

@@ -3,13 +3,14 @@
 use crate::edge::key::OutputKey;
 use crate::id::RunId;
 use crate::journal::event::Provenance;
-use crate::origin::{Labels, SourceClass};
+use crate::origin::{FieldLabels, FlowLabels, Labels, PassedLabels};
 use crate::outputs::coerce::Coercion;
 use crate::path::Path;
 use crate::plan::step::{Edge, Step};
+use crate::run::label::ValueSource;
 use crate::run::state::Run;
 use crate::template::Template;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The transform of a value whose source failed.
 const SUBSTITUTED: &str = "substitute_default";
@@ -19,14 +20,29 @@ pub(crate) struct Origins<'t> {
     run: &'t Run,
     pub(crate) found: Vec<Provenance>,
     pub(crate) labels: Labels,
+    /// Named labels by target.
+    fields: BTreeMap<String, FlowLabels>,
+    /// Whether an untrusted value decides that the step runs.
+    is_guarded: bool,
     /// Everything in `found`, so that nothing is noted twice.
     seen: BTreeSet<(Option<RunId>, String, String, String)>,
 }
 
 impl<'t> Origins<'t> {
-    pub(crate) fn new(run: &'t Run) -> Origins<'t> {
-        let (found, labels, seen) = (Vec::new(), Labels::default(), BTreeSet::new());
-        Origins { run, found, labels, seen }
+    /// The origins of the result of the run.
+    pub(crate) fn of_result(run: &'t Run) -> Origins<'t> {
+        let (found, fields, seen) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
+        Origins { run, found, labels: Labels::default(), fields, is_guarded: false, seen }
+    }
+
+    /// The origins of the values of one step, and of the decision that it runs.
+    pub(crate) fn of_step(run: &'t Run, step: u32) -> Origins<'t> {
+        let mut origins = Origins::of_result(run);
+        origins.is_guarded = run.is_guarded(step);
+        if origins.is_guarded {
+            origins.labels.flow.join(&FlowLabels::controlled());
+        }
+        origins
     }
 
     /// Notes everything that a template reads, except the inputs of the step: they are noted
@@ -61,55 +77,84 @@ impl<'t> Origins<'t> {
     }
 
     fn note_text(&mut self, path: &Path, text: &str, target: &str, transform: Option<String>) {
-        let run = self.run;
-        let writer = run.index.variables.get(path.head()).copied();
-        let position = run.definition.plan.graph.position(path.head());
-        let position = position.and_then(|at| u32::try_from(at).ok());
-        let Some(source) = position.or(writer) else {
-            if path.head() == "args" {
-                self.note_caller(text, target);
-            } else if run.started.args.contains_key(path.head()) {
-                self.note_caller(&format!("args.{text}"), target);
+        match self.run.source_of(path) {
+            None => {}
+            Some(source @ ValueSource::Argument(_)) => {
+                self.read(self.run.labels_of(&source), target);
+                match path.head() {
+                    "args" => self.note_argument(text, target),
+                    _ => self.note_argument(&format!("args.{text}"), target),
+                }
             }
-            return;
-        };
-        let below = match position {
-            Some(_) => text.strip_prefix(path.head()).unwrap_or("").trim_start_matches('.'),
-            None => text,
-        };
-        self.note_step(source, below, target, transform);
+            Some(source @ ValueSource::Step(step, _)) => {
+                self.read(self.run.labels_of(&source), target);
+                // A variable is an output of its step.
+                let id = &self.run.definition.plan.steps[step as usize].id;
+                let below = text.strip_prefix(path.head()).filter(|_| id == path.head());
+                let below = below.map_or(text, |below| below.trim_start_matches('.'));
+                self.note_output(step, below, target, transform);
+            }
+        }
     }
 
     pub(crate) fn note_edge(&mut self, edge: &Edge, target: &str, transform: Option<String>) {
-        let position = self.run.definition.plan.graph.position(&edge.source);
-        let Some(source) = position.and_then(|at| u32::try_from(at).ok()) else { return };
+        let Some(source) = self.run.position(&edge.source) else { return };
+        self.read(self.run.edge_labels(edge), target);
         let key = OutputKey::parse(&edge.source_output_key).to_string();
-        self.note_step(source, &key, target, transform);
+        self.note_output(source, &key, target, transform);
     }
 
-    /// Notes an argument of the run: it comes from a step if another run started this one.
-    pub(crate) fn note_caller(&mut self, path: &str, target: &str) {
-        let started = self.run.started_at_ms;
-        self.labels = self.labels.with(Labels::of(SourceClass::Caller, started));
+    /// Notes an argument of the run.
+    pub(crate) fn note_caller(&mut self, name: &str, target: &str) {
+        self.read(self.run.argument_labels(Some(name)), target);
+        self.note_argument(&format!("args.{name}"), target);
+    }
+
+    /// Notes an output of a step of this run.
+    pub(crate) fn note_step(&mut self, source: u32, output: &str, target: &str) {
+        self.read(self.run.output_labels(source, Some(output)), target);
+        self.note_output(source, output, target, None);
+    }
+
+    /// Adds the labels of a value that is read into a field.
+    fn read(&mut self, labels: Labels, target: &str) {
+        self.labels.join(&labels);
+        match self.fields.get_mut(target) {
+            Some(own) => own.join(&labels.flow),
+            None => drop(self.fields.insert(target.to_owned(), labels.flow)),
+        }
+    }
+
+    /// The named labels of the fields below `prefix` that differ from `whole`.
+    pub(crate) fn field_labels(&self, prefix: &str, whole: &FlowLabels) -> FieldLabels {
+        let own = |(field, labels): (&String, &FlowLabels)| {
+            let mut labels = labels.clone();
+            if self.is_guarded {
+                labels.join(&FlowLabels::controlled());
+            }
+            Some((field.strip_prefix(prefix)?.to_owned(), labels))
+        };
+        FieldLabels::new(self.fields.iter().filter_map(own), whole)
+    }
+
+    /// The labels of the result of the run, with those of its parts.
+    pub(crate) fn result_labels(&self) -> PassedLabels {
+        let labels = self.labels.clone();
+        let field_labels = self.field_labels("outputs.", &labels.flow);
+        PassedLabels { labels, field_labels }
+    }
+
+    /// An argument comes from a step if another run started this one.
+    fn note_argument(&mut self, path: &str, target: &str) {
         if let Some(parent) = &self.run.started.parent {
             self.add(Some(parent.run), &parent.step, path, target, None);
         }
     }
 
-    /// Notes an output of a step of this run.
-    pub(crate) fn note_step(
-        &mut self,
-        source: u32,
-        path: &str,
-        target: &str,
-        transform: Option<String>,
-    ) {
+    fn note_output(&mut self, source: u32, path: &str, target: &str, transform: Option<String>) {
         let run = self.run;
         let transform = match run.steps[source as usize].outcome() {
-            Some(outcome) => {
-                self.labels = self.labels.with(outcome.labels);
-                transform
-            }
+            Some(_) => transform,
             None if run.counts_as_failed(source) => Some(SUBSTITUTED.to_owned()),
             // A skipped step has no outputs.
             None => return,

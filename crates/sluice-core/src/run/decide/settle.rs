@@ -9,6 +9,7 @@ pub(crate) mod complete;
 pub(crate) mod cost;
 pub(crate) mod fail;
 pub(crate) mod halt;
+mod labels;
 pub(crate) mod moderate;
 pub(crate) mod outcome;
 pub(crate) mod progress;

@@ -1,6 +1,7 @@
 //! Tool calls that steps requested.
 
 use crate::journal::event::{Ruling, StepAt, ToolRequest};
+use crate::origin::FlowLabels;
 use crate::port::adapter::ToolUse;
 use crate::run::state::{Run, StepState, ToolCall};
 
@@ -14,7 +15,10 @@ impl Run {
             ruling: request.ruling.clone(),
         };
         let state = self.state_mut(at);
-        state.used_tools |= matches!(request.ruling, Ruling::Allowed(_));
+        if matches!(request.ruling, Ruling::Allowed(_)) {
+            state.used_tools = true;
+            state.tool_labels.join(&request.labels);
+        }
         // The approval that an earlier dispatch of the attempt requested is used up.
         if let Ruling::Allowed(Some(_)) = request.ruling {
             state.calls.retain(|id, call| !id.starts_with(KEPT) || call.digest != request.digest);
@@ -43,7 +47,10 @@ impl StepState {
         let kept = held.enumerate().filter(|_| is_resent);
         self.calls = kept.map(|(number, (_, call))| (format!("{KEPT}{number}"), call)).collect();
         // An attempt that is sent again may still have answers of tools.
-        self.used_tools &= is_resent;
+        if !is_resent {
+            self.used_tools = false;
+            self.tool_labels = FlowLabels::default();
+        }
     }
 }
 

@@ -57,6 +57,7 @@ fn commands() -> Vec<Command> {
             outputs: None,
             error: Some(("timeout".to_owned(), "too long".to_owned())),
             origins: Vec::new(),
+            labels: None,
         },
         Command::ChildEnded {
             child: RunId(3),
@@ -64,6 +65,7 @@ fn commands() -> Vec<Command> {
             outputs: Some(json!({"a": 1})),
             error: None,
             origins: Vec::new(),
+            labels: None,
         },
         Command::ChildPaced { child: RunId(3), pace: ChildPace::Paused, at_ms: 7 },
         Command::ChildPaced { child: RunId(3), pace: ChildPace::Resumed, at_ms: u64::MAX },

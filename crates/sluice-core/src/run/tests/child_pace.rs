@@ -279,7 +279,7 @@ fn a_child_says_when_it_waits_only_for_people_and_when_it_goes_on() {
             message to parent: {"v":1,"do":"child_paced","child":"run","pace":"resumed","at_ms":1700003600000}
             14 node.completed more {"n":2}
             15 run.completed {}
-            message to parent: {"v":1,"do":"child_ended","child":"run","status":"completed","outputs":{},"error":null,"origins":[]}
+            message to parent: {"v":1,"do":"child_ended","child":"run","status":"completed","outputs":{},"error":null,"origins":[],"labels":{"all":{},"fields":{}}}
         "#]],
     );
     // The wait begins with an approval request and ends with the decision.
@@ -300,7 +300,7 @@ fn a_child_says_when_it_waits_only_for_people_and_when_it_goes_on() {
             7 run.status.changed running (approval)
             8 node.completed ask {"approved":true,"by":"bob","comment":null}
             9 run.completed {}
-            message to parent: {"v":1,"do":"child_ended","child":"run","status":"completed","outputs":{},"error":null,"origins":[]}
+            message to parent: {"v":1,"do":"child_ended","child":"run","status":"completed","outputs":{},"error":null,"origins":[],"labels":{"all":{},"fields":{}}}
         "#]],
     );
 }

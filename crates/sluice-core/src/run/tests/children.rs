@@ -154,7 +154,7 @@ fn the_parent_is_told_how_its_child_ended() {
             3 node.started a attempt=1 dispatch=1
             4 node.completed a {"n":1}
             5 run.completed {"n":1}
-            message to parent: {"v":1,"do":"child_ended","child":"run","status":"completed","outputs":{"n":1},"error":null,"origins":[{"run":null,"node":"a","path":"n","to":"outputs.n","how":null}]}
+            message to parent: {"v":1,"do":"child_ended","child":"run","status":"completed","outputs":{"n":1},"error":null,"origins":[{"run":null,"node":"a","path":"n","to":"outputs.n","how":null}],"labels":{"all":{"classes":["agent"],"since":1700000000000},"fields":{}}}
         "#]],
     );
     check(
@@ -176,7 +176,7 @@ fn the_parent_is_told_how_its_child_ended() {
             10 node.completed a {"n":1}
             11 run.recovered
             12 run.completed {"n":1}
-            message to parent: {"v":1,"do":"child_ended","child":"run","status":"completed","outputs":{"n":1},"error":null,"origins":[{"run":null,"node":"a","path":"n","to":"outputs.n","how":null}]}
+            message to parent: {"v":1,"do":"child_ended","child":"run","status":"completed","outputs":{"n":1},"error":null,"origins":[{"run":null,"node":"a","path":"n","to":"outputs.n","how":null}],"labels":{"all":{"classes":["agent"],"since":1700000000000},"fields":{}}}
         "#]],
     );
     check(
@@ -241,6 +241,7 @@ fn a_child_that_cannot_be_started_is_not_tried_again() {
             outputs: None,
             error: Some(("recursion_too_deep".to_owned(), "5 runs stand above it".to_owned())),
             origins: Vec::new(),
+            labels: None,
         }),
         expect![[r#"
             1 run.started

@@ -399,7 +399,8 @@ fn the_last_answers_of_an_agent_come_with_their_labels_and_new_ones_are_kept() {
         .text("a", "a new answer")
         .show(sent("b"))
         .show(|world| {
-            let labels = world.run.state(world.at("b")).prepared.as_ref().expect("prepared").labels;
+            let labels =
+                world.run.state(world.at("b")).prepared.as_ref().expect("prepared").labels.clone();
             let classes: Vec<_> = labels.classes().map(SourceClass::as_str).collect();
             format!("{classes:?} untrusted={} since={:?}", labels.untrusted, labels.since_ms)
         })

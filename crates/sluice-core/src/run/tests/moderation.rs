@@ -479,6 +479,7 @@ fn what_a_child_run_comes_to_is_judged_too() {
                     outputs: Some(json!({"said": "x"})),
                     error: None,
                     origins: Vec::new(),
+                    labels: None,
                 };
                 let subject = world.run.output_subject(&command).expect("it is moderated");
                 assert_eq!(subject.text, "said\nx");

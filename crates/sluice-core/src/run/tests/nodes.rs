@@ -189,13 +189,16 @@ fn a_node_asks_a_person_for_values() {
             refused: invalid_values (the values do not fit: tone is "loud", not one of "warm", "dry")
             11 approval.resolved mid apr1 approved by bob
             12 run.status.changed running (approval)
-            13 node.completed mid {"tone":"dry","count":3,"approved":true,"by":"bob","comment":"why not","output":"{\"tone\":\"dry\",\"count\":3}"} coerced
-            14 node.queued last
-            15 node.provenance last got <- mid data.tone
-            16 node.started last attempt=1 dispatch=1
+            13 node.endorsed mid tone loses unknown by apr1
+            14 node.endorsed mid count loses unknown by apr1
+            15 node.endorsed mid comment loses unknown by apr1
+            16 node.completed mid {"tone":"dry","count":3,"approved":true,"by":"bob","comment":"why not","output":"{\"tone\":\"dry\",\"count\":3}"} coerced
+            17 node.queued last
+            18 node.provenance last got <- mid data.tone
+            19 node.started last attempt=1 dispatch=1
             last is given {"got":"dry"} and "got dry"
-            17 node.completed last {"output":"L"}
-            18 run.completed {"last":"L"}
+            20 node.completed last {"output":"L"}
+            21 run.completed {"last":"L"}
         "#]],
     );
     // A single value is the `output`.
@@ -213,10 +216,11 @@ fn a_node_asks_a_person_for_values() {
             10 run.status.changed paused (taken_over)
             11 approval.resolved mid apr1 approved by bob
             12 run.status.changed running (approval)
-            13 node.completed mid {"answer":42,"approved":true,"by":"bob","comment":null,"output":"42"}
-            14 node.queued last
-            15 node.provenance last got <- mid output
-            16 node.started last attempt=1 dispatch=1
+            13 node.endorsed mid answer loses unknown by apr1
+            14 node.completed mid {"answer":42,"approved":true,"by":"bob","comment":null,"output":"42"}
+            15 node.queued last
+            16 node.provenance last got <- mid output
+            17 node.started last attempt=1 dispatch=1
             last is given {"got":"42"} and "got 42"
         "#]],
     );
@@ -338,28 +342,29 @@ fn going_back_asks_again_and_what_is_carried_is_kept() {
     check(
         answered().text("last", "L").rewind(&["first"]),
         expect![[r#"
-        5 node.queued mid
-        6 node.provenance mid draft <- first output
-        7 node.provenance mid n <- first n
-        8 approval.requested mid apr1 step "Approve `mid`?"
-        9 run.status.changed paused (approval)
-        10 approval.resolved mid apr1 approved by bob
-        11 run.status.changed running (approval)
-        12 node.completed mid {"answer":42,"approved":true,"by":"bob","comment":null,"output":"42"}
-        13 node.queued last
-        14 node.provenance last got <- mid output
-        15 node.started last attempt=1 dispatch=1
-        16 node.completed last {"output":"L"}
-        17 run.completed {"last":"L"}
-        18 run.status.changed running (rewind) by ada
-        19 node.invalidated mid
-        20 node.invalidated last
-        21 node.queued mid
-        22 node.provenance mid draft <- first output
-        23 node.provenance mid n <- first n
-        24 approval.requested mid apr2 step "Approve `mid`?"
-        25 run.status.changed paused (approval)
-    "#]],
+            5 node.queued mid
+            6 node.provenance mid draft <- first output
+            7 node.provenance mid n <- first n
+            8 approval.requested mid apr1 step "Approve `mid`?"
+            9 run.status.changed paused (approval)
+            10 approval.resolved mid apr1 approved by bob
+            11 run.status.changed running (approval)
+            12 node.endorsed mid answer loses unknown by apr1
+            13 node.completed mid {"answer":42,"approved":true,"by":"bob","comment":null,"output":"42"}
+            14 node.queued last
+            15 node.provenance last got <- mid output
+            16 node.started last attempt=1 dispatch=1
+            17 node.completed last {"output":"L"}
+            18 run.completed {"last":"L"}
+            19 run.status.changed running (rewind) by ada
+            20 node.invalidated mid
+            21 node.invalidated last
+            22 node.queued mid
+            23 node.provenance mid draft <- first output
+            24 node.provenance mid n <- first n
+            25 approval.requested mid apr2 step "Approve `mid`?"
+            26 run.status.changed paused (approval)
+        "#]],
     );
     let source = answered().run();
     let again: BTreeSet<u32> = [2].into();

@@ -117,6 +117,10 @@ impl World {
                 let from = format!("{} {}", row.source_node, row.source_output_path);
                 format!("{} <- {run}{}{how}", row.target_input_path, from.trim_start())
             }
+            StepEvent::Endorsed(endorsed) => {
+                let by = endorsed.approval.map_or(String::new(), |by| format!(" by {by}"));
+                format!("{} loses {}{by}", endorsed.output, endorsed.origins.join(", "))
+            }
             StepEvent::ContractViolated { phase, errors } => {
                 let errors: Vec<String> =
                     errors.iter().map(|one| format!("{} {}", one.field, one.reason)).collect();

@@ -23,16 +23,16 @@ fn what_a_parent_passes_comes_from_its_step_and_what_is_passed_back_says_who_mad
     check(
         counts(child.complete("a", json!({"text": "hi"}))),
         expect![[r#"
-        1 run.started
-        2 node.queued a
-        3 node.provenance a command <- parent step args.who
-        4 node.provenance a command <- parent step args.deep.other
-        5 node.started a attempt=1 dispatch=1
-        6 node.completed a {"text":"hi"}
-        7 run.completed {"said":"hi","who":"ada"}
-        message to parent: {"v":1,"do":"child_ended","child":"run","status":"completed","outputs":{"said":"hi","who":"ada"},"error":null,"origins":[{"run":null,"node":"a","path":"text","to":"outputs.said","how":null},{"run":"parent","node":"step","path":"args.who","to":"outputs.who","how":null}]}
-        counts: (2, 0) {parent: 2}
-    "#]],
+            1 run.started
+            2 node.queued a
+            3 node.provenance a command <- parent step args.who
+            4 node.provenance a command <- parent step args.deep.other
+            5 node.started a attempt=1 dispatch=1
+            6 node.completed a {"text":"hi"}
+            7 run.completed {"said":"hi","who":"ada"}
+            message to parent: {"v":1,"do":"child_ended","child":"run","status":"completed","outputs":{"said":"hi","who":"ada"},"error":null,"origins":[{"run":null,"node":"a","path":"text","to":"outputs.said","how":null},{"run":"parent","node":"step","path":"args.who","to":"outputs.who","how":null}],"labels":{"all":{"classes":["caller","agent"],"since":1700000000000},"fields":{"who":{"origins":["caller"]}}}}
+            counts: (2, 0) {parent: 2}
+        "#]],
     );
 }
 
@@ -42,13 +42,13 @@ fn a_result_that_names_no_outputs_comes_from_who_wrote_its_variables() {
     check(
         child.started_by_a_step().complete("a", json!({"n": 1})),
         expect![[r#"
-        1 run.started
-        2 node.queued a
-        3 node.started a attempt=1 dispatch=1
-        4 node.completed a {"n":1}
-        5 run.completed {"n":1}
-        message to parent: {"v":1,"do":"child_ended","child":"run","status":"completed","outputs":{"n":1},"error":null,"origins":[{"run":null,"node":"a","path":"n","to":"outputs.n","how":null}]}
-    "#]],
+            1 run.started
+            2 node.queued a
+            3 node.started a attempt=1 dispatch=1
+            4 node.completed a {"n":1}
+            5 run.completed {"n":1}
+            message to parent: {"v":1,"do":"child_ended","child":"run","status":"completed","outputs":{"n":1},"error":null,"origins":[{"run":null,"node":"a","path":"n","to":"outputs.n","how":null}],"labels":{"all":{"classes":["agent"],"since":1700000000000},"fields":{}}}
+        "#]],
     );
 }
 

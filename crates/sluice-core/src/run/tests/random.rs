@@ -274,6 +274,7 @@ fn landing(world: &World, at: StepAt, kind: u8) -> Command {
             outputs: Some(json!({"n": 1})),
             error,
             origins: Vec::new(),
+            labels: None,
         };
     }
     Command::Complete { at, dispatch_no: state.dispatch_no, answer: Box::new(answer(kind)) }

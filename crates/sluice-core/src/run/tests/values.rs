@@ -131,7 +131,7 @@ fn labels_flow_from_what_a_step_reads_to_what_it_makes() {
     .complete("b", json!({}))
     .complete("plain", json!({}))
     .run();
-    let labels = |step: usize| run.steps[step].outcome().expect("done").labels;
+    let labels = |step: usize| run.steps[step].outcome().expect("done").labels.clone();
     let classes = |step: usize| labels(step).classes().collect::<Vec<_>>();
     use SourceClass::{Agent, Caller, Human};
     assert_eq!(classes(0), [Caller, Agent]);

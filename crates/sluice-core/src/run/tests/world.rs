@@ -6,6 +6,7 @@ use super::super::definition::Definition;
 use super::super::due::Effect;
 use super::super::start::{Carried, start};
 use super::super::state::Run;
+use super::label_oracle::LabelOracle;
 use super::{order, outputs_of};
 use crate::id::Entropy;
 use crate::id::{ApprovalId, RunId};
@@ -154,6 +155,7 @@ impl World {
                     outputs: Some(json!({})),
                     error: None,
                     origins: Vec::new(),
+                    labels: None,
                 },
             };
             self.turn(vec![command]);
@@ -220,14 +222,17 @@ impl World {
         let definition = Arc::clone(&self.run.definition);
         let mut replayed = Run::new(self.run.id, definition, Arc::clone(&self.run.started));
         let mut order = order::Order::default();
+        let mut labels = LabelOracle::default();
         for (at_ms, event) in &self.journal {
             order.before(&replayed, event);
+            labels.check(&replayed, event);
             replayed.evolve(event, *at_ms);
             assert_eq!(replayed.index, replayed.reindex(), "after {}", event.name());
             order.after(&replayed, event);
         }
         assert_same(&replayed, &self.run);
         order.end(&replayed);
+        labels.end(&replayed);
     }
 
     pub(super) fn at(&self, step: &str) -> StepAt {

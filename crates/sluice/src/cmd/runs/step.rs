@@ -14,6 +14,7 @@ pub(super) fn draw(step: &Value) -> String {
     section(&mut text, "prompt", &block("  ", words(&node["prompt"])));
     section(&mut text, "answer", &answer(&node["output"]));
     section(&mut text, "outputs", &all_named(&node["outputs"]));
+    section(&mut text, "labels", &labels(&step["labels"]));
     let attempts = attempts(&step["attempts"]);
     section(&mut text, "attempts", &drawn(&attempts));
     for one in attempts.iter().filter(|one| !one.answer.is_empty()) {
@@ -79,6 +80,29 @@ fn answer(output: &Value) -> String {
         Value::String(text) => block("  ", text),
         other => block("  ", &other.to_string()),
     }
+}
+
+/// The labels of the whole result, then those of fields that differ.
+fn labels(labels: &Value) -> String {
+    let mut table = Table::plain();
+    let fields = labels["fields"].as_object().into_iter().flatten();
+    let fields = fields.map(|(name, own)| (visible::brief(name).into_owned(), own));
+    for (name, own) in std::iter::once(("all".to_owned(), labels)).chain(fields) {
+        let list = |key: &str| {
+            let names = own[key].as_array().into_iter().flatten().map(words);
+            names.collect::<Vec<_>>().join(", ")
+        };
+        let flags = ["control", "untrusted", "private"];
+        let flags: Vec<&str> = flags.into_iter().filter(|flag| own[flag] == true).collect();
+        let [origins, secrecy] = [("from ", list("origins")), ("contains ", list("secrecy"))]
+            .map(|(what, names)| if names.is_empty() { names } else { format!("{what}{names}") });
+        let all = [origins, secrecy, flags.join(", ")];
+        let all: Vec<&str> = all.iter().map(String::as_str).filter(|one| !one.is_empty()).collect();
+        if !all.is_empty() {
+            table.row([name, visible::brief(&all.join("; ")).into_owned()]);
+        }
+    }
+    table.draw()
 }
 
 /// One dispatch of the step, and its result.

@@ -28,7 +28,8 @@ const EVENTS: &[(&str, &str, &str)] = &[
         "run.started",
         "workflow definitionHash gateway initiator traceId rootSpanId",
         "version definition children args roleBindings defaultAgent parentRunId parentNodeId rootRunId depth \
-         originKind originRunId originEventId deployment posture trustCeiling pins caps agreed",
+         originKind originRunId originEventId deployment posture trustCeiling pins caps agreed labels \
+         fieldLabels",
     ),
     ("run.status.changed", "status", "reason by"),
     ("run.completed", "", "outputs"),
@@ -42,20 +43,20 @@ const EVENTS: &[(&str, &str, &str)] = &[
         "node.started",
         "attempt wave gateway executionPath",
         "dispatchNo agent childRunId deadline actionDigest slot reserved accounts constraints termsModel \
-         maxOutputTokens inputs prompt stdin env labels layers",
+         maxOutputTokens inputs prompt stdin env labels fieldLabels layers",
     ),
     ("node.stream.delta", "deltaIndex attempt kind", "text url mime"),
     (
         "node.log",
         "",
         "dispatchNo text processGroup processStarted moderation phase digest inputs prompt stdin env \
-         labels layers",
+         labels fieldLabels answerLabels layers",
     ),
     ("node.retried", "attempt cause delayMs", "errorMessage reask +usage"),
     (
         "node.completed",
         "attempts durationMs model inputTokens outputTokens thinkingTokens cost coercions",
-        "envelope outputs stdout labels costUnknown session carriedFrom",
+        "envelope outputs stdout labels fieldLabels costUnknown session carriedFrom",
     ),
     ("node.failed", "errorCode errorMessage attempts", "errors +usage"),
     ("node.timed_out", "errorCode errorMessage attempts", "errors +usage"),
@@ -63,11 +64,12 @@ const EVENTS: &[(&str, &str, &str)] = &[
     (
         "node.skipped",
         "reason waitingReason",
-        "cause errorCode errorMessage carriedFrom errors +usage",
+        "cause errorCode errorMessage carriedFrom control errors +usage",
     ),
     ("node.blocked", "errorCode errorMessage", "placeholder waits"),
     ("node.invalidated", "", ""),
     ("node.provenance", "sourceRunId sourceNodeId sourceOutputPath targetInputPath transform", ""),
+    ("node.endorsed", "output", "origins approvalId"),
     ("moderation.flagged", "phase decision", ""),
     ("contract.violated", "phase errors", ""),
     (
@@ -78,7 +80,7 @@ const EVENTS: &[(&str, &str, &str)] = &[
     (
         "approval.requested",
         "approvalId source",
-        "summary approvers expiresAt errorCode errorMessage inputs prompt stdin env labels groups \
+        "summary approvers expiresAt errorCode errorMessage inputs prompt stdin env labels fieldLabels groups \
          quorum notInitiator reminders actionDigest action reasons changes +usage",
     ),
     ("approval.reminded", "approvalId", "level"),

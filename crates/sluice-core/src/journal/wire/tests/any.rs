@@ -8,7 +8,7 @@ use crate::id::{ApprovalId, RunId};
 use crate::journal::event::*;
 use crate::layers::Layer;
 use crate::money::Money;
-use crate::origin::{Labels, SourceClass};
+use crate::origin::{FieldLabels, FlowLabels, Labels, PassedLabels, SourceClass};
 use crate::outputs::coerce::Coercion;
 use crate::outputs::schema::FieldType;
 use crate::plan::policy::ModerationPhase;
@@ -172,13 +172,32 @@ fn ruling() -> BoxedStrategy<Ruling> {
 fn labels() -> BoxedStrategy<Labels> {
     let all: Vec<SourceClass> = SourceClass::WORDS.iter().map(|(_, class)| *class).collect();
     let classes = subsequence(all.clone(), 0..=all.len());
-    (classes, any::<bool>(), any::<bool>(), option::of(any::<u64>()))
-        .prop_map(|(classes, untrusted, private, since_ms)| {
+    (classes, any::<bool>(), any::<bool>(), option::of(any::<u64>()), flow())
+        .prop_map(|(classes, untrusted, private, since_ms, flow)| {
             let mut labels: Labels = classes.into_iter().collect();
             (labels.untrusted, labels.private, labels.since_ms) = (untrusted, private, since_ms);
+            labels.flow = flow;
             labels
         })
         .boxed()
+}
+
+fn flow() -> BoxedStrategy<FlowLabels> {
+    let names = |all: &'static [&'static str]| subsequence(all.to_vec(), 0..=all.len());
+    let origins = names(&["caller", "unknown", "operator", "web"]);
+    (origins, names(&["customer", "payroll"]), any::<bool>())
+        .prop_map(|(origins, secrecy, control)| {
+            let mut flow = FlowLabels::of(origins, secrecy);
+            if control {
+                flow.join(&FlowLabels::controlled());
+            }
+            flow
+        })
+        .boxed()
+}
+
+fn fields() -> BoxedStrategy<FieldLabels> {
+    vec((text(), flow()), 0..3).prop_map(|fields| fields.into_iter().collect()).boxed()
 }
 
 fn prepared() -> BoxedStrategy<Option<Arc<Prepared>>> {
@@ -186,9 +205,9 @@ fn prepared() -> BoxedStrategy<Option<Arc<Prepared>>> {
         (1..=9u8, text(), text()).prop_map(|(number, source, text)| Layer { number, source, text });
     let layers = vec(layer, 0..3);
     let env = vec((text(), text()), 0..3);
-    let prepared = (map(), text(), maybe(), env, labels(), layers).prop_map(
-        |(inputs, prompt, stdin, env, labels, layers)| {
-            Arc::new(Prepared { inputs, prompt, stdin, env, labels, layers })
+    let prepared = (map(), text(), maybe(), env, (labels(), fields()), layers).prop_map(
+        |(inputs, prompt, stdin, env, (labels, field_labels), layers)| {
+            Arc::new(Prepared { inputs, prompt, stdin, env, labels, field_labels, layers })
         },
     );
     option::of(prepared).boxed()
@@ -226,11 +245,12 @@ fn run_started() -> BoxedStrategy<RunStarted> {
         (maybe(), maybe(), option::of(any::<u32>())),
         btree_map(text(), text(), 0..3),
         vec((run(), money()), 0..3),
-        btree_map(text(), value(), 0..3),
+        (btree_map(text(), value(), 0..3), labels(), fields()),
     );
     (definition, given, about, above, governed)
         .prop_map(|(definition, given, about, above, governed)| {
-            let ((deployment, posture, trust_ceiling), asked, pins, caps, agreed) = governed;
+            let ((deployment, posture, trust_ceiling), asked, pins, caps, passed) = governed;
+            let (agreed, labels, field_labels) = passed;
             let (default_model, fallback_model, recursion_depth_max) = asked;
             let ((workflow, source), version, definition_hash, definition) = definition;
             let (children, args, role_bindings) = given;
@@ -266,6 +286,7 @@ fn run_started() -> BoxedStrategy<RunStarted> {
                 pins,
                 caps,
                 agreed,
+                passed: PassedLabels { labels, field_labels },
             }
         })
         .boxed()
@@ -347,9 +368,13 @@ fn work() -> BoxedStrategy<StepEvent> {
         text().prop_map(LogLine::Text),
         (any::<u32>(), text())
             .prop_map(|(group, started)| LogLine::Process(Process { group, started })),
-        (text(), text(), text(), value(), ruling()).prop_map(
-            |(id, tool, digest, input, ruling)| {
-                LogLine::Tool(Box::new(ToolRequest { id, tool, input, digest, ruling }))
+        (text(), text(), text(), value(), (ruling(), flow())).prop_map(
+            |(id, tool, digest, input, (ruling, flow))| {
+                let labels = match ruling {
+                    Ruling::Allowed(_) => flow,
+                    Ruling::Denied(_) | Ruling::Held(_) => FlowLabels::default(),
+                };
+                LogLine::Tool(Box::new(ToolRequest { id, tool, input, digest, ruling, labels }))
             }
         ),
         (text(), text(), any::<(bool, u64, u64)>()).prop_map(
@@ -415,10 +440,12 @@ fn outcome() -> BoxedStrategy<StepOutcome> {
             metadata,
         },
     );
-    (value(), maybe(), option::of(envelope), labels())
-        .prop_map(|(outputs, stdout, envelope, labels)| match envelope {
-            Some(envelope) => StepOutcome::from_envelope(envelope, labels),
-            None => StepOutcome { outputs, stdout, envelope: None, labels },
+    (value(), maybe(), option::of(envelope), labels(), fields())
+        .prop_map(|(outputs, stdout, envelope, labels, field_labels)| match envelope {
+            Some(envelope) => {
+                StepOutcome { field_labels, ..StepOutcome::from_envelope(envelope, labels) }
+            }
+            None => StepOutcome { outputs, stdout, envelope: None, labels, field_labels },
         })
         .boxed()
 }
@@ -457,8 +484,9 @@ fn end() -> BoxedStrategy<StepEvent> {
         )
     };
     let cost = (usage(), answer());
-    let skip = (word::<SkipCause>(), text(), error(), violations(), cost, option::of(run()))
-        .prop_map(|(cause, reason, error, violations, (usage, answer), carried)| Skip {
+    let whence = (option::of(run()), any::<bool>());
+    let skip = (word::<SkipCause>(), text(), error(), violations(), cost, whence).prop_map(
+        |(cause, reason, error, violations, (usage, answer), (carried, control))| Skip {
             cause,
             reason,
             error,
@@ -466,7 +494,9 @@ fn end() -> BoxedStrategy<StepEvent> {
             usage,
             answer,
             carried,
-        });
+            control,
+        },
+    );
     prop_oneof![
         completed().prop_map(|completed| StepEvent::Completed(Box::new(completed))),
         ending().prop_map(StepEvent::Failed),
@@ -497,6 +527,12 @@ fn gate() -> BoxedStrategy<StepEvent> {
     );
     prop_oneof![
         provenance.prop_map(|provenance| StepEvent::Provenance(Box::new(provenance))),
+        (text(), vec(text(), 0..3), option::of(any::<u128>())).prop_map(
+            |(output, origins, approval)| {
+                let approval = approval.map(ApprovalId);
+                StepEvent::Endorsed(Box::new(Endorsed { output, origins, approval }))
+            }
+        ),
         (word(), value())
             .prop_map(|(phase, decision)| StepEvent::ModerationFlagged { phase, decision }),
         (word(), violations())

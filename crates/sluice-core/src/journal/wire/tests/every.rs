@@ -6,7 +6,7 @@ use crate::id::{ApprovalId, RunId};
 use crate::journal::event::*;
 use crate::layers::Layer;
 use crate::money::Money;
-use crate::origin::{Labels, SourceClass};
+use crate::origin::{FieldLabels, FlowLabels, Labels, PassedLabels, SourceClass};
 use crate::outputs::coerce::Coercion;
 use crate::outputs::schema::FieldType;
 use crate::plan::policy::ModerationPhase;
@@ -58,6 +58,7 @@ fn prepared() -> Arc<Prepared> {
         stdin: some(""),
         env: vec![(text("B"), text("1")), (text("A"), text("2"))],
         labels: labels(),
+        field_labels: fields(),
         layers: vec![Layer { number: 2, source: text("house"), text: text("Be \"kind\"") }],
     })
 }
@@ -65,7 +66,13 @@ fn prepared() -> Arc<Prepared> {
 fn labels() -> Labels {
     let mut labels: Labels = [SourceClass::Human, SourceClass::Caller].into_iter().collect();
     (labels.untrusted, labels.private, labels.since_ms) = (true, true, Some(9));
+    labels.flow = FlowLabels::of(["web", "unknown"], ["customer"]);
+    labels.flow.join(&FlowLabels::controlled());
     labels
+}
+
+fn fields() -> FieldLabels {
+    [(text("z"), FlowLabels::of(["caller"], ["payroll"]))].into_iter().collect()
 }
 
 fn violations() -> Arc<Vec<Violation>> {
@@ -114,6 +121,7 @@ fn run_started() -> RunStarted {
         pins: BTreeMap::from([(text("agent"), text("gw"))]),
         caps: vec![(RUN, Money::from_micro_cents(5))],
         agreed: BTreeMap::from([(text("step"), json!({"command": "x"}))]),
+        passed: PassedLabels { labels: labels(), field_labels: fields() },
     }
 }
 
@@ -150,7 +158,8 @@ fn completed() -> Completed {
         media: Some(json!([])),
         metadata: Some(json!({"a": 1})),
     };
-    let outcome = StepOutcome::from_envelope(envelope, labels());
+    let outcome =
+        StepOutcome { field_labels: fields(), ..StepOutcome::from_envelope(envelope, labels()) };
     let coercion = Coercion { field: text("b"), from: "string", to: FieldType::Integer };
     Completed {
         outcome: Arc::new(outcome),
@@ -220,6 +229,7 @@ pub(in crate::journal) fn full() -> Vec<Event> {
         usage: usage(),
         answer: None,
         carried: Some(RUN),
+        control: true,
     };
     let provenance = Provenance {
         source_run: Some(RUN),
@@ -276,6 +286,11 @@ pub(in crate::journal) fn full() -> Vec<Event> {
         },
         StepEvent::Invalidated,
         StepEvent::Provenance(Box::new(provenance)),
+        StepEvent::Endorsed(Box::new(Endorsed {
+            output: text("n"),
+            origins: vec![text("web")],
+            approval: Some(APPROVAL),
+        })),
         StepEvent::ModerationFlagged {
             phase: ModerationPhase::Input,
             decision: json!({"flagged": true}),
@@ -479,6 +494,11 @@ fn bare_ends() -> Vec<StepEvent> {
         StepEvent::Blocked { code: text(""), message: text(""), placeholder: None, waits: false },
         StepEvent::Invalidated,
         StepEvent::Provenance(Box::new(provenance)),
+        StepEvent::Endorsed(Box::new(Endorsed {
+            output: text("n"),
+            origins: Vec::new(),
+            approval: None,
+        })),
         StepEvent::ModerationFlagged { phase: ModerationPhase::Output, decision: Value::Null },
         StepEvent::ContractViolated { phase: ContractSide::Instructions, errors: Arc::default() },
         StepEvent::GovernanceDecided(Record::new("{}")),

@@ -91,9 +91,10 @@ pub(super) fn facts<'f>(
     let agent_name = run.agent_of(ready.at.step).unwrap_or_default();
     let agent = authority.agent(agent_name).filter(|_| !child);
     let started = &run.started;
+    let verb = if child { Verb::StartRun } else { Verb::DispatchStep };
     Facts {
         now_ms: draft.given.now_ms,
-        verb: if child { Verb::StartRun } else { Verb::DispatchStep },
+        verb,
         subject: if child {
             Subject::User(&started.initiator)
         } else {
@@ -116,9 +117,9 @@ pub(super) fn facts<'f>(
         caps,
         worst: gathered.estimate.worst,
         trust_ceiling: started.trust_ceiling.unwrap_or(u8::MAX),
-        inputs: inputs(draft, ready.prepared.labels),
+        inputs: inputs(draft, &ready.prepared.labels),
         call: None,
-        flow: FlowFacts::default(),
+        flow: flow(draft, verb, &ready.prepared.labels),
         tool: None,
         posture: authority.judged_by(started.posture),
         run: RunFacts {
@@ -146,7 +147,7 @@ pub(super) fn facts<'f>(
 }
 
 /// The labels of the inputs, as the gates read them.
-pub(super) fn inputs(draft: &Draft<'_>, labels: Labels) -> Inputs<'static> {
+pub(super) fn inputs(draft: &Draft<'_>, labels: &Labels) -> Inputs<'static> {
     let age = |since_ms| draft.given.now_ms.saturating_sub(since_ms);
     Inputs {
         classes: labels.classes().map(SourceClass::as_str).collect(),
@@ -154,6 +155,13 @@ pub(super) fn inputs(draft: &Draft<'_>, labels: Labels) -> Inputs<'static> {
         private: labels.private,
         age_ms: labels.since_ms.map(age),
     }
+}
+
+/// The named labels of an action, if a policy reads them. Those of a tool call are recorded in
+/// any case, so that a new rule can be tried on old calls.
+pub(super) fn flow(draft: &Draft<'_>, verb: Verb, labels: &Labels) -> FlowFacts {
+    let is_read = verb == Verb::UseTool || draft.given.authority.policies().reads_flow(verb);
+    if is_read { labels.flow.facts() } else { FlowFacts::default() }
 }
 
 fn in_window(draft: &Draft<'_>, agent: &str) -> u32 {

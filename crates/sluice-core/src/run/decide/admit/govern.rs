@@ -54,7 +54,7 @@ pub(super) fn govern(draft: &mut Draft<'_>, ready: PreparedStep) -> Admission {
     let route = route_of(draft, at, role.as_ref());
     let continued = route.as_ref().and_then(|route| continued(draft, at, route));
     let ready = match &continued {
-        Some(continued) => with_labels(ready, continued.labels),
+        Some(continued) => with_labels(ready, &continued.labels),
         None => ready,
     };
     let session = continued.map(|continued| continued.session);
@@ -73,8 +73,8 @@ pub(super) fn govern(draft: &mut Draft<'_>, ready: PreparedStep) -> Admission {
 }
 
 /// Adds the labels of values that the step reads besides its inputs.
-fn with_labels(mut ready: PreparedStep, labels: Labels) -> PreparedStep {
-    let all = ready.prepared.labels.with(labels);
+fn with_labels(mut ready: PreparedStep, labels: &Labels) -> PreparedStep {
+    let all = ready.prepared.labels.clone().with(labels);
     if all != ready.prepared.labels {
         Arc::make_mut(&mut ready.prepared).labels = all;
         ready.recorded = false;

@@ -38,7 +38,7 @@ pub(super) fn add_layers(
     let mut layers = standing(draft, at, agent);
     if let Some((name, _, _)) = profile {
         let loaded = recall(draft, name).unwrap_or_default();
-        prepared.labels = prepared.labels.with(loaded.labels);
+        prepared.labels.join(&loaded.labels);
         if agent == SHELL {
             prepared.env.push((MEMORY_VARIABLE.to_owned(), loaded.text.clone()));
         }

@@ -95,7 +95,7 @@ fn note_bound(
             let root = &run.started.args;
             let written = root.keys().find(|key| label(key) == name);
             let written = written.map_or(name, String::as_str);
-            origins.note_caller(&format!("args.{written}"), target);
+            origins.note_caller(written, target);
         }
         Origin::Override => {}
     }

@@ -43,7 +43,7 @@ pub(super) fn continued(draft: &Draft<'_>, at: StepAt, route: &Route) -> Option<
         let state = &run.steps[*step as usize];
         let same = state.agent() == Some(agent) && state.gateway() == Some(gateway);
         let session = state.session.as_ref().filter(|_| same)?.clone();
-        let labels = state.outcome().map(|outcome| outcome.labels).unwrap_or_default();
+        let labels = state.outcome().map(|outcome| outcome.labels.clone()).unwrap_or_default();
         Some(Continued { session, labels })
     })
 }

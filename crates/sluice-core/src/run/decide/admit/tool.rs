@@ -3,7 +3,7 @@
 //! A call is judged with the labels of everything that the attempt has read so far:
 //! after the first tool call, these include untrusted data.
 
-use super::facts::{DecisionFacts, facts, gather_facts, inputs, role};
+use super::facts::{DecisionFacts, facts, flow, gather_facts, inputs, role};
 use crate::journal::event::{Record, StepAt};
 use crate::money::Money;
 use crate::port::adapter::ToolUse;
@@ -29,9 +29,11 @@ pub(crate) fn judge_tool(draft: &Draft<'_>, at: StepAt, wanted: &ToolUse) -> (De
     };
     let tools = [wanted.tool.clone()];
     let facts = facts(draft, &step, &gathered, Vec::new());
+    let labels = draft.run.labels_read(at);
     let facts = Facts {
         verb: Verb::UseTool,
-        inputs: inputs(draft, draft.run.labels_read(at)),
+        inputs: inputs(draft, &labels),
+        flow: flow(draft, Verb::UseTool, &labels),
         object: Some(&wanted.tool),
         // The attempt already has its slot and its reservation.
         running: 0,

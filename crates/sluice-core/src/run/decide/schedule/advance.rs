@@ -86,19 +86,24 @@ fn ready(draft: &mut Draft<'_>, step: u32) {
     let at = StepAt::whole(step);
     match readiness(draft.run, step) {
         Readiness::Skip(cause, reason) => {
-            draft.record(at, StepEvent::Skipped(Skip::new(cause, reason)));
+            skip(draft, at, cause, reason);
         }
         Readiness::Fail => fail_upstream(draft, at),
         Readiness::Run => match condition(draft.run, at) {
             Ok(true) if draft.run.step(at).for_each.is_some() => fan_out(draft, at),
             Ok(true) => draft.record(at, StepEvent::Queued { items: None }),
             Ok(false) => {
-                let skip = Skip::new(SkipCause::Condition, "its condition is false");
-                draft.record(at, StepEvent::Skipped(skip));
+                skip(draft, at, SkipCause::Condition, "its condition is false".to_owned());
             }
             Err(failure) => fail(draft, at, failure),
         },
     }
+}
+
+fn skip(draft: &mut Draft<'_>, at: StepAt, cause: SkipCause, reason: String) {
+    let control = draft.run.skip_is_controlled(at.step, cause);
+    let skip = Skip { control, ..Skip::new(cause, reason) };
+    draft.record(at, StepEvent::Skipped(skip));
 }
 
 fn readiness(run: &Run, step: u32) -> Readiness {

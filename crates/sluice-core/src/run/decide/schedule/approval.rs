@@ -13,7 +13,7 @@ use crate::run::decide::draft::Draft;
 use crate::run::decide::draft::pause::resume_after_people;
 use crate::run::decide::people::answer::{check_answer, record_answer};
 use crate::run::decide::settle::fail::{abort, fail};
-use crate::run::decide::settle::outcome::approved;
+use crate::run::decide::settle::outcome::{approved, record_completed};
 
 /// A person answers an approval.
 pub(crate) fn answer_approval(draft: &mut Draft<'_>, resolve: Resolve) -> Result<(), Refusal> {
@@ -38,8 +38,8 @@ pub(crate) fn answer_approval(draft: &mut Draft<'_>, resolve: Resolve) -> Result
     resume_after_people(draft);
     match resolution {
         Resolution::Approved | Resolution::Retry => {
-            if let Some(completed) = completed {
-                draft.record(at, StepEvent::Completed(Box::new(completed)));
+            if let Some((endorsed, completed)) = completed {
+                record_completed(draft, at, endorsed, completed);
             }
         }
         Resolution::Rejected => fail(draft, at, Failure::new(Code::ApprovalRejected, why)),

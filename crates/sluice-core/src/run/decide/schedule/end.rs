@@ -2,7 +2,7 @@
 
 use super::queue::may_start;
 use crate::code::Code;
-use crate::journal::event::{ChildPace, Event, Provenance, StepAt};
+use crate::journal::event::{ChildPace, Event, StepAt};
 use crate::plan::policy::Family;
 use crate::run::command::Command;
 use crate::run::decide::draft::Draft;
@@ -167,40 +167,42 @@ pub(super) fn report_end(draft: &mut Draft<'_>) {
     let key = format!("child:{}:{}", draft.run.id, draft.run.version);
     // The parent must not retry a cancelled child, even if the child had failed.
     let cancelled = draft.run.cancel_reason.is_some();
+    let is_completed = draft.run.status == RunStatus::Completed;
+    let (labels, origins) = match result_origins(draft.run) {
+        origins if is_completed => (Some(origins.result_labels()), origins.found),
+        _ => (None, Vec::new()),
+    };
     let command = Command::ChildEnded {
         child: draft.run.id,
         status: if cancelled { RunStatus::Cancelled } else { draft.run.status },
         outputs: end.outputs.map(|outputs| (*outputs).clone()),
         error: end.error,
-        origins: if draft.run.status == RunStatus::Completed {
-            result_origins(draft.run)
-        } else {
-            Vec::new()
-        },
+        origins,
+        labels,
     };
     draft.post(parent, key, command);
 }
 
 /// The origins of the parts of the result.
-fn result_origins(run: &Run) -> Vec<Provenance> {
+fn result_origins(run: &Run) -> Origins<'_> {
     let plan = &run.definition.plan;
-    let mut origins = Origins::new(run);
+    let mut origins = Origins::of_result(run);
     for (name, template) in &plan.outputs {
         origins.note_each(template, &format!("outputs.{name}"));
     }
     if !plan.outputs.is_empty() {
-        return origins.found;
+        return origins;
     }
     for (name, writer) in &run.index.variables {
-        origins.note_step(*writer, name, &format!("outputs.{name}"), None);
+        origins.note_step(*writer, name, &format!("outputs.{name}"));
     }
     for (at, state) in (0u32..).zip(&run.steps) {
         let last = plan.graph.dependents(at as usize).is_empty();
         let envelope = state.outcome().and_then(|outcome| outcome.envelope.as_ref());
         if last && state.status() == StepStatus::Completed && envelope.is_some() {
             let target = format!("outputs.{}", plan.steps[at as usize].id);
-            origins.note_step(at, "output", &target, None);
+            origins.note_step(at, "output", &target);
         }
     }
-    origins.found
+    origins
 }

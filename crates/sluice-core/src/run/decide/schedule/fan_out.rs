@@ -4,7 +4,7 @@ use crate::code::Code;
 use crate::failure::Failure;
 use crate::journal::event::{Completed, Dispatch, Ending, Path, StepAt, StepEvent, StepOutcome};
 use crate::limits::ANSWER_BYTES_MAX;
-use crate::origin::Labels;
+use crate::origin::{FieldLabels, FlowLabels};
 use crate::plan::step::{Items, Step};
 use crate::port::adapter::Usage;
 use crate::run::decide::draft::Draft;
@@ -123,7 +123,12 @@ fn gather(draft: &mut Draft<'_>, at: StepAt) {
     let step = draft.run.step(at);
     let items: Vec<Value> = fan_out.instances.iter().map(|one| item(step, one)).collect();
     let labels = fan_out.instances.iter().filter_map(|one| one.outcome());
-    let labels = labels.fold(Labels::default(), |all, one| all.with(one.labels));
+    // Even an empty list was decided by the source of the items.
+    let begin = draft.run.items_labels(at.step);
+    let mut labels = labels.fold(begin, |all, one| all.with(&one.labels));
+    if draft.run.is_guarded(at.step) {
+        labels.flow.join(&FlowLabels::controlled());
+    }
     let begun = state.started_at_ms.unwrap_or(draft.given.now_ms);
     let completed = Completed {
         outcome: Arc::new(StepOutcome {
@@ -131,6 +136,7 @@ fn gather(draft: &mut Draft<'_>, at: StepAt) {
             stdout: texts(step, &fan_out.instances),
             envelope: None,
             labels,
+            field_labels: FieldLabels::default(),
         }),
         attempts: 1,
         duration_ms: draft.given.now_ms.saturating_sub(begun),

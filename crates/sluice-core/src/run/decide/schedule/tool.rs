@@ -8,6 +8,7 @@ use crate::canonical;
 use crate::id::ApprovalId;
 use crate::journal::event::{LogLine, Ruling, StepAt, StepEvent, ToolRequest};
 use crate::limits::TOOL_INPUT_BYTES_MAX;
+use crate::origin::FlowLabels;
 use crate::port::adapter::ToolUse;
 use crate::run::decide::admit::tool::judge_tool;
 use crate::run::decide::draft::Draft;
@@ -66,8 +67,21 @@ pub(super) fn rule_on_held_calls(draft: &mut Draft<'_>, at: StepAt, approval: Ap
 fn record_ruling(draft: &mut Draft<'_>, at: StepAt, call: ToolUse, digest: String, ruling: Ruling) {
     let too_long = canonical::to_string(&call.input).len() > TOOL_INPUT_BYTES_MAX;
     let input = if too_long { Value::Null } else { call.input };
-    let request = ToolRequest { id: call.id, tool: call.tool, input, digest, ruling };
+    let labels = match ruling {
+        Ruling::Allowed(_) => answer_labels(draft, &call.tool),
+        Ruling::Denied(_) | Ruling::Held(_) => FlowLabels::default(),
+    };
+    let request = ToolRequest { id: call.id, tool: call.tool, input, digest, ruling, labels };
     draft.log(at, LogLine::Tool(Box::new(request)));
+}
+
+/// The named labels of a tool's answers, as the operator declares them.
+fn answer_labels(draft: &Draft<'_>, tool: &str) -> FlowLabels {
+    let Some(tool) = draft.given.authority.catalog().tool(tool) else {
+        return FlowLabels::unknown();
+    };
+    let (origins, secrecy) = (tool.origins.iter(), tool.secrecy.iter());
+    FlowLabels::of(origins.map(|name| &**name), secrecy.map(|name| &**name))
 }
 
 /// SHA-256 of tool and input.

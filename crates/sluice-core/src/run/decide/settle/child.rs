@@ -3,12 +3,14 @@
 use super::Next;
 use super::cancel::cancelled;
 use super::fail::{FailedAttempt, fail_attempt, give_up};
+use super::labels::Producer;
 use super::moderate::{fail_flagged, objection};
 use super::outcome::{complete_step, work_outcome};
 use crate::code::Code;
 use crate::id::RunId;
 use crate::journal::event::{ChildPace, LogLine, Path, Provenance, StepAt, StepEvent};
 use crate::limits::CHILD_ORIGINS_MAX;
+use crate::origin::PassedLabels;
 use crate::outputs::coerce::Coercion;
 use crate::plan::policy::ModerationPhase;
 use crate::plan::policy::RetryCause;
@@ -30,6 +32,7 @@ pub(crate) struct ChildEnd {
     /// Code and message.
     pub(crate) error: Option<(String, String)>,
     pub(crate) origins: Vec<Provenance>,
+    pub(crate) labels: Option<PassedLabels>,
 }
 
 /// A child run has ended, with the moderator's verdict about its result.
@@ -38,7 +41,7 @@ pub(crate) fn child_ended(
     end: ChildEnd,
     verdict: Option<Verdict>,
 ) -> Result<Next, Refusal> {
-    let ChildEnd { child, status, outputs, error, origins } = end;
+    let ChildEnd { child, status, outputs, error, origins, labels } = end;
     let at = step_of(draft.run, child)?;
     resume_after_people(draft);
     if draft.run.status == RunStatus::Cancelling {
@@ -58,7 +61,8 @@ pub(crate) fn child_ended(
                 fail_flagged(draft, at, ModerationPhase::Output, &verdict, answer.usage);
                 return Ok(Next::Nothing);
             }
-            Ok(child_completed(draft, at, child, answer, origins))
+            let result = ChildResult { child, answer, origins, labels };
+            Ok(child_completed(draft, at, result))
         }
         // A person stopped the child: another one would undo that.
         RunStatus::Cancelled => {
@@ -78,22 +82,25 @@ fn step_of(run: &Run, child: RunId) -> Result<StepAt, Refusal> {
     in_flight.find(executes).ok_or(Refusal::Late)
 }
 
-fn child_completed(
-    draft: &mut Draft<'_>,
-    at: StepAt,
+/// The result of a child run that completed.
+struct ChildResult {
     child: RunId,
-    mut answer: Answer,
+    answer: Answer,
     origins: Vec<Provenance>,
-) -> Next {
+    labels: Option<PassedLabels>,
+}
+
+fn child_completed(draft: &mut Draft<'_>, at: StepAt, result: ChildResult) -> Next {
+    let ChildResult { child, mut answer, origins, labels } = result;
     let outputs = answer.outputs.take().unwrap_or_default();
-    let settled = work_outcome(draft, at, outputs);
-    let coercions = settled.as_ref().map_or(&[][..], |(_, coercions)| coercions);
+    let settled = work_outcome(draft, at, outputs, Producer::Child(labels.as_ref()));
+    let coercions = settled.as_ref().map_or(&[][..], |settled| &settled.coercions);
     for one in from_child(draft.run.id, child, origins, coercions) {
         draft.record(at, StepEvent::Provenance(Box::new(one)));
     }
     match settled {
-        Ok((outcome, coercions)) => {
-            complete_step(draft, at, outcome, coercions, answer);
+        Ok(settled) => {
+            complete_step(draft, at, settled, answer);
             Next::Nothing
         }
         Err(failure) => {

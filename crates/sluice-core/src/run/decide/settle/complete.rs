@@ -58,8 +58,8 @@ pub(crate) fn complete_dispatch(
         return Ok(fail_attempt(draft, at, failed));
     }
     match outcome(draft, at, &mut answer) {
-        Ok((outcome, coercions)) => {
-            complete_step(draft, at, outcome, coercions, answer);
+        Ok(settled) => {
+            complete_step(draft, at, settled, answer);
             Ok(Next::Nothing)
         }
         Err(failure) => Ok(refuse_answer(draft, at, failure, answer)),

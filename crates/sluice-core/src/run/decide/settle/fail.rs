@@ -153,6 +153,7 @@ pub(crate) fn give_up(draft: &mut Draft<'_>, at: StepAt, failed: FailedAttempt) 
             usage: failed.usage,
             answer: failed.answer,
             carried: None,
+            control: draft.run.is_guarded(at.step),
         };
         return draft.record(at, StepEvent::Skipped(skip));
     }

@@ -1,15 +1,15 @@
 //! From an answer to the outcome of a step.
 
+use super::labels::{Producer, output_labels};
 use crate::code::Code;
 use crate::contract::check_output;
 use crate::contract::envelope::Envelope;
 use crate::failure::Failure;
 use crate::journal::envelope::timestamp;
 use crate::journal::event::{
-    ApprovalSource, Completed, Resolution, StepAt, StepEvent, StepOutcome,
+    ApprovalSource, Completed, Endorsed, Resolution, StepAt, StepEvent, StepOutcome,
 };
 use crate::limits::ANSWER_BYTES_MAX;
-use crate::origin::{Labels, SourceClass};
 use crate::outputs::Settled;
 use crate::outputs::coerce::Coercion;
 use crate::outputs::complete::complete;
@@ -32,17 +32,24 @@ const KIND_HUMAN_INPUT: &str = "human_input";
 /// The output of a lens node that requests an approval without values.
 const APPROVED: &str = "approved";
 
-/// A valid outcome with its coercions, or why the answer is not valid.
-type Outcome = Result<(StepOutcome, Vec<Coercion>), Failure>;
+/// A valid outcome, and what was done to get it.
+pub(crate) struct SettledOutcome {
+    pub(super) outcome: StepOutcome,
+    pub(super) coercions: Vec<Coercion>,
+    pub(super) endorsed: Vec<Endorsed>,
+}
+
+/// A valid outcome, or why the answer is not valid.
+type Outcome = Result<SettledOutcome, Failure>;
 
 /// Records that a step is complete. `answer` is what the outcome was made from.
 pub(super) fn complete_step(
     draft: &mut Draft<'_>,
     at: StepAt,
-    outcome: StepOutcome,
-    coercions: Vec<Coercion>,
+    settled: SettledOutcome,
     answer: Answer,
 ) {
+    let SettledOutcome { outcome, coercions, endorsed } = settled;
     let state = draft.run.state(at);
     let begun = state.attempt_at_ms().unwrap_or(draft.given.now_ms);
     let completed = Completed {
@@ -56,6 +63,19 @@ pub(super) fn complete_step(
         artefacts: answer.artefacts,
         carried: None,
     };
+    record_completed(draft, at, endorsed, completed);
+}
+
+/// Records the success of a step, after the endorsements that its labels take into account.
+pub(crate) fn record_completed(
+    draft: &mut Draft<'_>,
+    at: StepAt,
+    endorsed: Vec<Endorsed>,
+    completed: Completed,
+) {
+    for one in endorsed {
+        draft.record(at, StepEvent::Endorsed(Box::new(one)));
+    }
     draft.record(at, StepEvent::Completed(Box::new(completed)));
 }
 
@@ -73,31 +93,37 @@ pub(super) fn outcome(draft: &Draft<'_>, at: StepAt, answer: &mut Answer) -> Out
             let step = draft.run.step(at);
             let judged = !step.outputs.is_empty() || !step.success_criteria.is_empty();
             let outputs = if judged { answer.outputs.clone() } else { answer.outputs.take() };
-            let (mut outcome, coercions) = work_outcome(draft, at, outputs.unwrap_or_default())?;
-            outcome.stdout = answer.text.take();
-            Ok((outcome, coercions))
+            let outputs = outputs.unwrap_or_default();
+            let mut settled = work_outcome(draft, at, outputs, Producer::Agent)?;
+            settled.outcome.stdout = answer.text.take();
+            Ok(settled)
         }
     }
 }
 
 /// The outcome of a command or a child run.
-pub(super) fn work_outcome(draft: &Draft<'_>, at: StepAt, answer: Map<String, Value>) -> Outcome {
-    let (mut outcome, coercions) = step_outcome(draft, at, answer, SourceClass::Agent)?;
+pub(super) fn work_outcome(
+    draft: &Draft<'_>,
+    at: StepAt,
+    answer: Map<String, Value>,
+    producer: Producer<'_>,
+) -> Outcome {
+    let mut settled = step_outcome(draft, at, answer, producer)?;
     let grant = grant_of(draft.run, at);
     if draft.run.definition.plan.family == Family::Lens {
-        return Ok((in_envelope(LensKind::Orchestration.as_str(), outcome, grant), coercions));
-    }
-    if let Value::Object(outputs) = &mut outcome.outputs {
+        let kind = LensKind::Orchestration.as_str();
+        settled.outcome = in_envelope(kind, settled.outcome, grant);
+    } else if let Value::Object(outputs) = &mut settled.outcome.outputs {
         add_missing(outputs, grant);
     }
-    Ok((outcome, coercions))
+    Ok(settled)
 }
 
 fn step_outcome(
     draft: &Draft<'_>,
     at: StepAt,
     answer: Map<String, Value>,
-    class: SourceClass,
+    producer: Producer<'_>,
 ) -> Outcome {
     let step = draft.run.step(at);
     let none = Map::new();
@@ -113,18 +139,16 @@ fn step_outcome(
             let scope = RunScope::of_step(draft.run, at).with_locals(inputs);
             complete(step.output_rules(), inputs, answer, &scope)?
         };
+    let labels = output_labels(draft, at, producer, &settled.outputs);
     let outcome = StepOutcome {
         outputs: Value::Object(settled.outputs),
         stdout: None,
         envelope: None,
-        labels: labels_of(draft, at, class),
+        labels: labels.whole,
+        field_labels: labels.fields,
     };
-    Ok((outcome, settled.coercions))
-}
-
-/// An output is as old, as private and as untrusted as the inputs.
-fn labels_of(draft: &Draft<'_>, at: StepAt, class: SourceClass) -> Labels {
-    Labels::of(class, draft.given.now_ms).with(draft.run.labels_read(at))
+    let endorsed = labels.endorsed;
+    Ok(SettledOutcome { outcome, coercions: settled.coercions, endorsed })
 }
 
 fn lens_outcome(draft: &Draft<'_>, at: StepAt, work: &LensWork, answer: &mut Answer) -> Outcome {
@@ -141,8 +165,14 @@ fn lens_outcome(draft: &Draft<'_>, at: StepAt, work: &LensWork, answer: &mut Ans
     {
         add_missing(data, grant);
     }
-    let outcome = StepOutcome::from_envelope(envelope, labels_of(draft, at, SourceClass::Agent));
-    Ok((outcome, Vec::new()))
+    let none = Map::new();
+    let data = envelope.data.as_ref().and_then(Value::as_object).unwrap_or(&none);
+    let labels = output_labels(draft, at, Producer::Agent, data);
+    let outcome = StepOutcome {
+        field_labels: labels.fields,
+        ..StepOutcome::from_envelope(envelope, labels.whole)
+    };
+    Ok(SettledOutcome { outcome, coercions: Vec::new(), endorsed: labels.endorsed })
 }
 
 /// Whether the answer to a lens node had a text of its own.
@@ -223,7 +253,8 @@ fn in_envelope(kind: &str, outcome: StepOutcome, grant: Map<String, Value>) -> S
         data: Some(Value::Object(data)),
         ..Envelope::default()
     };
-    StepOutcome::from_envelope(envelope, outcome.labels)
+    let field_labels = outcome.field_labels;
+    StepOutcome { field_labels, ..StepOutcome::from_envelope(envelope, outcome.labels) }
 }
 
 /// The completion of an approval step that a person approves with these values.
@@ -231,15 +262,16 @@ pub(crate) fn approved(
     draft: &Draft<'_>,
     at: StepAt,
     resolve: &Resolve,
-) -> Result<Completed, Refusal> {
+) -> Result<(Vec<Endorsed>, Completed), Refusal> {
     let unfit = |Failure { message, violations, .. }: Failure| {
         let none = violations.is_empty();
         let whole = none.then(|| Violation::new("values", Reason::SchemaViolation, message));
         Refusal::BadValues(violations.into_iter().chain(whole).collect())
     };
     let values = resolve.values.clone();
-    let (mut outcome, coercions) =
-        step_outcome(draft, at, values, SourceClass::Human).map_err(unfit)?;
+    let producer = Producer::Person(resolve.approval, resolve.comment.as_deref());
+    let settled = step_outcome(draft, at, values, producer).map_err(unfit)?;
+    let SettledOutcome { mut outcome, coercions, endorsed } = settled;
     let now_ms = draft.given.now_ms;
     let grant = grant(&resolve.by, resolve.comment.as_ref(), now_ms);
     if draft.run.definition.plan.family == Family::Lens {
@@ -250,7 +282,7 @@ pub(crate) fn approved(
         outputs.extend(grant);
     }
     let requested = draft.run.approvals.get(&resolve.approval).map(|one| one.requested_at_ms);
-    Ok(Completed {
+    let completed = Completed {
         outcome: Arc::new(outcome),
         attempts: draft.run.state(at).attempt,
         duration_ms: now_ms.saturating_sub(requested.unwrap_or(now_ms)),
@@ -260,7 +292,8 @@ pub(crate) fn approved(
         conversation: Vec::new(),
         artefacts: Vec::new(),
         carried: None,
-    })
+    };
+    Ok((endorsed, completed))
 }
 
 /// The approval of a step that was then executed, as later steps read it; empty if the
