@@ -156,10 +156,13 @@ impl<'t> Node<'t> {
         let mut left = (part.start as usize).checked_sub(text.len() - shown.len())?;
         let mut at = begin;
         for (line, written) in shown.split('\n').zip(source[begin..].split_inclusive('\n')) {
-            let found = written.trim_end_matches(['\n', '\r']).get(indent..).unwrap_or_default();
+            let written_line = written.trim_end_matches(['\n', '\r']);
+            let found = written_line.get(indent..).unwrap_or_default();
             if left <= line.len() {
                 let end = line.len().min(left + (part.end - part.start) as usize);
-                let place = Span::new(at + indent + left, at + indent + end);
+                // An empty line may be written without the indentation.
+                let first = at + indent.min(written_line.len());
+                let place = Span::new(first + left, first + end);
                 return found.starts_with(&line[..end]).then_some(place);
             }
             if found != line {

@@ -71,6 +71,18 @@ fn a_part_is_never_found_in_another_text_that_looks_alike() {
 }
 
 #[test]
+fn an_empty_line_without_indentation_is_a_place_of_its_own() {
+    let source = "a: |+\n\n  \n  \n  b\n\n\n";
+    let root = parse(source, &mut Problems::default()).expect("a tree");
+    let node = root.get("a").expect("a");
+    let Kind::Text(text) = &node.kind else { panic!("a text") };
+    for from in 0..=text.len() {
+        let span = node.locate(source, Span::new(from, from));
+        assert!(source.get(span.range()).is_some(), "{from}: {span:?}");
+    }
+}
+
+#[test]
 fn what_is_no_text_is_its_own_place() {
     let source = "a: [1]\n";
     let root = parse(source, &mut Problems::default()).expect("a tree");
