@@ -8,6 +8,7 @@ import { Moment } from "../parts/format";
 import { Badge } from "../parts/status";
 import { visible } from "../parts/value";
 import { Link, runPath } from "../route";
+import { type ArgumentFacts, argumentWords, briefValue } from "../runs/call-values";
 import { usePermission } from "../session";
 import { changedFiles, FILE_NAME, type Files, fileTexts } from "./policy-files";
 
@@ -21,6 +22,9 @@ interface Difference {
   was: string;
   would_be: string;
   because: string[];
+  resource: string;
+  values: { path: string; value?: unknown }[];
+  arguments: (ArgumentFacts & { argument: string; value?: unknown })[];
 }
 interface BacktestResult {
   decisions: number;
@@ -256,6 +260,16 @@ function Store({ files, active, shadow, onDone }: StoreProps) {
   );
 }
 
+/** The values that make the difference, on one line. */
+function decidingValues(one: Difference): string {
+  const values = one.values.map(({ path, value }) => {
+    const shown = value === undefined ? "absent" : briefValue(value);
+    return `${path.replace(/^context\./, "")} = ${shown}`;
+  });
+  const facts = one.arguments.map((each) => `${each.argument}: ${argumentWords(each)}`);
+  return [...values, ...facts].join(", ");
+}
+
 function BacktestReport({ found, stale }: { found: BacktestResult; stale: boolean }) {
   return (
     <div className="found">
@@ -305,11 +319,15 @@ function BacktestReport({ found, stale }: { found: BacktestResult; stale: boolea
                     <Link href={`${runPath(one.run_id)}?step=${encodeURIComponent(one.node_id)}`}>
                       {visible(one.node_id)}
                     </Link>{" "}
+                    <span className="small">{visible(one.resource)}</span>{" "}
                     <span className="muted mono small" title={one.run_id}>
                       {one.run_id.slice(0, 16)}…
                     </span>
                   </td>
-                  <td className="wraps">{visible(one.because.join(", "))}</td>
+                  <td className="wraps">
+                    {visible(one.because.join(", "))}
+                    <p className="muted small">{visible(decidingValues(one))}</p>
+                  </td>
                   <td>
                     <Moment at={one.at} />
                   </td>

@@ -3,6 +3,7 @@ import type { Event } from "../api/follow";
 import { clock, money } from "../parts/format";
 import { Badge, words } from "../parts/status";
 import { visible } from "../parts/value";
+import { CallValues, resourceName, type ValueFacts } from "./call-values";
 
 interface Gate {
   gate: string;
@@ -64,6 +65,33 @@ export interface GateDecision {
   disposition?: string;
   gates?: Gate[];
   actionDigest?: string;
+  matched?: PolicyMatch[];
+  shadow?: { disposition?: string; matched?: PolicyMatch[] };
+  facts?: ValueFacts;
+}
+
+interface PolicyMatch {
+  policy: string;
+  action: string;
+  enforcement: string;
+}
+
+/** The policies that matched, of the set in force or of the one in shadow. */
+function Matches({ of, title }: { of: readonly PolicyMatch[]; title: string }) {
+  if (of.length === 0) return null;
+  return (
+    <p className="small">
+      {title}:{" "}
+      {visible(
+        of
+          .map(({ policy, action, enforcement }) => {
+            const strictly = enforcement === "hard" ? "" : `, ${enforcement}`;
+            return `${policy} (${words(action)}${strictly})`;
+          })
+          .join(", "),
+      )}
+    </p>
+  );
 }
 
 export function Gates({ of }: { of: GateDecision }) {
@@ -85,14 +113,25 @@ export function Gates({ of }: { of: GateDecision }) {
 
 export function Decision({ event }: { event: Event }) {
   const judgement = event.payload as GateDecision;
+  const { facts, shadow } = judgement;
+  const action = facts?.verb ? `${words(facts.verb)} ${resourceName(facts)}` : "";
   return (
     <div className="decision">
       <p className="bar small">
         <Badge status={judgement.disposition ?? "unknown"} />
+        {action !== "" && <span>{visible(action)}</span>}
         <span className="muted">
           event {event.eventId}, {clock(event.timestamp)}
         </span>
       </p>
+      {facts && <CallValues facts={facts} />}
+      <Matches of={judgement.matched ?? []} title="Policies that matched" />
+      {shadow && (
+        <Matches
+          of={shadow.matched ?? []}
+          title={`In shadow (${shadow.disposition ?? "unknown"})`}
+        />
+      )}
       <Gates of={judgement} />
     </div>
   );

@@ -13,6 +13,7 @@
 mod answer_cache;
 mod call;
 mod changeable;
+pub mod explain;
 mod facts;
 mod index;
 mod input;
@@ -43,6 +44,7 @@ use input::InputType;
 use load::NameCheck;
 use needs::Needs;
 use request::{CedarRequest, Names};
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
@@ -118,13 +120,14 @@ pub struct Matches<'p> {
 }
 
 /// What a policy set would have decided for a recorded decision.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Replayed {
     /// The disposition by policies alone. Other gates may still have blocked.
     pub disposition: Disposition,
     /// Policies that matched.
     pub matched: Vec<Matched>,
     /// The reason for a block.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
 }
 

@@ -14,6 +14,7 @@ pub mod course;
 pub mod document;
 pub mod elide;
 pub mod erase;
+pub mod explain;
 pub mod export;
 pub mod find;
 pub mod forecast;

@@ -1,16 +1,17 @@
-//! Back-tests of policies, and changes of several rows at once.
+//! Back-tests and explanations of policies, and changes of several rows at once.
 
 use super::admission::forbidden;
 use super::reply::Reply;
 use super::request::{ApiRequest, Nothing, bad};
 use super::route::{Need, Route};
-use super::shape::{BackTest, Changes};
+use super::shape::{BackTest, Changes, StepExplanation};
 use super::workflows::change_shown;
 use crate::auth::Caller;
 use crate::auth::permission::Permission as P;
 use crate::refused::ServiceResult;
 use crate::service::backtest::{With, compare};
 use crate::service::document::{Findings, Input};
+use crate::service::explain::{self, Selection};
 use crate::service::past::Past;
 use crate::service::policies::{self, Files};
 use crate::service::registry::{self, Mode, PlannedChange, RowChange, RowEdit};
@@ -38,6 +39,12 @@ pub(super) fn routes() -> Vec<Route> {
             test,
         )
         .long(),
+        Route::new(
+            (Method::GET, "/api/v1/runs/{run}/steps/{step}/policies"),
+            Need::Permission(P::GovernanceRead),
+            "Explain the decisions about a step",
+            explain,
+        ),
         Route::new(
             post("/api/v1/apply"),
             Need::Token,
@@ -102,6 +109,28 @@ async fn test(request: ApiRequest<Nothing, TestBody>) -> ServiceResult<Reply<Bac
     let with = before.as_ref().map_or(With::Then, With::Set);
     let compared = compare(request.service(), &past, with, &after).await?;
     Ok(Reply::ok(BackTest(compared.object())))
+}
+
+/// Selects decisions of a step.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ExplainQuery {
+    /// Only the tool call with this number, from 1.
+    #[schemars(range(min = 1))]
+    call: Option<u64>,
+    /// Only decisions of this attempt, from 1.
+    #[schemars(range(min = 1))]
+    attempt: Option<u64>,
+}
+
+async fn explain(request: ApiRequest<ExplainQuery>) -> ServiceResult<Reply<StepExplanation>> {
+    let run = super::runs::loaded(&request).await?;
+    let ExplainQuery { call, attempt } = request.query;
+    let selection = Selection { call, attempt };
+    let step = request.path("step");
+    Ok(Reply::ok(StepExplanation(
+        explain::explain(request.service(), &run, step, selection).await?,
+    )))
 }
 
 /// A row to write.

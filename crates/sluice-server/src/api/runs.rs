@@ -310,7 +310,7 @@ async fn start_inline(
     Ok(started_reply(started))
 }
 
-async fn loaded<Q, B>(request: &ApiRequest<Q, B>) -> ServiceResult<Run> {
+pub(super) async fn loaded<Q, B>(request: &ApiRequest<Q, B>) -> ServiceResult<Run> {
     course::load(request.service(), request.path("run")).await
 }
 

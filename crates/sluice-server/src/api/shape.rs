@@ -34,6 +34,8 @@ shapes! {
     RunDetail(Value) = run_detail();
     /// A step, with everything in the journal about it.
     StepDetail(Value) = step_detail();
+    /// Why the decisions about a step were made.
+    StepExplanation(Value) = step_explanation();
     /// The provenance of values.
     Provenance(Value) = provenance();
     /// An approval.
@@ -382,6 +384,70 @@ fn step_labels() -> Value {
         },
         "required": ["untrusted", "private", "origins", "secrecy", "control", "fields"],
     })
+}
+
+fn step_explanation() -> Schema {
+    json_schema!({
+        "type": "object",
+        "properties": {
+            "run_id": {"type": "string"},
+            "node_id": {"type": "string"},
+            "decisions": {"type": "array", "items": explained_decision()},
+        },
+        "required": ["run_id", "node_id", "decisions"],
+    })
+}
+
+fn explained_decision() -> Value {
+    let set = serde_json::json!({
+        "policy_hash": {"type": "string"},
+        "policies_stored": {"type": "boolean"},
+        "because": {"type": "string"},
+        "policies": {"type": "array", "items": {"type": "object"}},
+        "disposition": {"type": "string", "enum": ["allow", "block", "hold"]},
+    });
+    let call = serde_json::json!({
+        "call": {"type": "integer"},
+        "call_id": {"type": "string"},
+        "ruling": {"type": "string"},
+        "approval_id": {"type": "string"},
+        "reason": {"type": "string"},
+        "input": {},
+    });
+    let action = serde_json::json!({
+        "event_id": {"type": "integer"},
+        "at": {"type": "string"},
+        "attempt": {"type": "integer"},
+        "verb": {"type": "string"},
+        "resource": {"type": "string"},
+        "gate": {"type": "object"},
+        "history": {"type": "object"},
+        "flow": explained_flow(),
+        "shadow": {"type": "object", "properties": set},
+    });
+    let properties = [set, call, action].into_iter().filter_map(|one| match one {
+        Value::Object(fields) => Some(fields),
+        _ => None,
+    });
+    let properties: serde_json::Map<_, _> = properties.flatten().collect();
+    serde_json::json!({
+        "type": "object",
+        "properties": properties,
+        "required": ["event_id", "at", "verb", "disposition"],
+    })
+}
+
+fn explained_flow() -> Value {
+    let texts = serde_json::json!({"type": "array", "items": {"type": "string"}});
+    let objects = serde_json::json!({"type": "array", "items": {"type": "object"}});
+    serde_json::json!({"type": "object", "properties": {
+        "origins": texts,
+        "secrecy": texts,
+        "control": {"type": "boolean"},
+        "inputs": {},
+        "path": objects,
+        "answers": objects,
+    }})
 }
 
 fn provenance() -> Schema {

@@ -5,6 +5,7 @@ use super::past::{Past, PastDecision, PastDecisions, PolicyHistory};
 use crate::refused::ServiceResult;
 use serde_json::{Value, json};
 use sluice_core::journal::envelope::timestamp;
+use sluice_govern::policy::explain::{ExplainedArgument, ReadValue};
 use sluice_govern::policy::{Policies, Replayed, replay};
 
 /// Maximum number of decisions that are listed; all of them are counted.
@@ -34,6 +35,9 @@ struct Differs {
     decided: PastDecision,
     was: Replayed,
     would: Replayed,
+    /// What the policies that make the difference read.
+    values: Vec<ReadValue>,
+    arguments: Vec<ExplainedArgument>,
 }
 
 impl Differs {
@@ -41,7 +45,32 @@ impl Differs {
     fn compare(decided: PastDecision, before: &Policies, after: &Policies) -> Option<Differs> {
         let (was, would) = (replay(before, &decided.facts), replay(after, &decided.facts));
         let same = was.disposition == would.disposition;
-        (!same).then_some(Differs { decided, was, would })
+        let (values, arguments) = (Vec::new(), Vec::new());
+        (!same).then_some(Differs { decided, was, would, values, arguments })
+    }
+
+    /// Adds the values that the policies of the difference decided on.
+    fn explain(mut self, before: &Policies, after: &Policies) -> Differs {
+        let because = self.because();
+        for (set, sign) in [(after, '+'), (before, '-')] {
+            let of_set = |policy: &str| {
+                because.iter().any(|one| one.strip_prefix(sign).is_some_and(|name| name == policy))
+            };
+            let all = set.explain(&self.decided.facts).policies;
+            for policy in all.into_iter().filter(|one| of_set(&one.policy) || one.error.is_some()) {
+                for value in policy.values {
+                    if !self.values.contains(&value) {
+                        self.values.push(value);
+                    }
+                }
+                for argument in policy.arguments {
+                    if !self.arguments.contains(&argument) {
+                        self.arguments.push(argument);
+                    }
+                }
+            }
+        }
+        self
     }
 
     /// The policies that make the difference: those that matched in only one set.
@@ -88,7 +117,7 @@ pub async fn compare(
             if let Some(differs) = Differs::compare(decided, before, after) {
                 compared.different += 1;
                 if compared.differ.len() < SHOWN_MAX {
-                    compared.differ.push(differs);
+                    compared.differ.push(differs.explain(before, after));
                 }
             }
         }
@@ -117,9 +146,14 @@ impl Differs {
             "node_id": self.decided.step,
             "event_id": self.decided.event,
             "at": timestamp(self.decided.at_ms),
+            "verb": self.decided.facts.verb,
+            "resource": self.decided.facts.what.name(),
+            "call_id": self.decided.call,
             "was": self.was.disposition,
             "would_be": self.would.disposition,
             "because": self.because(),
+            "values": self.values,
+            "arguments": self.arguments,
         })
     }
 }
@@ -150,7 +184,7 @@ mod tests {
         });
         let facts = serde_json::from_value(facts).unwrap();
         let (step, hash) = ("draft".to_owned(), String::new());
-        PastDecision { run: RunId(1), step, event: 3, at_ms: 5, hash, facts }
+        PastDecision { run: RunId(1), step, event: 3, at_ms: 5, hash, facts, call: None }
     }
 
     #[test]
@@ -166,5 +200,39 @@ mod tests {
         let back = Differs::compare(decided(true), &after, &before).unwrap();
         assert_eq!(back.because(), ["-p.cedar/ask"]);
         assert_eq!(back.object()["would_be"], "allow");
+    }
+
+    #[test]
+    fn the_values_that_make_the_difference_are_named() {
+        const LIMIT: &str = "@id(\"limit\") @action(\"require_approval\")
+            forbid (principal, action == Action::\"use_tool\", resource == Tool::\"shop.refund\")
+            unless { context.call.hasTag(\"amount\") && context.call.getTag(\"amount\") has number
+                && context.call.getTag(\"amount\").number.lessThanOrEqual(decimal(\"500.0\")) };";
+        let call = |amount: u64| {
+            let mut one = decided(false);
+            let facts = json!({
+                "at": 5, "verb": "use_tool", "who": one.facts.who, "run": one.facts.run,
+                "what": {"tool": "shop.refund"},
+                "call": {"arguments": {"amount": {"seen": ["stranger"]}}},
+                "input": {"amount": amount, "order": "o-1"},
+            });
+            one.facts = serde_json::from_value(facts).unwrap();
+            one.call = Some("call-1".to_owned());
+            one
+        };
+        let (before, after) = (set(&[PERMIT]), set(&[PERMIT, LIMIT]));
+        assert!(Differs::compare(call(500), &before, &after).is_none());
+        let differs = Differs::compare(call(501), &before, &after).unwrap();
+        let object = differs.explain(&before, &after).object();
+        assert_eq!(object["resource"], "shop.refund");
+        assert_eq!(object["call_id"], "call-1");
+        assert_eq!(
+            object["values"],
+            json!([{"path": "context.call.getTag(\"amount\").number", "value": 501}])
+        );
+        assert_eq!(
+            object["arguments"],
+            json!([{"argument": "amount", "value": 501, "seen": ["stranger"]}])
+        );
     }
 }

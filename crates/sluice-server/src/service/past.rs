@@ -7,7 +7,9 @@ use serde_json::Value;
 use sluice_core::id::RunId;
 use sluice_core::journal::envelope::{Seen, Shown};
 use sluice_core::port::store::{Filter, RunRow};
+use sluice_govern::facts::Verb;
 use sluice_govern::policy::{Policies, PolicyFacts};
+use sluice_govern::registry::PolicySet;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Runs per query.
@@ -38,6 +40,8 @@ pub struct PastDecision {
     pub hash: String,
     /// What the policies decided on.
     pub facts: PolicyFacts<'static>,
+    /// Id of the tool call that the decision is about.
+    pub call: Option<String>,
 }
 
 /// Iterates over past decisions, run by run, newest run first.
@@ -95,12 +99,14 @@ impl PastDecisions {
             let Some(last) = page.last() else { break };
             after = last.id();
             let shown = page.into_iter().filter_map(Seen::event);
-            let decided =
-                |one: &Shown| one.kind == "governance.decided" && one.at_ms >= self.from_ms;
-            for event in shown.filter(decided) {
-                match read(row.run, &event) {
-                    Some(decided) => all.push(decided),
-                    None => self.without += 1,
+            for event in shown.filter(|one| one.at_ms >= self.from_ms) {
+                match event.kind.as_str() {
+                    "governance.decided" => match read(row.run, &event) {
+                        Some(decided) => all.push(decided),
+                        None => self.without += 1,
+                    },
+                    "node.log" => name_call(&mut all, &event),
+                    _ => {}
                 }
             }
         }
@@ -114,10 +120,24 @@ fn read(run: RunId, event: &Shown) -> Option<PastDecision> {
     let facts = serde_json::from_value(payload["facts"].clone()).ok()?;
     let text = |key: &str| payload[key].as_str().unwrap_or_default().to_owned();
     let (step, hash) = (text("nodeId"), text("policyHash"));
-    Some(PastDecision { run, step, event: event.id, at_ms: event.at_ms, hash, facts })
+    Some(PastDecision { run, step, event: event.id, at_ms: event.at_ms, hash, facts, call: None })
 }
 
-/// Policy sets that were in force, by hash.
+/// Gives the newest decision the id of its tool call: the ruling follows the decision.
+fn name_call(all: &mut [PastDecision], event: &Shown) {
+    let Some(last) = all.last_mut().filter(|last| last.facts.verb == Verb::UseTool) else { return };
+    // Most log lines are no rulings.
+    if last.call.is_some() || !event.json.contains("\"ruling\"") {
+        return;
+    }
+    let envelope: Value = serde_json::from_str(&event.json).unwrap_or_default();
+    let line = &envelope["payload"];
+    if line["nodeId"] == last.step && line["tool"] == last.facts.what.name() {
+        last.call = line["callId"].as_str().map(str::to_owned);
+    }
+}
+
+/// Policy sets that were in force or in shadow, by hash.
 #[derive(Default)]
 pub struct PolicyHistory {
     found: BTreeMap<String, Policies>,
@@ -132,11 +152,14 @@ impl PolicyHistory {
         while !self.found.contains_key(hash) && self.looked < EPOCHS_MAX {
             let rows = service.store.registry(self.next).await?;
             self.looked += 1;
-            // A set that cannot be loaded any more is skipped.
-            if let Ok(files) = policies::active(&rows.rows)
-                && let Ok(loaded) = Policies::load_stored(&files, &service.engine.catalog())
-            {
-                self.found.entry(loaded.hash().to_owned()).or_insert(loaded);
+            let shadow = policies::stored(&rows.rows, PolicySet::Shadow);
+            for files in [policies::active(&rows.rows), shadow].into_iter().flatten() {
+                // A set that cannot be loaded any more is skipped.
+                if !files.is_empty()
+                    && let Ok(loaded) = Policies::load_stored(&files, &service.engine.catalog())
+                {
+                    self.found.entry(loaded.hash().to_owned()).or_insert(loaded);
+                }
             }
             match rows.epoch.checked_sub(1) {
                 Some(earlier) => self.next = Some(earlier),

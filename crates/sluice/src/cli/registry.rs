@@ -3,6 +3,7 @@
 use super::gateways::CheckGateway;
 use super::rows::{ChangeArgs, ChangeRow, RemoveRow, RowArg, RowCommand, RowsList, RowsShow};
 use super::run::{CommandTarget, Run};
+use super::runs::RunArg;
 use clap::{Args, Subcommand};
 use sluice_core::choice::{Choice, find};
 use sluice_govern::registry::Phase;
@@ -171,6 +172,10 @@ pub(crate) enum Policies {
     #[command(after_help = "Example:\n  \
         sluice policies diff active examples/governance/policies --decisions")]
     Diff(Diff),
+    /// Explain the decisions about a step: which policies matched, and on which values
+    #[command(after_help = "Examples:\n  sluice policies explain run_0198c7d2 refund\n  \
+        sluice policies explain run_0198c7d2 refund --call 2")]
+    Explain(Explain),
     /// Evaluate a policy set in shadow: recorded, never enforced; `off` ends it
     #[command(after_help = "Example:\n  \
         sluice policies shadow examples/governance/policies")]
@@ -224,6 +229,23 @@ pub(crate) struct Diff {
     pub(crate) decisions: bool,
     #[command(flatten)]
     pub(crate) past: Past,
+    #[command(flatten)]
+    pub(crate) target: CommandTarget,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    #[command(flatten)]
+    pub(crate) run: RunArg,
+    /// Explain the decisions about this step; `STEP[0]` selects an instance of `for_each`
+    #[arg(value_name = "STEP")]
+    pub(crate) step: String,
+    /// Explain only this tool call, counted from 1
+    #[arg(long, value_name = "N", conflicts_with = "attempt")]
+    pub(crate) call: Option<u64>,
+    /// Explain only the decisions of this attempt, counted from 1
+    #[arg(long, value_name = "N")]
+    pub(crate) attempt: Option<u64>,
     #[command(flatten)]
     pub(crate) target: CommandTarget,
 }

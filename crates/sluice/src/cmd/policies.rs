@@ -3,6 +3,7 @@
 mod check;
 mod comparison;
 mod diff;
+pub(super) mod explain;
 mod init;
 mod shadow;
 mod test;
@@ -27,6 +28,7 @@ pub(super) async fn run(command: &Policies, out: &mut Out) -> anyhow::Result<Exi
         Policies::Check(args) => check::run(args, out).await,
         Policies::Test(args) => test::run(args, out).await,
         Policies::Diff(args) => diff::run(args, out).await,
+        Policies::Explain(args) => explain::run(args, out).await,
         Policies::Shadow(args) => shadow::run(args, out).await,
         Policies::Init(args) => init::run(args, out),
     }

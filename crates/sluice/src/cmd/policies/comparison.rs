@@ -1,5 +1,6 @@
 //! Compares past decisions under two policy sets.
 
+use super::explain;
 use crate::cli::OutputFormat;
 use crate::cli::registry::Past;
 use crate::client::{Client, fields};
@@ -34,7 +35,9 @@ pub(super) fn print(compared: &Value, output: OutputFormat, out: &mut Out) -> an
     }
     let differ = compared["data"].as_array().map(Vec::as_slice).unwrap_or_default();
     if !differ.is_empty() {
-        let mut table = Table::new(&["RUN", "STEP", "EVENT", "AT", "WAS", "WOULD BE", "BECAUSE"]);
+        let heading =
+            ["RUN", "STEP", "EVENT", "AT", "ACTION", "WAS", "WOULD BE", "BECAUSE", "VALUES"];
+        let mut table = Table::new(&heading);
         for one in differ {
             let word = |field: &str| one[field].as_str().unwrap_or_default().to_owned();
             let because = one["because"].as_array().into_iter().flatten();
@@ -44,9 +47,11 @@ pub(super) fn print(compared: &Value, output: OutputFormat, out: &mut Out) -> an
                 word("node_id"),
                 one["event_id"].to_string(),
                 word("at"),
+                format!("{} {}", word("verb"), word("resource")),
                 word("was"),
                 word("would_be"),
                 because.join(", "),
+                explain::brief_values(one),
             ]);
         }
         out.print(&table.draw())?;

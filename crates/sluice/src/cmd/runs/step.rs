@@ -1,5 +1,7 @@
 //! `sluice runs show RUN STEP`: everything about one step.
 
+mod decision;
+
 use crate::amount;
 use crate::table::Table;
 use crate::values::{answered, block, failure, named, violations};
@@ -20,6 +22,7 @@ pub(super) fn draw(step: &Value) -> String {
     for one in attempts.iter().filter(|one| !one.answer.is_empty()) {
         section(&mut text, &format!("attempt {} answered", one.number), &block("  ", &one.answer));
     }
+    section(&mut text, "decisions", &decision::draw(step));
     section(&mut text, "logs", &logs(&step["logs"]));
     text
 }
