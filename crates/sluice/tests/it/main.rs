@@ -37,6 +37,7 @@ mod policy_values;
 mod processes;
 mod provenance;
 mod readme;
+mod refunds;
 mod registry_changes;
 mod replay;
 mod routing;
