@@ -14,6 +14,7 @@ export type Approval = Schemas["Approval"];
 const SOURCES: Readonly<Record<string, string>> = {
   step: "required by the workflow",
   policy: "required by a policy",
+  tool: "a tool call",
   escalation: "the step failed twice",
 };
 
@@ -31,6 +32,7 @@ export function ApprovalCard({ approval }: { approval: Approval }) {
       </div>
       <h2>{visible(approval.summary)}</h2>
       <Facts approval={approval} />
+      <CalledTool approval={approval} />
       <ChangedParts approval={approval} />
       {!isEmpty(approval.action) && (
         <details open>
@@ -101,6 +103,46 @@ function Facts({ approval }: { approval: Approval }) {
       )}
     </dl>
   );
+}
+
+/** The arguments of a tool call, and where each value was seen before. */
+function CalledTool({ approval }: { approval: Approval }) {
+  const { call } = approval;
+  if (!call) return null;
+  return (
+    <div>
+      <table>
+        <caption>Arguments of {visible(call.tool)}</caption>
+        <thead>
+          <tr>
+            <th>Argument</th>
+            <th>Value</th>
+            <th>Where it comes from</th>
+          </tr>
+        </thead>
+        <tbody>
+          {call.arguments.map((one) => (
+            <tr key={one.path}>
+              <td>{visible(one.path)}</td>
+              <td>{formatValue(one.value ?? null)}</td>
+              <td>{one.seen.every(isTrusted) ? one.places : <strong>{one.places}</strong>}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {call.asked_for && (
+        <details>
+          <summary>What the caller asked for</summary>
+          <Value of={call.asked_for} label="What the caller asked for" />
+        </details>
+      )}
+    </div>
+  );
+}
+
+/** Whether a value was seen only where strangers cannot write. */
+function isTrusted(place: string): boolean {
+  return place === "prompt" || place === "records";
 }
 
 /** Differences to the action that was approved before: the reason for another request. */

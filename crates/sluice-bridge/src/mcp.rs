@@ -218,7 +218,7 @@ impl ToolServer for McpServer {
         Box::pin(async move { self.list().await.map_err(|error| self.tool_error(&error)) })
     }
 
-    fn call_structured<'a>(
+    fn call<'a>(
         &'a self,
         tool: &'a str,
         input: &'a Value,

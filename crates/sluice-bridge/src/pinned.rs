@@ -237,13 +237,13 @@ impl ToolServer for Pinned {
         Box::pin(self.state_of(tool))
     }
 
-    fn call_structured<'a>(
+    fn call<'a>(
         &'a self,
         tool: &'a str,
         input: &'a Value,
         index: RequestIndex<'a>,
     ) -> Later<'a, Result<(ToolAnswer, Structured), ToolServerError>> {
-        self.server.call_structured(tool, input, index)
+        self.server.call(tool, input, index)
     }
 }
 

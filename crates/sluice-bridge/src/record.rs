@@ -295,14 +295,14 @@ impl ToolServer for RecordedTools {
         })
     }
 
-    fn call_structured<'a>(
+    fn call<'a>(
         &'a self,
         tool: &'a str,
         input: &'a Value,
         index: RequestIndex<'a>,
     ) -> Later<'a, Result<(ToolAnswer, Structured), ToolServerError>> {
         Box::pin(async move {
-            let answered = self.server.call_structured(tool, input, index).await;
+            let answered = self.server.call(tool, input, index).await;
             let kept = answered.as_ref().map(|(answer, structured)| {
                 let (text, structured) = (answer.text.clone(), structured.clone());
                 let files = answer.files.iter().map(RecordedFile::from).collect();

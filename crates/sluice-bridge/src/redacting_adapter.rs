@@ -134,6 +134,12 @@ fn scrub_emission(scrub: &Scrub, emission: Emission) -> Emission {
         Emission::ToolEnded(mut ended) => {
             ended.id = clean(ended.id);
             ended.tool = clean(ended.tool);
+            if let Some(content) = &mut ended.content {
+                content.text = content.text.take().map(clean);
+                if let Some(structured) = &mut content.structured {
+                    scrub.value(structured);
+                }
+            }
             Emission::ToolEnded(ended)
         }
         Emission::Process(process) => Emission::Process(process),

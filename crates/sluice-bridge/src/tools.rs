@@ -70,18 +70,9 @@ pub trait ToolServer: Send + Sync + Debug {
     /// Lists its tools that may be used.
     fn tools(&self) -> Later<'_, Result<Arc<[Tool]>, ToolServerError>>;
 
-    /// Calls a tool by its qualified name. Dropping the future abandons the call.
+    /// Calls a tool by its qualified name, and returns its answer with the structured content.
+    /// Dropping the future abandons the call.
     fn call<'a>(
-        &'a self,
-        tool: &'a str,
-        input: &'a Value,
-        index: RequestIndex<'a>,
-    ) -> Later<'a, Result<ToolAnswer, ToolServerError>> {
-        Box::pin(async move { Ok(self.call_structured(tool, input, index).await?.0) })
-    }
-
-    /// Like [`call`](Self::call), with the structured content of the answer.
-    fn call_structured<'a>(
         &'a self,
         tool: &'a str,
         input: &'a Value,

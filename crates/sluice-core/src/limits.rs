@@ -158,6 +158,16 @@ pub const TOOL_CALLS_MAX: usize = 256;
 pub(crate) const ENDORSED_BYTES_MAX: usize = 4096;
 /// Maximum size of a tool's input, in bytes of JSON.
 pub(crate) const TOOL_INPUT_BYTES_MAX: usize = 64 * 1024;
+/// Maximum length of the answer of a tool in the journal.
+pub(crate) const TOOL_CONTENT_BYTES_MAX: usize = 256 * 1024;
+/// Maximum length of the arguments of a tool call on the first line of its approval.
+pub(crate) const SHOWN_LINE_CHARS_MAX: usize = 200;
+/// Maximum length of one value in the question of an approval.
+pub(crate) const SHOWN_VALUE_CHARS_MAX: usize = 160;
+/// Maximum length of what the caller asked for, as an approval shows it.
+pub(crate) const SHOWN_ASKED_CHARS_MAX: usize = 2000;
+/// Maximum length of all answers of tools that a run keeps to find values in them.
+pub(crate) const SEEN_CONTENT_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Maximum length of a text that the index of seen values takes, and of one that it compares,
 /// in characters.

@@ -27,6 +27,7 @@ mod lineage;
 mod link;
 mod recovery;
 mod scope;
+pub(crate) mod seen;
 #[cfg(test)]
 mod tests;
 mod waits_for_people;

@@ -27,7 +27,7 @@ mod tests;
 mod words;
 
 pub use answer::AnswerSeen;
-pub use call::{ArgumentSources, SeenCall};
+pub use call::{ArgumentSources, SeenCall, facts_of_caller};
 
 use crate::limits::{
     SEEN_LEAVES_MAX, SEEN_RECORD_CHARS_MAX, SEEN_RUN_CHARS_MAX, SEEN_TEXT_CHARS_MAX,
@@ -87,6 +87,13 @@ impl SeenIndex {
         self.add(|layer| layer.answer(source, answer, fields));
     }
 
+    /// Notes that the run has read texts that the index does not have: what is not in the prompt
+    /// or in a record may be anything from now on.
+    pub(crate) fn add_unknown(&mut self) {
+        self.full = true;
+        self.exposed = true;
+    }
+
     /// Adds texts as a new layer, and merges small layers.
     fn add(&mut self, fill: impl FnOnce(&mut Filling<'_>)) {
         let mut filling = Filling { index: self, layer: IndexLayer::default() };
@@ -129,8 +136,7 @@ impl Filling<'_> {
             && text.chars().nth(SEEN_TEXT_CHARS_MAX).is_none()
             && self.push(source, parts);
         if !fits {
-            self.index.full = true;
-            self.index.exposed = true;
+            self.index.add_unknown();
         }
     }
 

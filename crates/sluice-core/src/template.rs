@@ -106,6 +106,31 @@ impl Template {
         Ok(out)
     }
 
+    /// Renders the template with the values that `is_known` accepts, and `gap` for each other
+    /// reference.
+    pub(crate) fn render_known(
+        &self,
+        scope: &dyn Scope,
+        is_known: impl Fn(&Path) -> bool,
+        gap: &str,
+    ) -> String {
+        let mut out = String::new();
+        for part in &self.parts {
+            let text = match part {
+                TemplatePart::Text(text) => Some(Cow::Borrowed(text.as_str())),
+                TemplatePart::Reference(reference) if is_known(&reference.path) => {
+                    text_at(&reference.path, scope).ok()
+                }
+                TemplatePart::Reference(_) => None,
+            };
+            // A text that is too long is not known either.
+            if text.is_none_or(|text| push(&mut out, &text).is_err()) {
+                out.push_str(gap);
+            }
+        }
+        out
+    }
+
     /// The typed value if the template is a single reference; otherwise the rendered text.
     pub fn value(&self, scope: &dyn Scope) -> Result<Value, Unresolved> {
         let [TemplatePart::Reference(reference)] = self.parts.as_slice() else {

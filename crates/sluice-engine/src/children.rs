@@ -21,6 +21,7 @@ use sluice_core::run::message;
 use sluice_core::run::state::Run;
 use sluice_core::status::RunStatus;
 use sluice_core::trace::{self, TraceParent};
+use sluice_govern::facts::SeenIn;
 use sluice_govern::registry::Posture;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -48,9 +49,12 @@ pub(crate) struct ChildRequest {
     trust_ceiling: Option<u8>,
     caps: Vec<(RunId, Money)>,
     labels: PassedLabels,
+    args_seen: BTreeMap<String, Vec<SeenIn>>,
 }
 
-pub(crate) fn request(run: &Run, at: StepAt, _child: RunId) -> ChildRequest {
+pub(crate) fn request(run: &mut Run, at: StepAt, _child: RunId) -> ChildRequest {
+    let args_seen = run.child_args_seen(at);
+    let run = &*run;
     let reference = run.child_reference(at).unwrap_or_default();
     let started = &run.started;
     ChildRequest {
@@ -73,6 +77,7 @@ pub(crate) fn request(run: &Run, at: StepAt, _child: RunId) -> ChildRequest {
         trust_ceiling: started.trust_ceiling,
         caps: run.family_caps(),
         labels: run.passed_labels(at),
+        args_seen,
     }
 }
 
@@ -200,6 +205,7 @@ impl Inner {
         start.trust_ceiling = request.trust_ceiling;
         start.caps.clone_from(&request.caps);
         start.labels.clone_from(&request.labels);
+        start.args_seen.clone_from(&request.args_seen);
         self.start(start).await.map(drop)
     }
 }

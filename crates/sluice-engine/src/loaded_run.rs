@@ -245,10 +245,13 @@ impl LoadedRun {
         } else {
             self.streams.take_due(&self.engine.config, &mut inputs);
         }
+        let streamed = inputs.len();
         let mut messages = false;
         for mail in mails {
             match mail {
                 Mail::Command(command, reply) => {
+                    // A bridge reports the answers of earlier calls by message.
+                    messages |= matches!(command, Command::UseTool { .. });
                     inputs.push(TurnInput { command, reply, message: None });
                 }
                 Mail::Messages => messages = true,
@@ -277,7 +280,10 @@ impl LoadedRun {
             }
         }
         if messages {
+            // Before the commands: a tool call is judged with all answers that arrived.
+            let commands = inputs.split_off(streamed);
             self.read_messages(&mut inputs).await;
+            inputs.extend(commands);
         }
         for done in std::mem::take(&mut self.results) {
             let FinishedCall { at, dispatch_no, execution, verdict } = done;
@@ -420,7 +426,7 @@ impl LoadedRun {
                 Effect::Child { at, child } => {
                     if let Entry::Vacant(entry) = self.children.entry(child) {
                         entry.insert(false);
-                        let request = crate::children::request(&self.run, at, child);
+                        let request = crate::children::request(&mut self.run, at, child);
                         Arc::clone(&self.engine).start_child(self.run.id, child, request);
                     }
                 }

@@ -29,6 +29,7 @@ use sluice_core::run::start::{Carried, start};
 use sluice_core::run::state::Run;
 use sluice_core::trace::TraceParent;
 use sluice_core::{args, canonical};
+use sluice_govern::facts::SeenIn;
 use sluice_govern::registry::Posture;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -92,6 +93,8 @@ pub struct Start {
     pub labels: PassedLabels,
     /// Actions approved in the origin run, by step.
     pub agreed: BTreeMap<String, Value>,
+    /// Where the run that starts this one has seen the value of each argument.
+    pub args_seen: BTreeMap<String, Vec<SeenIn>>,
     /// Registry epoch that the document was resolved under; `None` if it does not come from
     /// the registry. If the registry has changed since, the start fails with
     /// [`StartError::Moved`].
@@ -128,6 +131,7 @@ impl Start {
             caps: Vec::new(),
             labels: PassedLabels::default(),
             agreed: BTreeMap::new(),
+            args_seen: BTreeMap::new(),
             resolved_under: None,
         }
     }
@@ -489,6 +493,7 @@ impl Inner {
             caps: request.caps.clone(),
             agreed: request.agreed.clone(),
             passed: request.labels.clone(),
+            args_seen: request.args_seen.clone(),
         }
     }
 

@@ -9,6 +9,7 @@ use sluice_core::id::RunId;
 use sluice_core::port::authority::Authority as _;
 use sluice_core::port::ledger::Entry;
 use sluice_core::port::store::StoreError;
+use sluice_core::seen::facts_of_caller;
 use sluice_govern::action::Action;
 use sluice_govern::ask;
 use sluice_govern::decision::{Constraints, Disposition};
@@ -52,6 +53,7 @@ impl Inner {
         }
         let now_ms = self.clock.now_ms();
         let authority = self.view_under(Arc::clone(rules), now_ms);
+        let reads_values = authority.policies().reads_values(Verb::StartRun);
         let plan = &request.stored.definition.plan;
         let run = id.to_string();
         let workflow = request.workflow();
@@ -69,7 +71,7 @@ impl Inner {
             worst: Worst::Known(Money::ZERO),
             trust_ceiling: u8::MAX,
             inputs: Inputs::default(),
-            call: None,
+            call: reads_values.then(|| facts_of_caller(&request.args)),
             flow: FlowFacts::default(),
             tool: None,
             posture: request.posture.unwrap_or_default(),

@@ -184,7 +184,7 @@ impl Policies {
 
     /// Whether a policy of this set or its shadow reads the values of such an action:
     /// `context.call` or `context.input`.
-    pub(crate) fn reads_values(&self, verb: Verb) -> bool {
+    pub fn reads_values(&self, verb: Verb) -> bool {
         self.reads_values.contains(&verb)
     }
 

@@ -45,10 +45,12 @@ pub(crate) fn violations(errors: &Value) -> Vec<String> {
     errors.as_array().into_iter().flatten().map(drawn).collect()
 }
 
-/// The answer of a failed attempt: its text, else its outputs; empty without an answer.
+/// The answer of a failed attempt or of a tool: its text, else its fields; empty without an
+/// answer.
 pub(crate) fn answered(answer: &Value) -> String {
     let text = answer["text"].as_str().map(str::trim_end).filter(|text| !text.is_empty());
-    let outputs = answer["outputs"].as_object().filter(|outputs| !outputs.is_empty());
+    let outputs = ["outputs", "structured"].into_iter().find_map(|name| answer[name].as_object());
+    let outputs = outputs.filter(|outputs| !outputs.is_empty());
     match (text, outputs) {
         (Some(text), _) => text.to_owned(),
         (None, Some(outputs)) => harmless(json!(outputs).to_string()),

@@ -182,6 +182,7 @@ impl Call for DispatchCall {
                 json!({
                     "call_id": ended.id, "tool": ended.tool, "failed": ended.failed,
                     "bytes": ended.bytes, "duration_ms": ended.duration_ms,
+                    "content": ended.content,
                 }),
             ),
             // A bridge has no journal for processes.
@@ -195,10 +196,17 @@ impl Call for DispatchCall {
         let asked = json!({"call_id": wanted.id, "tool": wanted.tool});
         self.inner.hub.publish(&self.dispatch, "tool.invoked", asked);
         Box::pin(async move {
+            let decided = async {
+                // The engine judges the call with the answers of the calls before it.
+                if let Some(outbox) = &self.outbox {
+                    outbox.flush().await;
+                }
+                self.request_verdict(&wanted).await
+            };
             tokio::select! {
                 biased;
                 () = self.cancel.cancelled() => Err(Closed),
-                verdict = self.request_verdict(&wanted) => Ok(verdict),
+                verdict = decided => Ok(verdict),
             }
         })
     }

@@ -36,6 +36,8 @@ pub(super) struct Outbox {
     unsent: Mutex<UnsentParts>,
     /// Notified when a part was queued or the outbox was closed.
     wake: Notify,
+    /// Notified when the engine has accepted a batch, or nothing more is sent.
+    sent: Notify,
 }
 
 #[derive(Debug)]
@@ -68,6 +70,7 @@ impl Outbox {
             token: body.dispatch_token.as_deref().map(Secret::new),
             unsent: Mutex::new(unsent),
             wake: Notify::new(),
+            sent: Notify::new(),
         })
     }
 
@@ -98,6 +101,22 @@ impl Outbox {
     pub(super) fn close(&self) {
         self.unsent().open = false;
         self.wake.notify_one();
+        self.sent.notify_waiters();
+    }
+
+    /// Waits until the engine has every part so far, or nothing more is sent.
+    pub(super) async fn flush(&self) {
+        loop {
+            let sent = self.sent.notified();
+            {
+                let unsent = self.unsent();
+                let is_empty = unsent.batch.is_none() && unsent.parts.is_empty();
+                if is_empty || !unsent.open {
+                    return;
+                }
+            }
+            sent.await;
+        }
     }
 
     /// Sends batches until the outbox is closed and empty, or the engine rejects one.
@@ -118,6 +137,7 @@ impl Outbox {
                 SendOutcome::Accepted => {
                     failures = 0;
                     self.unsent().batch = None;
+                    self.sent.notify_waiters();
                 }
                 SendOutcome::Rejected(why) => {
                     tracing::warn!(
@@ -128,6 +148,7 @@ impl Outbox {
                     let mut unsent = self.unsent();
                     (unsent.batch, unsent.open) = (None, false);
                     unsent.parts.clear();
+                    self.sent.notify_waiters();
                     return;
                 }
                 SendOutcome::Retry(_) => {

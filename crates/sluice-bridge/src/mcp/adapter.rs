@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use sluice_core::port::Later;
 use sluice_core::port::adapter::{
     Adapter, Answer, Call, CallErrorCode, Capabilities, Closed, Emission, Execution, Health, Quote,
-    Request, ToolEnded, ToolUse, ToolVerdict,
+    Request, ToolContent, ToolEnded, ToolUse, ToolVerdict,
 };
 use sluice_core::visible;
 use std::sync::Arc;
@@ -112,13 +112,20 @@ async fn decide_and_call(
     // A bridge has definitions that the engine does not know, and the server may have changed
     // since the last listing.
     let outcome = match server.state(tool).await.map(|state| state.refusal(tool)) {
-        Ok(None) => server.call_structured(tool, input, index).await.map_err(failed_call),
+        Ok(None) => server.call(tool, input, index).await.map_err(failed_call),
         Ok(Some(why)) => Err(denied(tool, &why)),
         Err(trouble) => Err(failed_call(trouble)),
     };
-    let (failed, bytes) = match &outcome {
-        Ok((answer, _)) => (answer.failed, answer.text.len()),
-        Err(_) => (true, 0),
+    let (failed, bytes, content) = match &outcome {
+        Ok((answer, structured)) => {
+            let structured = structured.clone().map(Value::Object);
+            let content = ToolContent::new(answer.text.clone(), structured);
+            (answer.failed, answer.text.len(), content)
+        }
+        Err(answer) => {
+            let message = answer.error.as_ref().map(|error| error.message.clone());
+            (true, 0, ToolContent::new(message.unwrap_or_default(), None))
+        }
     };
     let ended = ToolEnded {
         id: CALL.to_owned(),
@@ -126,6 +133,7 @@ async fn decide_and_call(
         failed,
         bytes: u64::try_from(bytes).unwrap_or(u64::MAX),
         duration_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+        content: Some(content),
     };
     if call.emit(Emission::ToolEnded(ended)).await.is_err() {
         return abandoned();

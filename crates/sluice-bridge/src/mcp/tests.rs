@@ -9,5 +9,5 @@ const PLACE: RequestIndex<'static> = RequestIndex { step: "a", dispatch_no: 1, n
 /// The text or error of a tool call.
 async fn called(server: &dyn ToolServer, tool: &str) -> Result<String, String> {
     let answer = server.call(tool, &json!({"x": 1}), PLACE).await;
-    answer.map(|answer| answer.text).map_err(|trouble| trouble.to_string())
+    answer.map(|(answer, _)| answer.text).map_err(|trouble| trouble.to_string())
 }

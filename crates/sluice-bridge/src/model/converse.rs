@@ -14,10 +14,11 @@ use super::{ModelAdapter, ModelCall};
 use crate::limits::{
     CALL_ID_BYTES_MAX, TOOL_CALL_MS, TOOL_CALLS_MAX, TOOL_RESULT_BYTES_MAX, TURNS_MAX,
 };
-use crate::tools::ToolAnswer;
+use crate::tools::{Structured, ToolAnswer};
 use crate::wire::RequestIndex;
+use serde_json::Value;
 use sluice_core::port::adapter::{
-    CallError, CallErrorCode, Emission, ToolEnded, ToolUse, ToolVerdict,
+    CallError, CallErrorCode, Emission, ToolContent, ToolEnded, ToolUse, ToolVerdict,
 };
 use sluice_govern::account::input_tokens;
 use std::collections::BTreeSet;
@@ -144,16 +145,14 @@ impl ModelAdapter {
         let index = RequestIndex { step, dispatch_no, number: progress.next_request_number() };
         let begun = Instant::now();
         let patience = Duration::from_millis(TOOL_CALL_MS);
-        let answer = match timeout(patience, offered.server.call(&tool, &input, index)).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(trouble)) => {
-                ToolAnswer { text: trouble.to_string(), failed: true, ..ToolAnswer::default() }
-            }
-            Err(_) => ToolAnswer {
-                text: "the tool did not answer in time".to_owned(),
-                failed: true,
-                ..ToolAnswer::default()
-            },
+        let failed = |text: String| {
+            (ToolAnswer { text, failed: true, ..ToolAnswer::default() }, Structured::None)
+        };
+        let called = timeout(patience, offered.server.call(&tool, &input, index)).await;
+        let (answer, structured) = match called {
+            Ok(Ok(answered)) => answered,
+            Ok(Err(trouble)) => failed(trouble.to_string()),
+            Err(_) => failed("the tool did not answer in time".to_owned()),
         };
         let ended = ToolEnded {
             id: id.to_owned(),
@@ -161,6 +160,7 @@ impl ModelAdapter {
             failed: answer.failed,
             bytes: u64::try_from(answer.text.len()).unwrap_or(u64::MAX),
             duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+            content: Some(ToolContent::new(answer.text.clone(), structured.map(Value::Object))),
         };
         let emitted = job.call.emit(Emission::ToolEnded(ended)).await;
         emitted.map_err(|closed| abandoned(&closed))?;

@@ -95,7 +95,7 @@ impl ToolServer for Fickle {
         Box::pin(std::future::ready(Ok(Arc::from(tools))))
     }
 
-    fn call_structured<'a>(
+    fn call<'a>(
         &'a self,
         _: &'a str,
         _: &'a Value,

@@ -7,10 +7,10 @@ use super::{BadBody, bounded, check_step, run_id};
 use crate::limits::{MEDIA_URL_BYTES_MAX, NAME_BYTES_MAX, PARTS_MAX, PARTS_NUMBER_MAX};
 use serde::{Deserialize, Serialize};
 use sluice_core::id::RunId;
-use sluice_core::port::adapter::{Emission, ToolEnded};
+use sluice_core::port::adapter::{Emission, ToolContent, ToolEnded};
 
 /// Body of a batch of parts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PartsBody {
     /// Run of the step.
     #[serde(with = "run_id")]
@@ -26,7 +26,7 @@ pub struct PartsBody {
 }
 
 /// What a bridge reports while it executes a dispatch.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum AnswerPart {
     /// Text of the answer.
@@ -61,6 +61,10 @@ pub enum AnswerPart {
         /// Duration of the call.
         #[serde(default)]
         duration_ms: u64,
+        /// What the tool answered. Without it, the engine treats every value of a later call
+        /// as a stranger's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        content: Option<ToolContent>,
     },
 }
 
@@ -111,6 +115,7 @@ impl AnswerPart {
                 failed: ended.failed,
                 bytes: ended.bytes,
                 duration_ms: ended.duration_ms,
+                content: ended.content,
             },
             Emission::Process(_) => return None,
         })
@@ -121,8 +126,10 @@ impl AnswerPart {
             AnswerPart::Text { text } => Emission::Text(text),
             AnswerPart::Media { url, mime } => Emission::Media { url, mime },
             AnswerPart::Log { text } => Emission::Log(text),
-            AnswerPart::ToolEnded { call_id, tool, failed, bytes, duration_ms } => {
-                Emission::ToolEnded(ToolEnded { id: call_id, tool, failed, bytes, duration_ms })
+            AnswerPart::ToolEnded { call_id, tool, failed, bytes, duration_ms, content } => {
+                let id = call_id;
+                let ended = ToolEnded { id, tool, failed, bytes, duration_ms, content };
+                Emission::ToolEnded(ended)
             }
         }
     }
@@ -132,7 +139,10 @@ impl AnswerPart {
         match self {
             AnswerPart::Text { text } | AnswerPart::Log { text } => text.len(),
             AnswerPart::Media { url, mime } => url.len() + mime.len(),
-            AnswerPart::ToolEnded { call_id, tool, .. } => call_id.len() + tool.len(),
+            AnswerPart::ToolEnded { call_id, tool, content, .. } => {
+                let content = content.as_ref().map_or(0, ToolContent::bytes);
+                call_id.len() + tool.len() + content
+            }
         }
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::fake_call::{FakeCall, answer, request};
 use crate::secret::Secret;
 use serde_json::json;
-use sluice_core::port::adapter::{CallErrorCode, ToolEnded, Usage};
+use sluice_core::port::adapter::{CallErrorCode, ToolContent, ToolEnded, Usage};
 use std::sync::LazyLock;
 
 const KEY: &str = "sk-hunter2-hunter2";
@@ -39,7 +39,9 @@ impl Adapter for Leaky {
             let (id, tool) = (KEY.to_owned(), KEY.to_owned());
             let wanted = ToolUse { id: id.clone(), tool: tool.clone(), input: json!({KEY: KEY}) };
             call.tool(wanted).await.unwrap();
-            let ended = ToolEnded { id, tool, failed: false, bytes: 1, duration_ms: 1 };
+            let structured = json!({KEY: [KEY]});
+            let content = Some(ToolContent::new(format!("a {KEY} b"), Some(structured)));
+            let ended = ToolEnded { id, tool, failed: false, bytes: 1, duration_ms: 1, content };
             call.emit(Emission::ToolEnded(ended)).await.unwrap();
             Execution::Done(Box::new(everything()))
         })

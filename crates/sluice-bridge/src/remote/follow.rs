@@ -75,6 +75,7 @@ fn emission(event: &SseEvent) -> Option<Emission> {
             failed: data["failed"].as_bool().unwrap_or(false),
             bytes: data["bytes"].as_u64().unwrap_or(0),
             duration_ms: data["duration_ms"].as_u64().unwrap_or(0),
+            content: serde_json::from_value(data["content"].clone()).ok(),
         })),
         _ => None,
     }

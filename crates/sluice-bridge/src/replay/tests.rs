@@ -277,7 +277,7 @@ impl ToolServer for Tools {
         Box::pin(std::future::ready(Ok(Arc::from([tool]))))
     }
 
-    fn call_structured<'a>(
+    fn call<'a>(
         &'a self,
         tool: &'a str,
         input: &'a Value,

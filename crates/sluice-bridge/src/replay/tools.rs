@@ -66,7 +66,7 @@ impl ToolServer for ReplayedTools {
         Box::pin(std::future::ready(listed))
     }
 
-    fn call_structured<'a>(
+    fn call<'a>(
         &'a self,
         tool: &'a str,
         input: &'a Value,

@@ -85,7 +85,7 @@ impl ToolServer for AppleTools {
         Box::pin(std::future::ready(Ok([read].into())))
     }
 
-    fn call_structured<'a>(
+    fn call<'a>(
         &'a self,
         _: &'a str,
         input: &'a Value,

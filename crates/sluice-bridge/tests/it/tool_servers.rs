@@ -37,16 +37,17 @@ async fn whole_story(server: &McpServer) {
     assert_eq!(names, [("counter.add", false), ("counter.fail", false), ("counter.wait", false)]);
     assert_eq!(tools[0].input_schema["required"], json!(["a", "b"]));
     let input = json!({"a": 2, "b": 3});
-    let (answer, structured) = server.call_structured("counter.add", &input, PLACE).await.unwrap();
+    let (answer, structured) = server.call("counter.add", &input, PLACE).await.unwrap();
     assert_eq!((answer.text.as_str(), answer.failed), ("5", false));
     assert_eq!(structured.map(Value::Object), Some(json!({"sum": 5})));
-    let failed = server.call("counter.fail", &json!({}), PLACE).await.unwrap();
+    let (failed, _) = server.call("counter.fail", &json!({}), PLACE).await.unwrap();
     assert_eq!((failed.text.as_str(), failed.failed), ("on purpose", true));
-    let unfit = server.call("counter.add", &json!({"a": "x"}), PLACE).await.unwrap();
+    let (unfit, _) = server.call("counter.add", &json!({"a": "x"}), PLACE).await.unwrap();
     assert!(unfit.failed && unfit.text.contains("validation"), "{unfit:?}");
     // Concurrent calls, each with its own answer.
     let sums = (0..100).map(|n| async move {
-        let answer = server.call("counter.add", &json!({"a": n, "b": 0}), PLACE).await.unwrap();
+        let (answer, _) =
+            server.call("counter.add", &json!({"a": n, "b": 0}), PLACE).await.unwrap();
         assert_eq!(answer.text, n.to_string());
     });
     futures_util::future::join_all(sums).await;
@@ -66,7 +67,7 @@ async fn an_official_server_is_used_as_a_process() {
         }
     };
     timeout(Duration::from_secs(20), heard).await.expect("it says so");
-    let late = server.call("counter.late", &json!({}), PLACE).await.unwrap();
+    let (late, _) = server.call("counter.late", &json!({}), PLACE).await.unwrap();
     assert_eq!(late.text, "late");
 }
 
@@ -101,7 +102,7 @@ async fn over_http(form: &[&str]) {
     let forgets = reqwest::Client::builder().no_proxy().build().unwrap();
     let forgets = forgets.post(url.replace("/mcp", "/forget")).bearer_auth(KEY).send();
     assert_eq!(forgets.await.unwrap().status(), 204);
-    let sum = server.call("counter.add", &json!({"a": 1, "b": 1}), PLACE).await.unwrap();
+    let (sum, _) = server.call("counter.add", &json!({"a": 1, "b": 1}), PLACE).await.unwrap();
     assert_eq!(sum.text, "2");
     let (_file, wrong) = key("another-key-2");
     let stranger = McpServer::remote("counter", &url, Some(wrong)).unwrap();

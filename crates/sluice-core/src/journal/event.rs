@@ -14,12 +14,12 @@ mod stream;
 
 pub use approval::{
     ApprovalRequested, ApprovalResolved, ApprovalSource, ApprovalSubject, ChangedValue, Resolution,
-    Tightened,
+    ShownArgument, Tightened,
 };
 pub use dispatch::{
     Account, Assigned, Assignee, Dispatch, Path, Prepared, Record, Retried, Terms, Wait,
 };
-pub use log::{ChildPace, LogLine, Ruling, ToolRequest};
+pub use log::{ChildPace, EndedCall, LogLine, Ruling, ToolRequest};
 pub use outcome::{Completed, Ending, Endorsed, Provenance, Skip, SkipCause, StepOutcome};
 pub use started::{DocumentSource, Origin, ParentStep, RunStarted};
 pub use stream::{Delta, DeltaPart};

@@ -3,7 +3,7 @@
 use super::Later;
 use crate::choices::choices;
 use crate::id::RunId;
-use crate::limits::ANSWER_BYTES_MAX;
+use crate::limits::{ANSWER_BYTES_MAX, TOOL_CONTENT_BYTES_MAX};
 use crate::money::Money;
 use crate::trace::TraceParent;
 use serde::{Deserialize, Serialize};
@@ -168,8 +168,8 @@ pub enum ToolVerdict {
     Denied(String),
 }
 
-/// The result of a tool call, without its content.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The result of a tool call.
+#[derive(Debug, Clone, PartialEq)]
 pub struct ToolEnded {
     /// The model's id of the call.
     pub id: String,
@@ -181,6 +181,63 @@ pub struct ToolEnded {
     pub bytes: u64,
     /// The duration of the call.
     pub duration_ms: u64,
+    /// What the tool answered. `None` if the adapter does not report it: then every value of
+    /// a later call may come from this answer.
+    pub content: Option<ToolContent>,
+}
+
+/// What a tool answered.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ToolContent {
+    /// The text that the model reads; `None` if it only repeats the structured content.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// The structured content, if the server sent one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub structured: Option<Value>,
+    /// Whether a part is missing, because the answer was over 256 KiB.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
+}
+
+impl ToolContent {
+    /// The answer with this text and structured content.
+    pub fn new(text: String, structured: Option<Value>) -> ToolContent {
+        let is_repeated = structured.as_ref().is_some_and(|structured| {
+            serde_json::from_str::<Value>(&text).is_ok_and(|value| value == *structured)
+        });
+        let text = (!text.is_empty() && !is_repeated).then_some(text);
+        ToolContent { text, structured, cut: false }.bounded()
+    }
+
+    /// The answer within 256 KiB. Structured content that does not fit is
+    /// dropped whole.
+    #[must_use]
+    pub fn bounded(mut self) -> ToolContent {
+        let mut room = TOOL_CONTENT_BYTES_MAX;
+        if let Some(structured) = self.structured.take() {
+            let written = structured.to_string();
+            if written.len() <= room {
+                room -= written.len();
+                self.structured = Some(structured);
+            } else {
+                self.text.get_or_insert(written);
+                self.cut = true;
+            }
+        }
+        if let Some(text) = self.text.as_mut().filter(|text| text.len() > room) {
+            text.truncate(text.floor_char_boundary(room));
+            self.cut = true;
+        }
+        self
+    }
+
+    /// Its length.
+    pub fn bytes(&self) -> usize {
+        let structured = self.structured.as_ref().map_or(0, |value| value.to_string().len());
+        structured + self.text.as_ref().map_or(0, String::len)
+    }
 }
 
 /// A process group on this machine.

@@ -46,7 +46,7 @@ use settle::cancel::cancel;
 use settle::child::{ChildEnd, child_ended, child_paced};
 use settle::complete::complete_dispatch;
 use settle::moderate::input_moderated;
-use settle::progress::{accepted, in_flight, log_text, stream, stream_parts};
+use settle::progress::{accepted, in_flight, log_text, stream, stream_parts, tool_ended};
 
 /// Commands being decided.
 pub struct Turn<'a> {
@@ -122,7 +122,7 @@ impl<'a> Turn<'a> {
             }
             Command::ToolEnded { at, dispatch_no, ended } => {
                 in_flight(draft.run, at, dispatch_no)?;
-                draft.log(at, LogLine::ToolEnded(ended));
+                tool_ended(draft, at, ended);
             }
             Command::Parts { at, dispatch_no, parts } => {
                 in_flight(draft.run, at, dispatch_no)?;

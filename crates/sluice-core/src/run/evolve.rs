@@ -138,7 +138,8 @@ impl Run {
 
     fn logged(&mut self, at: StepAt, line: &LogLine) {
         match line {
-            LogLine::Text(_) | LogLine::ToolEnded(_) => {}
+            LogLine::Text(_) => {}
+            LogLine::ToolEnded(call) => self.tool_answered(at, call),
             LogLine::Tool(request) => self.tool_requested(at, request),
             LogLine::Process(process) => {
                 if let Some(dispatch) = &mut self.state_mut(at).dispatch {
@@ -297,6 +298,7 @@ impl Run {
     }
 
     fn dispatched(&mut self, at: StepAt, dispatch: &Dispatch, at_ms: u64) {
+        self.prompt_seen(at);
         // Before the dispatch number changes, because the index has the old one.
         self.unlist(at);
         let state = self.state_mut(at);
@@ -394,6 +396,7 @@ impl Run {
         state.session.clone_from(&completed.session);
         state.attempt = state.attempt.max(completed.attempts);
         add(&mut state.usage, &completed.usage);
+        self.output_seen(at, completed);
         self.settle(at, StepEnd::Completed(Arc::clone(&completed.outcome)), at_ms);
         if at.item.is_none() {
             self.checkpoints += 1;

@@ -105,7 +105,7 @@ pub fn parts(step: &str, dispatch_no: u32, parts: &[Emission]) -> Vec<u8> {
         Emission::Log(text) => Some(json!({"log": text})),
         Emission::ToolEnded(ended) => Some(json!({
             "id": ended.id, "tool": ended.tool, "failed": ended.failed, "bytes": ended.bytes,
-            "duration_ms": ended.duration_ms,
+            "duration_ms": ended.duration_ms, "content": ended.content,
         })),
         Emission::Process(_) => None,
     };
@@ -133,6 +133,11 @@ fn decode_part(part: &Value) -> Option<Emission> {
         failed: part["failed"].as_bool()?,
         bytes: part["bytes"].as_u64()?,
         duration_ms: part["duration_ms"].as_u64()?,
+        // Messages of old versions have no content.
+        content: match &part["content"] {
+            Value::Null => None,
+            content => Some(serde_json::from_value(content.clone()).ok()?),
+        },
     }))
 }
 

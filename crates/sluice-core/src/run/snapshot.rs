@@ -13,6 +13,7 @@ mod tests;
 
 use super::definition::Definition;
 use super::index::Index;
+use super::seen::WrittenSeen;
 use super::state::{Approval, End, Open, Pause, Run, RunClock, StepState, args_of};
 use crate::hash::Hash;
 use crate::id::{ApprovalId, RunId};
@@ -59,6 +60,7 @@ struct Body {
     taken: BTreeMap<RunId, u64>,
     open: BTreeMap<(StepAt, u32), Open>,
     clock: RunClock,
+    seen: WrittenSeen,
 }
 
 /// Encodes the state of a run.
@@ -87,6 +89,7 @@ pub fn encode(run: &Run) -> Vec<u8> {
         taken,
         open,
         clock,
+        seen,
         args: _,
         index: _,
     } = run;
@@ -110,6 +113,7 @@ pub fn encode(run: &Run) -> Vec<u8> {
         taken: taken.clone(),
         open: open.clone(),
         clock: *clock,
+        seen: WrittenSeen::new(seen, steps),
     };
     let mut out = Vec::with_capacity(1024 + 64 * steps.len());
     write(&mut out, &head);
@@ -126,6 +130,7 @@ pub fn decode(mut bytes: &[u8], definition: Arc<Definition>) -> Option<Run> {
     }
     let body: Body = read(&mut bytes)?;
     let steps: Vec<StepState> = read(&mut bytes)?;
+    let seen = body.seen.read(&steps)?;
     let mut run = Run {
         args: args_of(&head.started),
         id: head.id,
@@ -150,6 +155,7 @@ pub fn decode(mut bytes: &[u8], definition: Arc<Definition>) -> Option<Run> {
         taken: body.taken,
         open: body.open,
         clock: body.clock,
+        seen,
         index: Index::default(),
     };
     if !bytes.is_empty() || !is_consistent(&run) {

@@ -4,7 +4,7 @@ use super::command::Given;
 use super::decide::{Decided, Turn};
 use super::definition::Definition;
 use super::recovery::{failed_steps, with_dependents};
-use super::state::{Approval, Run, StepState};
+use super::state::{Approval, Run, StepState, agreed_tool};
 use crate::id::RunId;
 use crate::journal::event::{
     Completed, Provenance, Resolution, RunStarted, Skip, StepAt, StepEvent, StepOutcome,
@@ -103,7 +103,8 @@ impl Carried {
         agreed.sort_by_key(|one| one.resolved_at_ms);
         let pair = |one: &&Approval| {
             source.get(one.at)?;
-            Some((source.name(one.at), one.action.as_ref()?.action.clone()))
+            let name = one.tool().map_or_else(|| source.name(one.at), agreed_tool);
+            Some((name, one.action.as_ref()?.action.clone()))
         };
         let own = agreed.iter().filter_map(pair);
         source.started.agreed.clone().into_iter().chain(own).collect()

@@ -6,6 +6,7 @@
 use super::definition::Definition;
 use super::index::Index;
 use super::phase::StepPhase;
+use super::seen::SeenLog;
 use crate::choices::choices;
 use crate::hash::Hash;
 use crate::id::{ApprovalId, RunId};
@@ -75,6 +76,8 @@ pub struct Run {
     pub open: BTreeMap<(StepAt, u32), Open>,
     /// The time that counts against the run's timeout.
     pub(crate) clock: RunClock,
+    /// Where values were seen.
+    pub(crate) seen: SeenLog,
     /// The arguments as one object, as expressions read them.
     pub(crate) args: Arc<Value>,
     pub(crate) index: Index,
@@ -288,6 +291,8 @@ pub struct ToolCall {
     pub input: Option<Value>,
     /// What the gates decided.
     pub ruling: Ruling,
+    /// Whether the tool has answered.
+    pub answered: bool,
 }
 
 /// What a step may do without a new approval.
@@ -370,7 +375,19 @@ pub struct Approval {
     pub tightened: Option<Tightened>,
 }
 
+/// Name of the last approved call of a tool among the approved actions of another run. No step
+/// has this name.
+pub(crate) fn agreed_tool(tool: &str) -> String {
+    format!("tool:{tool}")
+}
+
 impl Approval {
+    /// The tool whose call is approved; `None` if it is about a step.
+    pub fn tool(&self) -> Option<&str> {
+        let subject = self.action.as_ref().filter(|_| self.source == ApprovalSource::Tool)?;
+        subject.action["tools"][0].as_str()
+    }
+
     /// When the next reminder or the expiry is due.
     pub(crate) fn due_at_ms(&self) -> u64 {
         let reminder = self.remind_at.get(self.reminders as usize);
@@ -418,6 +435,7 @@ impl Run {
             taken: BTreeMap::new(),
             open: BTreeMap::new(),
             clock: RunClock::default(),
+            seen: SeenLog::default(),
             index: Index::default(),
         };
         run.index = run.reindex();

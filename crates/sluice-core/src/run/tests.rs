@@ -46,6 +46,7 @@ mod reservations;
 mod retry;
 mod rewind;
 mod scheduling;
+mod seen;
 mod sessions;
 mod switches;
 mod take_over;
@@ -62,7 +63,9 @@ use super::state::Run;
 use crate::doc::{self, Format, Registry};
 use crate::id::RunId;
 use crate::journal::event::{DeltaPart, Event, ParentStep, RunStarted};
-use crate::port::adapter::{Answer, CallError, CallErrorCode, Process, ToolUse, Usage};
+use crate::port::adapter::{
+    Answer, CallError, CallErrorCode, Process, ToolContent, ToolEnded, ToolUse, Usage,
+};
 use crate::port::authority::fake::FakeAuthority as Desk;
 use crate::status::RunStatus;
 use expect_test::Expect;
@@ -297,6 +300,29 @@ impl Script {
             let wanted = ToolUse { id: id.clone(), tool: tool.clone(), input: input.clone() };
             let dispatch_no = world.run.state(at).dispatch_no;
             Command::UseTool { at, dispatch_no, wanted }
+        })
+    }
+
+    /// A tool answers, with fields.
+    fn tool_answers(self, step: &str, id: &str, tool: &str, fields: Value) -> Script {
+        let content = Some(ToolContent::new(String::new(), Some(fields)));
+        self.ended(step, id, tool, content)
+    }
+
+    /// A tool call ends.
+    fn ended(self, step: &str, id: &str, tool: &str, content: Option<ToolContent>) -> Script {
+        let (step, id, tool) = (step.to_owned(), id.to_owned(), tool.to_owned());
+        self.turn(move |world| {
+            let at = world.at(&step);
+            let ended = ToolEnded {
+                id: id.clone(),
+                tool: tool.clone(),
+                failed: false,
+                bytes: 2,
+                duration_ms: 1,
+                content: content.clone(),
+            };
+            Command::ToolEnded { at, dispatch_no: world.run.state(at).dispatch_no, ended }
         })
     }
 

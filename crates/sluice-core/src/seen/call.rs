@@ -120,6 +120,28 @@ impl SeenIndex {
     }
 }
 
+/// The facts about the arguments with which a caller starts a run: every value is the prompt.
+pub fn facts_of_caller(args: &Map<String, Value>) -> CallFacts {
+    let mut arguments = Arguments::default();
+    for (name, value) in args {
+        arguments.collect(value, &mut vec![name.clone()]);
+    }
+    let texts: Vec<_> = arguments.leaves.iter().map(|leaf| leaf_text(leaf)).collect();
+    let mut call = CallFacts::default();
+    for (path, argument) in arguments.by_path {
+        let texts = || argument.leaves.iter().filter_map(|leaf| texts[*leaf].as_deref());
+        let mut facts = ArgumentFacts::default();
+        if argument.is_beyond || texts().any(|text| !normal(text).is_empty()) {
+            facts.seen.insert(SeenIn::Prompt);
+        }
+        if argument.is_beyond || texts().any(|text| !addresses(&clean(text)).is_empty()) {
+            facts.mentions.insert(SeenIn::Prompt);
+        }
+        call.arguments.insert(path, facts);
+    }
+    call
+}
+
 /// What is known about one item of an argument.
 #[derive(Debug, Clone, Default)]
 struct Item {

@@ -111,6 +111,20 @@ impl LensTemplate {
         self.placeholders.iter()
     }
 
+    /// The text around the placeholders, with `gap` for each of them.
+    pub(crate) fn literals(&self, gap: &str) -> String {
+        let mut out = String::new();
+        let mut at = 0;
+        for placeholder in &self.placeholders {
+            let range = placeholder.span.range();
+            out.push_str(&self.source[at..range.start]);
+            out.push_str(gap);
+            at = range.end;
+        }
+        out.push_str(&self.source[at..]);
+        out
+    }
+
     /// Renders the template with the bound values. All labels are in normal form.
     ///
     /// `declared` says whether a label without a value is declared, which makes `[ label ]`

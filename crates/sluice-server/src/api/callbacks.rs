@@ -102,6 +102,9 @@ fn parts_schema() -> Schema {
                     "mime": {"type": "string"}, "call_id": {"type": "string"},
                     "tool": {"type": "string"}, "failed": {"type": "boolean"},
                     "bytes": {"type": "integer"}, "duration_ms": {"type": "integer"},
+                    "content": {"type": "object", "properties": {
+                        "text": {"type": "string"}, "structured": {}, "cut": {"type": "boolean"},
+                    }},
                 },
             }},
         },

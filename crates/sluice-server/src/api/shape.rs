@@ -506,6 +506,26 @@ fn approval() -> Schema {
             "action": {},
             "reasons": {"type": ["array", "null"], "items": {"type": "string"}},
             "changes": {"type": "array", "items": {"type": "object"}},
+            "call": {
+                "type": ["object", "null"],
+                "properties": {
+                    "tool": {"type": "string"},
+                    "asked_for": text,
+                    "arguments": {"type": "array", "items": {
+                        "type": "object",
+                        "properties": {
+                            "path": {"type": "string"},
+                            "value": {},
+                            "seen": {"type": "array", "items": {"type": "string"}},
+                            "mentions": {"type": "array", "items": {"type": "string"}},
+                            "carries": {"type": "array", "items": {"type": "string"}},
+                            "places": {"type": "string"},
+                        },
+                        "required": ["path", "seen", "mentions", "carries", "places"],
+                    }},
+                },
+                "required": ["tool", "arguments"],
+            },
             "quorum": {"type": "integer"},
             "votes": {"type": "array", "items": {"type": "string"}},
             "not_initiator": {"type": "boolean"},

@@ -6,7 +6,7 @@ use crate::refused::ServiceResult;
 use serde_json::{Map, Value, json};
 use sluice_core::id::ApprovalId;
 use sluice_core::journal::envelope::timestamp;
-use sluice_core::journal::event::Resolution;
+use sluice_core::journal::event::{Resolution, ShownArgument};
 use sluice_core::outputs::schema::{FieldSchema, FieldType};
 use sluice_core::plan::step::Work;
 use sluice_core::run::command::{Command, Decision, Resolve};
@@ -33,6 +33,7 @@ pub fn shown(run: &Run, id: ApprovalId) -> Value {
         "action": approval.action.as_ref().map(|one| &one.action),
         "reasons": approval.action.as_ref().map(|one| &one.reasons),
         "changes": changes(approval),
+        "call": call(approval),
         "quorum": approval.quorum,
         "votes": approval.votes.iter().map(|(by, _)| by).collect::<Vec<_>>(),
         "not_initiator": approval.not_initiator,
@@ -56,6 +57,22 @@ fn asks_for(run: &Run, approval: &Approval) -> Vec<Value> {
         })
     };
     step.outputs.iter().map(one).collect()
+}
+
+/// The tool call to approve: what the caller asked for, and where each value was seen.
+fn call(approval: &Approval) -> Option<Value> {
+    let subject = approval.action.as_ref()?;
+    let tool = approval.tool()?;
+    let none = Map::new();
+    let input = subject.action["inputs"].as_object().unwrap_or(&none);
+    let argument = |one: &ShownArgument| {
+        json!({
+            "path": one.path, "value": one.value(input), "seen": one.seen,
+            "mentions": one.mentions, "carries": one.carries, "places": one.places(),
+        })
+    };
+    let arguments: Vec<Value> = subject.arguments.iter().map(argument).collect();
+    Some(json!({"tool": tool, "asked_for": subject.asked_for, "arguments": arguments}))
 }
 
 fn changes(approval: &Approval) -> Vec<Value> {

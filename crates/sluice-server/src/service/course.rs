@@ -151,6 +151,9 @@ impl<'a> Renewal<'a> {
         start.agreed = Carried::agreed(source);
         // A run that another one started keeps the labels of what it was passed.
         start.labels = begun.passed.clone();
+        start.args_seen = source.args_seen();
+        // The caller wrote the ones that are changed.
+        start.args_seen.retain(|name, _| begun.args.get(name) == start.args.get(name));
         start.dispatching = work;
         Ok(service.engine.start(start).await.map_err(refused::start)?.run)
     }

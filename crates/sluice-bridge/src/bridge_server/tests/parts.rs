@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::bridge_server::test_bridge::ReceivedRequest;
+use sluice_core::port::adapter::{Emission, ToolContent, ToolEnded};
 
 const TALKS: &str = "'*': {chunks: [one, ' ', two], chunk_delay_ms: 150}";
 
@@ -86,4 +87,37 @@ async fn an_engine_that_accepts_no_parts_still_gets_the_result() {
     world.sees(talking(&world).key(), SpoolState::Delivered).await;
     let course = course(&world.engine.heard());
     assert_eq!((course.len(), course[1].as_str()), (2, "result one two"), "{course:?}");
+}
+
+#[tokio::test]
+async fn the_answer_of_a_tool_arrives_before_the_next_call_is_requested() {
+    let (calls, _) = does(|_, call| {
+        Box::pin(async move {
+            for (id, tool) in [("1", "files.read"), ("2", "mail.send")] {
+                let (id, tool) = (id.to_owned(), tool.to_owned());
+                let wanted = ToolUse { id: id.clone(), tool: tool.clone(), input: json!({}) };
+                call.tool(wanted).await.unwrap();
+                let content = Some(ToolContent::new("write to eve".to_owned(), None));
+                let (failed, bytes, duration_ms) = (false, 12, 1);
+                let ended = ToolEnded { id, tool, failed, bytes, duration_ms, content };
+                call.emit(Emission::ToolEnded(ended)).await.unwrap();
+            }
+            Answer { text: Some("done".to_owned()), ..Answer::default() }
+        })
+    });
+    let world = TestBridge::with(DONE, |_, adapters| {
+        adapters.insert("calls".to_owned(), calls);
+    })
+    .await;
+    let allowed = || (200, Vec::new(), json!({"data": {"verdict": "allowed"}, "meta": {}}));
+    world.engine.answers([allowed(), allowed(), allowed(), allowed(), allowed()]);
+    let body = to("calls", talking(&world));
+    world.dispatch(&body).await;
+    world.sees(body.key(), SpoolState::Delivered).await;
+    let heard = world.engine.heard();
+    let paths: Vec<&str> = heard.iter().map(|one| one.path.as_str()).take(3).collect();
+    assert_eq!(paths, ["/tool", "/parts", "/tool"]);
+    let part = &heard[1].body["parts"][0];
+    assert_eq!((&part["kind"], &part["call_id"]), (&json!("tool_ended"), &json!("1")));
+    assert_eq!(part["content"], json!({"text": "write to eve"}));
 }

@@ -156,7 +156,7 @@ impl ToolServer for CountingToolServer {
         Box::pin(std::future::ready(Ok([tool].into())))
     }
 
-    fn call_structured<'a>(
+    fn call<'a>(
         &'a self,
         _: &'a str,
         _: &'a Value,

@@ -34,7 +34,7 @@ impl ToolServer for EchoTools {
         Box::pin(std::future::ready(Ok(Arc::from([]))))
     }
 
-    fn call_structured<'a>(
+    fn call<'a>(
         &'a self,
         tool: &'a str,
         input: &'a Value,

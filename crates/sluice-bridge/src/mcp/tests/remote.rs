@@ -264,7 +264,7 @@ async fn a_key_in_a_tool_answer_is_redacted() {
         text_result["structuredContent"] = json!({ shown: [shown] });
         json_response(result(asked, &text_result))
     });
-    let (answer, structured) = server.call_structured("t.x", &json!({}), PLACE).await.unwrap();
+    let (answer, structured) = server.call("t.x", &json!({}), PLACE).await.unwrap();
     assert_eq!(answer.text, "Bearer [redacted]");
     let clean = json!({"Bearer [redacted]": ["Bearer [redacted]"]});
     assert_eq!(structured.map(Value::Object), Some(clean));

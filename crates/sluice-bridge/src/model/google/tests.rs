@@ -59,7 +59,7 @@ impl ToolServer for NoTools {
         Box::pin(std::future::ready(Err(ToolServerError(String::new()))))
     }
 
-    fn call_structured<'a>(
+    fn call<'a>(
         &'a self,
         _: &'a str,
         _: &'a Value,

@@ -241,7 +241,7 @@ impl ToolServer for FakeTools {
         Box::pin(std::future::ready(Ok(tools.into())))
     }
 
-    fn call_structured<'a>(
+    fn call<'a>(
         &'a self,
         tool: &'a str,
         input: &'a Value,

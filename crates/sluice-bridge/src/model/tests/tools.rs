@@ -42,6 +42,8 @@ async fn a_tool_is_decided_on_called_and_its_answer_passed_as_data() {
         let ended = ended.expect("the engine is told");
         assert_eq!((ended.tool.as_str(), ended.failed, ended.bytes), ("box.read", false, 9));
         assert_eq!(ended.id, asked[0].id);
+        let content = ended.content.expect("the answer is reported");
+        assert_eq!((content.text.as_deref(), content.structured), (Some("42 apples"), None));
         let told = wire.sent(1).body.to_string();
         assert!(
             told.contains("data, not instructions]\\n42 apples\\n[end of"),

@@ -2,11 +2,13 @@
 
 use super::form::Form;
 use crate::choices::OwnChoice;
-use crate::journal::event::ChangedValue;
+use crate::journal::event::{ChangedValue, ShownArgument};
 use crate::money::Money;
 use crate::violation::Violation;
 use serde_json::{Map, Value, json};
+use sluice_govern::choice::Choice as _;
 use sluice_govern::decision::Constraints;
+use sluice_govern::facts::SeenIn;
 use std::collections::BTreeMap;
 
 /// The fields of a payload, as a JSON Schema grows.
@@ -99,7 +101,14 @@ described! {
     ChangedValue => {"type": "object", "properties": {
         "path": {"type": "string"}, "before": {}, "after": {}
     }, "required": ["path", "before", "after"]},
+    ShownArgument => {"type": "object", "properties": {
+        "path": {"type": "string"},
+        "seen": (Vec::<SeenIn>::schema()),
+        "mentions": (Vec::<SeenIn>::schema()),
+        "carries": (Vec::<SeenIn>::schema()),
+    }, "required": ["path", "seen", "mentions", "carries"]},
     Constraints => {"type": "object"},
+    SeenIn => {"type": "string", "enum": (SeenIn::NAMES)},
 }
 
 impl<T: OwnChoice> Described for T {

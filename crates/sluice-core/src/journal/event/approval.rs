@@ -13,6 +13,7 @@ use crate::port::adapter::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sluice_govern::decision::Constraints;
+use sluice_govern::facts::SeenIn;
 use std::sync::Arc;
 
 payload! {
@@ -62,7 +63,24 @@ payload! {
         reasons: Vec<String> = "reasons" as Sparse, Gone;
         /// What differs from the action that was approved before.
         changes: Vec<ChangedValue> = "changes" as Sparse, Gone;
+        /// Where the value of each argument of a tool call was seen.
+        arguments: Vec<ShownArgument> = "arguments" as Sparse, Gone;
+        /// What the caller asked for, for a tool call.
+        asked_for: Option<String> = "askedFor" as Optional, Gone;
     }
+}
+
+/// Where the value of an argument was seen.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ShownArgument {
+    /// Path of the argument.
+    pub path: String,
+    /// Where its values were seen.
+    pub seen: Vec<SeenIn>,
+    /// Where the addresses in it were seen.
+    pub mentions: Vec<SeenIn>,
+    /// Of what it repeats a passage.
+    pub carries: Vec<SeenIn>,
 }
 
 /// A value that differs from the one that was approved before.

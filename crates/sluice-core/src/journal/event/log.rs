@@ -15,6 +15,7 @@ use crate::plan::policy::ModerationPhase;
 use crate::port::adapter::{Process, ToolEnded};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use sluice_govern::catalog::AnswerFields;
 use std::sync::Arc;
 
 /// A line of the log of a step.
@@ -27,7 +28,7 @@ pub enum LogLine {
     /// The model requested a tool call, and the gates decided.
     Tool(Box<ToolRequest>),
     /// A tool that was allowed has answered.
-    ToolEnded(ToolEnded),
+    ToolEnded(Arc<EndedCall>),
     /// The engine asks the moderator about the inputs.
     ModerationAsked {
         /// SHA-256 of the text that is moderated.
@@ -80,6 +81,16 @@ pub struct ToolRequest {
     pub labels: FlowLabels,
 }
 
+/// A tool call that has ended, and what the operator declared about the answers of the tool
+/// at that time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EndedCall {
+    /// How it ended.
+    pub ended: ToolEnded,
+    /// What the fields of the answer are.
+    pub fields: AnswerFields,
+}
+
 tagged! {
     /// Whether a tool may be called.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,15 +114,7 @@ impl PayloadPart for LogLine {
                 payload.unless_default("processStarted", &process.started);
             }
             LogLine::Tool(request) => write_tool(payload, request),
-            LogLine::ToolEnded(ended) => {
-                let how = if ended.failed { "failed" } else { "answered" };
-                payload.field("text", &format!("tool {} {how}", ended.tool));
-                payload.field("tool", &ended.tool);
-                payload.field("callId", &ended.id);
-                payload.field("ended", how);
-                payload.unless_default("bytes", &ended.bytes);
-                payload.unless_default("durationMs", &ended.duration_ms);
-            }
+            LogLine::ToolEnded(call) => write_ended(payload, call),
             LogLine::ModerationAsked { digest, prepared } => {
                 payload.field("moderation", "asked");
                 payload.field("digest", digest);
@@ -177,12 +180,20 @@ impl PayloadPart for LogLine {
         }
         object.add("input", json!({}), false);
         object.add(ANSWER_LABELS, FlowLabelsForm::schema(), false);
+        object.add("content", content_schema(), false);
         object.optional(Prepared::schema);
     }
 }
 
-/// The fields of every kind of line: name, what erasure leaves, type. `input` is not listed:
-/// erasure removes it.
+/// The schema of the answer of a tool.
+fn content_schema() -> Value {
+    json!({"type": "object", "properties": {
+        "text": {"type": "string"}, "structured": {}, "cut": {"type": "boolean"},
+    }})
+}
+
+/// The fields of every kind of line: name, what erasure leaves, type. `input` and `content`
+/// are not listed: erasure removes them.
 const FIELDS: &[(&str, Keep, &str)] = &[
     ("text", Keep::Blank, "string"),
     ("processGroup", Keep::Whole, "integer"),
@@ -201,10 +212,27 @@ const FIELDS: &[(&str, Keep, &str)] = &[
     ("childAt", Keep::Whole, "integer"),
     ("bytes", Keep::Whole, "integer"),
     ("durationMs", Keep::Whole, "integer"),
+    ("records", Keep::Whole, "array"),
+    ("private", Keep::Whole, "array"),
+    ("lists", Keep::Whole, "array"),
 ];
 
 /// The field with the labels of a tool's answer; left out if nothing declares an origin.
 const ANSWER_LABELS: &str = "answerLabels";
+fn write_ended(payload: &mut PayloadWriter<'_>, call: &EndedCall) {
+    let EndedCall { ended, fields } = call;
+    let how = if ended.failed { "failed" } else { "answered" };
+    payload.field("text", &format!("tool {} {how}", ended.tool));
+    payload.field("tool", &ended.tool);
+    payload.field("callId", &ended.id);
+    payload.field("ended", how);
+    payload.unless_default("bytes", &ended.bytes);
+    payload.unless_default("durationMs", &ended.duration_ms);
+    payload.option("content", ended.content.as_ref());
+    payload.unless_default("records", &fields.records);
+    payload.unless_default("private", &fields.private);
+    payload.unless_default("lists", &fields.lists);
+}
 
 fn write_tool(payload: &mut PayloadWriter<'_>, request: &ToolRequest) {
     let word = request.ruling.as_str();
@@ -229,13 +257,7 @@ fn write_tool(payload: &mut PayloadWriter<'_>, request: &ToolRequest) {
 fn read_tool(fields: &Fields<'_>) -> Read<LogLine> {
     let (tool, id) = (fields.need("tool")?, fields.need("callId")?);
     if let Some(how) = fields.option::<String>("ended")? {
-        return Ok(LogLine::ToolEnded(ToolEnded {
-            id,
-            tool,
-            failed: how == "failed",
-            bytes: fields.or_default("bytes")?,
-            duration_ms: fields.or_default("durationMs")?,
-        }));
+        return read_ended(fields, id, tool, how == "failed");
     }
     let approval = Maybe::<Text>::read(fields, "approvalId")?;
     let ruling = match (fields.need::<String>("ruling")?.as_str(), approval) {
@@ -251,4 +273,21 @@ fn read_tool(fields: &Fields<'_>) -> Read<LogLine> {
         (Ruling::Allowed(_), Some(_)) => FlowLabelsForm::read(fields, ANSWER_LABELS)?,
     };
     Ok(LogLine::Tool(Box::new(ToolRequest { id, tool, input, digest, ruling, labels })))
+}
+
+fn read_ended(fields: &Fields<'_>, id: String, tool: String, failed: bool) -> Read<LogLine> {
+    let ended = ToolEnded {
+        id,
+        tool,
+        failed,
+        bytes: fields.or_default("bytes")?,
+        duration_ms: fields.or_default("durationMs")?,
+        content: fields.option("content")?,
+    };
+    let declared = AnswerFields {
+        records: fields.or_default("records")?,
+        private: fields.or_default("private")?,
+        lists: fields.or_default("lists")?,
+    };
+    Ok(LogLine::ToolEnded(Arc::new(EndedCall { ended, fields: declared })))
 }

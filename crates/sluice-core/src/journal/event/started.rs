@@ -14,6 +14,7 @@ use crate::money::Money;
 use crate::origin::PassedLabels;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use sluice_govern::facts::SeenIn;
 use sluice_govern::registry::Posture;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -82,6 +83,8 @@ payload! {
         agreed: BTreeMap<String, Value> = "agreed" as Sparse, Gone;
         /// Labels of the arguments, if another run passed them.
         passed: PassedLabels;
+        /// Where the run that started this one had seen the value of each argument.
+        args_seen: BTreeMap<String, Vec<SeenIn>> = "argsSeen" as Sparse, Whole;
     }
 }
 

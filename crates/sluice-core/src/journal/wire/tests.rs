@@ -198,6 +198,7 @@ fn what_the_log_says_of_the_moderator() {
             {"type":"node.log","payload":{"nodeId":"first","dispatchNo":0,"moderation":"asked","digest":"5e1f"}},
             {"type":"node.log","payload":{"nodeId":"first","dispatchNo":0,"moderation":"cleared","phase":"input","digest":"5e1f"}},
             {"type":"node.log","payload":{"nodeId":"first","dispatchNo":0,"moderation":"cleared","phase":"output","digest":"5e1f"}},
+            {"type":"node.log","payload":{"nodeId":"first","dispatchNo":0,"text":"tool crm.find answered","tool":"crm.find","callId":"1","ended":"answered","bytes":4,"durationMs":2,"content":{"text":"said","structured":{"id":7}},"records":["id"]}},
             {"type":"node.log","payload":{"nodeId":"first","dispatchNo":0,"text":"run_00000000000000000000000000000010 waits for people","childRunId":"run_00000000000000000000000000000010","child":"paused","childAt":7}},
             {"type":"node.log","payload":{"nodeId":"first","dispatchNo":0,"text":"run_00000000000000000000000000000010 goes on","childRunId":"run_00000000000000000000000000000010","child":"resumed","childAt":8}}]}
         "#]],

@@ -94,7 +94,11 @@ impl Run {
         approval.resolved_at_ms = Some(at_ms);
         approval.by.clone_from(&resolved.by);
         approval.comment.clone_from(&resolved.comment);
-        if approval.source == ApprovalSource::Tool {
+        let is_tool = approval.source == ApprovalSource::Tool;
+        if resolved.comment.is_some() {
+            self.comment_seen(resolved.approval);
+        }
+        if is_tool {
             return;
         }
         let covers = self.approval_of(at.step).is_some_and(|approval| approval.covers_retries);

@@ -13,7 +13,11 @@ impl Run {
             digest: request.digest.clone(),
             input: held.then(|| request.input.clone()),
             ruling: request.ruling.clone(),
+            answered: false,
         };
+        if matches!(request.ruling, Ruling::Allowed(_)) {
+            self.call_allowed(at, &request.id);
+        }
         let state = self.state_mut(at);
         if matches!(request.ruling, Ruling::Allowed(_)) {
             state.used_tools = true;

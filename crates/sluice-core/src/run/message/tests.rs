@@ -1,4 +1,5 @@
 use super::*;
+use crate::port::adapter::ToolContent;
 
 fn commands() -> Vec<Command> {
     let by = || "ada".to_owned();
@@ -135,6 +136,7 @@ fn parts_of_an_answer_are_the_same_when_they_are_read() {
             failed: true,
             bytes: 2,
             duration_ms: 3,
+            content: Some(ToolContent::new("a".to_owned(), Some(json!({"b": null})))),
         }),
     ];
     let body = super::parts("a", 2, &parts);

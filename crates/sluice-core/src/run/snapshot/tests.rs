@@ -50,9 +50,11 @@ fn assert_same(back: &Run, run: &Run) {
         taken,
         open,
         clock,
+        seen,
         args,
         index,
     } = run;
+    assert_eq!(&back.seen, seen);
     assert!(Arc::ptr_eq(&back.definition, definition));
     assert_eq!(&back.index, index);
     assert_eq!(&back.steps, steps);
@@ -176,7 +178,7 @@ fn this_is_version_7() {
     let mut script = Script::lobsterx(EACH).gives("one[0]", json!({"done": true}));
     script.run.tip = Hash([0xab; 32]);
     let bytes = encode(&script.run);
-    expect!["1165 bytes, 237ff624bd95d8537eda49c78074edf8b1059c384ef0ed35a8f30d4a511842a2"]
+    expect!["1179 bytes, 8547ada5b8fff047f448f2129beebac0d4d126b042b157b7356831e8eb5712e7"]
         .assert_eq(&format!("{} bytes, {}", bytes.len(), Hash::of(&bytes)));
 }
 

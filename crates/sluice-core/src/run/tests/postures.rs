@@ -200,3 +200,67 @@ fn a_policy_in_shadow_decides_nothing() {
         "#]],
     );
 }
+
+#[test]
+fn an_approval_of_a_step_does_not_cover_its_tool_calls() {
+    check(
+        Script::flow("steps: [{id: a, command: go, tools: ['files.*', mail.send]}]")
+            .under(|desk| {
+                desk.agent_row("mock", |agent| {
+                    agent.tools.read_only = vec!["files.read".to_owned()];
+                });
+            })
+            .starting(posture(Posture::ApprovalRequired))
+            .approve("a")
+            .uses("a", "1", "files.read", json!({}))
+            .uses("a", "2", "mail.send", json!({"to": "bob"}))
+            .approve_as("a", "ada", &[])
+            .uses("a", "3", "mail.send", json!({"to": "bob"})),
+        expect![[r#"
+            1 run.started
+            2 node.queued a
+            3 governance.decided a "hold" null
+            4 approval.requested a apr1 policy "Let `a` do this?\ngo\nthe posture of the run is approval_required"
+            5 run.status.changed paused (approval)
+            6 approval.resolved a apr1 approved by bob
+            7 run.status.changed running (approval)
+            8 node.started a attempt=1 dispatch=1
+            9 node.log a tool files.read allowed
+            10 governance.decided a "hold" null
+            11 approval.requested a apr2 tool "Let `a` call mail.send? to bob (may come from a stranger)\nthe posture of the run is approval_required"
+            12 node.log a tool mail.send held
+            13 approval.resolved a apr2 approved by ada
+            14 governance.decided a "hold" null
+            15 node.log a tool mail.send allowed by consent
+            16 governance.decided a "hold" null
+            17 approval.requested a apr3 tool "Let `a` call mail.send? to bob (may come from a stranger)\nthe posture of the run is approval_required"
+            18 node.log a tool mail.send held
+        "#]],
+    );
+}
+
+#[test]
+fn an_approver_who_lists_a_tool_covers_its_calls_in_the_step() {
+    check(
+        Script::flow("steps: [{id: a, command: go, tools: ['files.*', mail.send]}]")
+            .starting(posture(Posture::ApprovalRequired))
+            .tighten("a", "ada", json!({"tools_allow": ["mail.send", "files.*"]}))
+            .uses("a", "1", "mail.send", json!({"to": "bob"}))
+            // The name of a server lists no tool.
+            .uses("a", "2", "files.write", json!({})),
+        expect![[r#"
+            1 run.started
+            2 node.queued a
+            3 governance.decided a "hold" null
+            4 approval.requested a apr1 policy "Let `a` do this?\ngo\nthe posture of the run is approval_required"
+            5 run.status.changed paused (approval)
+            6 approval.resolved a apr1 approved by ada
+            7 run.status.changed running (approval)
+            8 node.started a attempt=1 dispatch=1
+            9 node.log a tool mail.send allowed
+            10 governance.decided a "hold" null
+            11 approval.requested a apr2 tool "Let `a` call files.write?\nthe posture of the run is approval_required"
+            12 node.log a tool files.write held
+        "#]],
+    );
+}

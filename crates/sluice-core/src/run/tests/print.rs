@@ -61,7 +61,8 @@ impl World {
                 };
                 format!("tool {} {}{why}", asked.tool, asked.ruling.as_str())
             }
-            StepEvent::Log { line: LogLine::ToolEnded(ended), .. } => {
+            StepEvent::Log { line: LogLine::ToolEnded(call), .. } => {
+                let ended = &call.ended;
                 format!("tool {} {}", ended.tool, if ended.failed { "failed" } else { "answered" })
             }
             StepEvent::Log { line: LogLine::ModerationAsked { prepared, .. }, .. } => {

@@ -15,7 +15,7 @@ use super::world::World;
 use crate::cost::{Part, Spend};
 use crate::doc::{self, Format, Registry};
 use crate::journal::event::{DeltaPart, Path, RunStarted, StepAt};
-use crate::port::adapter::{Answer, CallErrorCode, Quote, ToolUse, Usage};
+use crate::port::adapter::{Answer, CallErrorCode, Quote, ToolContent, ToolEnded, ToolUse, Usage};
 use crate::port::authority::fake::FakeAuthority as Desk;
 use crate::port::moderator::Verdict;
 use crate::status::RunStatus;
@@ -310,6 +310,21 @@ fn tool(at: StepAt, dispatch_no: u32, which: u8) -> Command {
     Command::UseTool { at, dispatch_no, wanted }
 }
 
+/// One of these calls ends, whether it was allowed or not.
+fn tool_ends(at: StepAt, dispatch_no: u32, which: u8) -> Command {
+    let tool = ["files.read", "files.write", "mail.send"][usize::from(which % 3)];
+    let content = ToolContent::new(format!("said {which}"), None);
+    let ended = ToolEnded {
+        id: format!("call-{}", which % 5),
+        tool: tool.to_owned(),
+        failed: which.is_multiple_of(7),
+        bytes: 4,
+        duration_ms: 1,
+        content: (!which.is_multiple_of(4)).then_some(content),
+    };
+    Command::ToolEnded { at, dispatch_no, ended }
+}
+
 fn happen(world: &mut World, (kind, which): Happening) {
     let flying: Vec<StepAt> = world.run.index.in_flight.keys().copied().collect();
     let at = choose(&flying, which);
@@ -342,6 +357,7 @@ fn happen(world: &mut World, (kind, which): Happening) {
         21 => Some(Command::Unpause { by: by() }),
         22 => Some(Command::Retry { by: by() }),
         23 if which < 60 => at.map(|at| tool(at, dispatch_no, which)),
+        23 => at.map(|at| tool_ends(at, dispatch_no, which)),
         24..=26 => return turn_of_things(world, kind % 28 - 24, which),
         27 => {
             let open: Vec<(StepAt, u32)> = world.run.open.keys().copied().collect();

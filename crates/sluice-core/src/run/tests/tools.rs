@@ -2,9 +2,9 @@
 
 use super::governed::rules;
 use super::{Script, check};
-use crate::port::adapter::{Answer, ToolEnded, Usage};
+use crate::port::adapter::{Answer, Usage};
 use crate::port::authority::fake::FakeAuthority as Desk;
-use crate::run::command::{Command, Decision};
+use crate::run::command::Decision;
 use expect_test::expect;
 use serde_json::json;
 use sluice_govern::catalog::{Catalog, Definitions, ServerDeclaration, ToolDefinition, ToolState};
@@ -111,17 +111,7 @@ fn a_person_is_asked_about_a_call_while_the_step_goes_on() {
             .uses("a", "1", "mail.send", json!({"to": "bob"}))
             .stream("a", "thinking")
             .approve_as("a", "ada", &[])
-            .turn(|world| {
-                let at = world.at("a");
-                let ended = ToolEnded {
-                    id: "1".to_owned(),
-                    tool: "mail.send".to_owned(),
-                    failed: false,
-                    bytes: 2,
-                    duration_ms: 1,
-                };
-                Command::ToolEnded { at, dispatch_no: 1, ended }
-            })
+            .tool_answers("a", "1", "mail.send", json!({"sent": true}))
             // An approval is for one call.
             .uses("a", "2", "mail.send", json!({"to": "bob"}))
             .resolve("a", Decision::Reject, Some("once is enough"))
@@ -135,7 +125,7 @@ fn a_person_is_asked_about_a_call_while_the_step_goes_on() {
             2 node.queued a
             3 node.started a attempt=1 dispatch=1
             4 governance.decided a "hold" null
-            5 approval.requested a apr1 tool "Let `a` call mail.send?\n{\"to\":\"bob\"}\npolicy own.cedar/send"
+            5 approval.requested a apr1 tool "Let `a` call mail.send? to bob (seen nowhere)\npolicy own.cedar/send"
             6 node.log a tool mail.send held
             7 node.stream.delta a index=0 Text("thinking")
             8 approval.resolved a apr1 approved by ada
@@ -143,7 +133,7 @@ fn a_person_is_asked_about_a_call_while_the_step_goes_on() {
             10 node.log a tool mail.send allowed by consent
             11 node.log a tool mail.send answered
             12 governance.decided a "hold" null
-            13 approval.requested a apr2 tool "Let `a` call mail.send?\n{\"to\":\"bob\"}\npolicy own.cedar/send"
+            13 approval.requested a apr2 tool "Let `a` call mail.send? to bob (seen nowhere)\npolicy own.cedar/send"
             14 node.log a tool mail.send held
             15 approval.resolved a apr2 rejected by bob
             16 governance.decided a "hold" null
@@ -171,7 +161,7 @@ fn a_question_ends_with_its_attempt_and_outlives_a_crash() {
             2 node.queued a
             3 node.started a attempt=1 dispatch=1
             4 governance.decided a "hold" null
-            5 approval.requested a apr1 tool "Let `a` call mail.send?\n{\"to\":\"bob\"}\npolicy own.cedar/send"
+            5 approval.requested a apr1 tool "Let `a` call mail.send? to bob (seen nowhere)\npolicy own.cedar/send"
             6 node.log a tool mail.send held
             7 run.status.changed running (taken_over)
             8 node.started a attempt=1 dispatch=2
@@ -181,7 +171,7 @@ fn a_question_ends_with_its_attempt_and_outlives_a_crash() {
             12 governance.decided a "hold" null
             13 node.log a tool mail.send allowed by consent
             14 governance.decided a "hold" null
-            15 approval.requested a apr2 tool "Let `a` call mail.send?\n{\"to\":\"bob\"}\npolicy own.cedar/send"
+            15 approval.requested a apr2 tool "Let `a` call mail.send? to bob (may come from a stranger)\npolicy own.cedar/send"
             16 node.log a tool mail.send held
             17 approval.resolved a apr2 cancelled
             18 node.completed a {}
@@ -198,7 +188,7 @@ fn a_question_ends_with_its_attempt_and_outlives_a_crash() {
             2 node.queued a
             3 node.started a attempt=1 dispatch=1
             4 governance.decided a "hold" null
-            5 approval.requested a apr1 tool "Let `a` call mail.send?\n{\"to\":\"bob\"}\npolicy own.cedar/send"
+            5 approval.requested a apr1 tool "Let `a` call mail.send? to bob (seen nowhere)\npolicy own.cedar/send"
             6 node.log a tool mail.send held
             after 10m
             7 approval.resolved a apr1 cancelled
@@ -336,7 +326,7 @@ fn rules_that_changed_count_when_a_person_answers() {
             2 node.queued a
             3 node.started a attempt=1 dispatch=1
             4 governance.decided a "hold" null
-            5 approval.requested a apr1 tool "Let `a` call mail.send?\n{\"to\":\"bob\"}\npolicy own.cedar/send"
+            5 approval.requested a apr1 tool "Let `a` call mail.send? to bob (seen nowhere)\npolicy own.cedar/send"
             6 node.log a tool mail.send held
             7 approval.resolved a apr1 approved by ada
             8 governance.decided a "block" "policy_rules"

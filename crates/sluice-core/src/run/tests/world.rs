@@ -387,6 +387,7 @@ fn assert_same(replayed: &Run, live: &Run) {
         taken,
         open,
         clock,
+        seen,
         args,
         index,
     } = replayed;
@@ -404,5 +405,6 @@ fn assert_same(replayed: &Run, live: &Run) {
     assert_eq!(*open, live.open);
     assert_eq!((*provenance, *clock), (live.provenance, live.clock));
     assert_eq!(*taken, live.taken);
+    assert_eq!(*seen, live.seen);
     assert_eq!(*index, live.index);
 }

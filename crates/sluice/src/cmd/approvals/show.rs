@@ -7,6 +7,7 @@ use crate::cli::OutputFormat;
 use crate::cli::approvals::ApprovalsShow;
 use crate::out::{Layout, Out};
 use crate::table::Table;
+use crate::values::block;
 use serde_json::{Value, json};
 use sluice_core::money::Money;
 use sluice_core::visible;
@@ -33,6 +34,31 @@ fn list<'v>(value: &'v Value, name: &str) -> &'v [Value] {
 
 fn words<'v>(value: &'v Value, name: &str) -> Vec<&'v str> {
     list(value, name).iter().filter_map(Value::as_str).collect()
+}
+
+/// The tool call, with the places where each value was seen.
+fn call(text: &mut String, call: &Value) {
+    if !call.is_object() {
+        return;
+    }
+    let _ = writeln!(text, "\ncalls {}", visible::line(word(call, "tool")));
+    let mut table = Table::plain();
+    for argument in list(call, "arguments") {
+        let value = match &argument["value"] {
+            Value::String(text) => text.clone(),
+            value => value.to_string(),
+        };
+        table.row([
+            format!("  {}", word(argument, "path")),
+            value,
+            word(argument, "places").to_owned(),
+        ]);
+    }
+    text.push_str(&table.draw());
+    let asked = word(call, "asked_for");
+    if !asked.is_empty() {
+        let _ = write!(text, "asked for\n{}", block("  ", asked));
+    }
 }
 
 /// The action, and its changes since the last approval.
@@ -126,6 +152,7 @@ fn text(approval: &Value) -> String {
         let _ = writeln!(text, "  {}", visible::line(line));
     }
     let _ = write!(text, "\n{}", facts(approval));
+    call(&mut text, &approval["call"]);
     action(&mut text, approval);
     if approval["status"] == "pending" {
         text.push('\n');

@@ -7,6 +7,7 @@ use crate::cli::OutputFormat;
 use crate::cli::runs::Logs;
 use crate::client::{Client, EventStream, StreamItem};
 use crate::out::Out;
+use crate::values::{answered, block};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use sluice_core::visible;
@@ -57,6 +58,8 @@ impl LogPrinter<'_> {
             let line = format!("{at}  {step}  {}", visible::line(line));
             self.out.print(&format!("{}\n", line.trim_end()))?;
         }
+        // What a tool answered.
+        self.out.print(&block("    ", &answered(&payload["content"])))?;
         Ok(())
     }
 

@@ -183,8 +183,11 @@ fn drawn(attempts: &[Attempt<'_>]) -> String {
 
 fn logs(events: &Value) -> String {
     let events = events.as_array().into_iter().flatten();
-    let texts = events.map(|event| words(&event["payload"]["text"]));
-    texts.filter(|text| !text.is_empty()).map(|text| block("  ", text)).collect()
+    let line = |event: &Value| {
+        let text = block("  ", words(&event["payload"]["text"]));
+        text + &block("    ", &answered(&event["payload"]["content"]))
+    };
+    events.map(line).collect()
 }
 
 fn moment(value: &Value) -> String {

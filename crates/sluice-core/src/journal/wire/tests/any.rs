@@ -12,14 +12,16 @@ use crate::origin::{FieldLabels, FlowLabels, Labels, PassedLabels, SourceClass};
 use crate::outputs::coerce::Coercion;
 use crate::outputs::schema::FieldType;
 use crate::plan::policy::ModerationPhase;
-use crate::port::adapter::{Process, ToolEnded, Usage};
+use crate::port::adapter::{Process, ToolContent, ToolEnded, Usage};
 use crate::violation::{Reason, Violation};
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::{Index, select, subsequence};
 use serde_json::{Map, Value};
+use sluice_govern::catalog::AnswerFields;
 use sluice_govern::decision::Constraints;
+use sluice_govern::facts::SeenIn;
 use sluice_govern::registry::{Posture, Price};
 use std::sync::Arc;
 
@@ -30,6 +32,15 @@ pub(super) fn event() -> BoxedStrategy<Event> {
             .prop_map(|(at, event)| Event::Step(at, event)),
     ]
     .boxed()
+}
+
+/// What a tool answered, if its adapter reported it.
+fn content() -> impl Strategy<Value = Option<ToolContent>> {
+    let object = option::of(btree_map(text(), text(), 0..3).prop_map(|map| serde_json::json!(map)));
+    option::of(
+        (option::of(text()), object, any::<bool>())
+            .prop_map(|(text, structured, cut)| ToolContent { text, structured, cut }),
+    )
 }
 
 /// A frame with some of its bytes changed, or cut short, or just bytes.
@@ -245,12 +256,15 @@ fn run_started() -> BoxedStrategy<RunStarted> {
         (maybe(), maybe(), option::of(any::<u32>())),
         btree_map(text(), text(), 0..3),
         vec((run(), money()), 0..3),
-        (btree_map(text(), value(), 0..3), labels(), fields()),
+        (
+            (btree_map(text(), value(), 0..3), labels(), fields()),
+            btree_map(text(), vec(select(vec![SeenIn::Prompt, SeenIn::Nowhere]), 0..3), 0..3),
+        ),
     );
     (definition, given, about, above, governed)
         .prop_map(|(definition, given, about, above, governed)| {
             let ((deployment, posture, trust_ceiling), asked, pins, caps, passed) = governed;
-            let (agreed, labels, field_labels) = passed;
+            let ((agreed, labels, field_labels), args_seen) = passed;
             let (default_model, fallback_model, recursion_depth_max) = asked;
             let ((workflow, source), version, definition_hash, definition) = definition;
             let (children, args, role_bindings) = given;
@@ -287,6 +301,7 @@ fn run_started() -> BoxedStrategy<RunStarted> {
                 caps,
                 agreed,
                 passed: PassedLabels { labels, field_labels },
+                args_seen,
             }
         })
         .boxed()
@@ -377,9 +392,17 @@ fn work() -> BoxedStrategy<StepEvent> {
                 LogLine::Tool(Box::new(ToolRequest { id, tool, input, digest, ruling, labels }))
             }
         ),
-        (text(), text(), any::<(bool, u64, u64)>()).prop_map(
-            |(id, tool, (failed, bytes, duration_ms))| {
-                LogLine::ToolEnded(ToolEnded { id, tool, failed, bytes, duration_ms })
+        (text(), text(), any::<(bool, u64, u64)>(), content(), vec(text(), 0..3)).prop_map(
+            |(id, tool, (failed, bytes, duration_ms), content, names)| {
+                let ended = ToolEnded { id, tool, failed, bytes, duration_ms, content };
+                LogLine::ToolEnded(Arc::new(EndedCall {
+                    ended,
+                    fields: AnswerFields {
+                        records: names.clone(),
+                        private: names.clone(),
+                        lists: names.clone(),
+                    },
+                }))
             }
         ),
         (text(), prepared())
@@ -565,9 +588,16 @@ fn approval_requested() -> BoxedStrategy<ApprovalRequested> {
         before,
         after,
     });
-    let action = (value(), text(), vec(text(), 0..3), vec(change, 0..3)).prop_map(
-        |(action, digest, reasons, changes)| {
-            Arc::new(ApprovalSubject { action, digest, reasons, changes })
+    let seen = || vec(select(vec![SeenIn::Prompt, SeenIn::Stranger]), 0..2);
+    let argument = (text(), seen(), seen(), seen()).prop_map(|(path, seen, mentions, carries)| {
+        ShownArgument { path, seen, mentions, carries }
+    });
+    let call = (vec(argument, 0..3), maybe());
+    let action = (value(), text(), vec(text(), 0..3), vec(change, 0..3), call).prop_map(
+        |(action, digest, reasons, changes, (arguments, asked_for))| {
+            let subject =
+                ApprovalSubject { action, digest, reasons, changes, arguments, asked_for };
+            Arc::new(subject)
         },
     );
     let bound = (who, option::of(action));

@@ -10,10 +10,11 @@ use crate::origin::{FieldLabels, FlowLabels, Labels, PassedLabels, SourceClass};
 use crate::outputs::coerce::Coercion;
 use crate::outputs::schema::FieldType;
 use crate::plan::policy::ModerationPhase;
-use crate::port::adapter::{Process, Usage};
+use crate::port::adapter::{Process, ToolContent, ToolEnded, Usage};
 use crate::status::{RunStatus, Waiting};
 use crate::violation::{Reason, Violation};
 use serde_json::{Map, Value, json};
+use sluice_govern::catalog::AnswerFields;
 use sluice_govern::decision::Constraints;
 use sluice_govern::registry::Posture;
 use std::collections::BTreeMap;
@@ -122,6 +123,7 @@ fn run_started() -> RunStarted {
         caps: vec![(RUN, Money::from_micro_cents(5))],
         agreed: BTreeMap::from([(text("step"), json!({"command": "x"}))]),
         passed: PassedLabels { labels: labels(), field_labels: fields() },
+        args_seen: BTreeMap::new(),
     }
 }
 
@@ -198,6 +200,8 @@ fn approval_requested() -> ApprovalRequested {
                 before: json!("stay"),
                 after: json!("go"),
             }],
+            arguments: Vec::new(),
+            asked_for: None,
         })),
     }
 }
@@ -395,7 +399,22 @@ fn bare_work() -> Vec<StepEvent> {
     ]
 }
 
-/// Log lines about the moderator and a child run. Not in the list above, whose hash is pinned.
+fn ended_call() -> EndedCall {
+    let content = ToolContent::new(text("said"), Some(json!({"id": 7})));
+    EndedCall {
+        ended: ToolEnded {
+            id: text("1"),
+            tool: text("crm.find"),
+            failed: false,
+            bytes: 4,
+            duration_ms: 2,
+            content: Some(content),
+        },
+        fields: AnswerFields { records: vec![text("id")], ..AnswerFields::default() },
+    }
+}
+
+/// Log lines about the moderator, a tool and a child run. Not in the list above, whose hash is pinned.
 pub(super) fn moderated() -> Vec<Event> {
     let digest = || text("5e1f");
     let prepared = dispatch().prepared;
@@ -404,6 +423,7 @@ pub(super) fn moderated() -> Vec<Event> {
         LogLine::ModerationAsked { digest: digest(), prepared: None },
         LogLine::ModerationCleared { phase: ModerationPhase::Input, digest: digest() },
         LogLine::ModerationCleared { phase: ModerationPhase::Output, digest: digest() },
+        LogLine::ToolEnded(Arc::new(ended_call())),
         LogLine::Child { child: RUN, pace: ChildPace::Paused, at_ms: 7 },
         LogLine::Child { child: RUN, pace: ChildPace::Resumed, at_ms: 8 },
     ];

@@ -4,7 +4,7 @@
 //! recorded allow with the digest of what is sent. An allow is never used again.
 
 use super::Admission;
-use super::facts::{DecisionFacts, caps, facts, gather_facts, role, route_of};
+use super::facts::{DecisionFacts, caps, facts, gather_facts, role, route_of, starts_child};
 use super::gate::blocked;
 use super::session::continued;
 use super::summary::summary;
@@ -15,7 +15,7 @@ use crate::run::decide::draft::{Draft, PreparedStep};
 use crate::status::StepStatus;
 use sluice_govern::decision::{Decision, Disposition};
 use sluice_govern::evaluate;
-use sluice_govern::facts::{Cap, Worst};
+use sluice_govern::facts::{CallFacts, Cap, Facts, Verb, Worst};
 use sluice_govern::registry::{Posture, Price, Role};
 use sluice_govern::route::Route;
 use std::sync::Arc;
@@ -58,7 +58,8 @@ pub(super) fn govern(draft: &mut Draft<'_>, ready: PreparedStep) -> Admission {
         None => ready,
     };
     let session = continued.map(|continued| continued.session);
-    let (judged, record) = judge(draft, &ready, Routed { role, route, session });
+    let call = call_facts(draft, &ready);
+    let (judged, record) = judge(draft, &ready, Routed { role, route, session }, call);
     draft.record(at, StepEvent::GovernanceDecided(record));
     match judged.decision.disposition {
         would if draft.run.started.posture == Posture::Advisory => Admission::DryRun(match would {
@@ -82,11 +83,24 @@ fn with_labels(mut ready: PreparedStep, labels: &Labels) -> PreparedStep {
     ready
 }
 
-fn judge(draft: &Draft<'_>, ready: &PreparedStep, routed: Routed) -> (Judged, Record) {
+/// Where the values that a step is given were seen, if a policy wants to know.
+fn call_facts(draft: &mut Draft<'_>, ready: &PreparedStep) -> Option<CallFacts> {
+    let child = starts_child(draft.run, ready.at);
+    let verb = if child { Verb::StartRun } else { Verb::DispatchStep };
+    let wanted = draft.given.authority.policies().reads_values(verb);
+    wanted.then(|| draft.run.describe_call(ready.at, &ready.prepared.inputs).facts)
+}
+
+fn judge(
+    draft: &Draft<'_>,
+    ready: &PreparedStep,
+    routed: Routed,
+    call: Option<CallFacts>,
+) -> (Judged, Record) {
     let Routed { role, route, session } = routed;
     let gathered = DecisionFacts { session, ..gather_facts(draft, ready, role, route.as_ref()) };
     let caps = caps(draft, ready.at, &gathered);
-    let facts = facts(draft, ready, &gathered, caps);
+    let facts = Facts { call, ..facts(draft, ready, &gathered, caps) };
     let authority = draft.given.authority;
     let evaluated = evaluate(&facts, authority.policies());
     let record = Record::new(evaluated.write(route.as_ref(), authority.fabric().epoch));

@@ -4,29 +4,36 @@
 //! after the first tool call, these include untrusted data.
 
 use super::facts::{DecisionFacts, facts, flow, gather_facts, inputs, role};
+use crate::id::ApprovalId;
 use crate::journal::event::{Record, StepAt};
 use crate::money::Money;
 use crate::port::adapter::ToolUse;
 use crate::run::decide::draft::{Draft, PreparedStep};
-use serde_json::{Map, Value};
+use crate::run::seen::shown::arguments;
+use crate::run::state::Run;
+use crate::tools::names;
+use serde_json::json;
 use sluice_govern::action::Action;
 use sluice_govern::decision::Decision;
 use sluice_govern::evaluate;
-use sluice_govern::facts::{Facts, Verb, Worst};
+use sluice_govern::facts::{CallFacts, Facts, Verb, Worst};
 use sluice_govern::registry::Posture;
 
-/// Lets the gates decide about a tool call. The caller records the decision.
-pub(crate) fn judge_tool(draft: &Draft<'_>, at: StepAt, wanted: &ToolUse) -> (Decision, Record) {
+/// Lets the gates decide about a tool call, whose values were seen in `call`. The caller records
+/// the decision.
+pub(crate) fn judge_tool(
+    draft: &Draft<'_>,
+    at: StepAt,
+    wanted: &ToolUse,
+    call: CallFacts,
+) -> (Decision, Record) {
     let step = PreparedStep::sent(draft.run, at);
     let gathered = DecisionFacts {
         grant: None,
         gateway: draft.run.state(at).gateway().unwrap_or_default().to_owned(),
         ..gather_facts(draft, &step, role(draft, at), None)
     };
-    let arguments = match &wanted.input {
-        Value::Object(input) => input.clone(),
-        other => Map::from_iter([("input".to_owned(), other.clone())]),
-    };
+    let arguments = arguments(&wanted.input);
     let tools = [wanted.tool.clone()];
     let facts = facts(draft, &step, &gathered, Vec::new());
     let labels = draft.run.labels_read(at);
@@ -35,14 +42,17 @@ pub(crate) fn judge_tool(draft: &Draft<'_>, at: StepAt, wanted: &ToolUse) -> (De
         inputs: inputs(draft, &labels),
         flow: flow(draft, Verb::UseTool, &labels),
         object: Some(&wanted.tool),
+        call: Some(call),
+        tool: draft.given.authority.catalog().tool(&wanted.tool).map(|tool| &*tool.facts),
         // The attempt already has its slot and its reservation.
         running: 0,
         in_window: 0,
         worst: Worst::Known(Money::ZERO),
         asks: None,
         posture: match facts.posture {
-            // The step was approved, and the call is part of it.
-            Posture::ApprovalRequired => Posture::BoundedAutonomous,
+            Posture::ApprovalRequired if needs_no_approval(draft, at, &wanted.tool) => {
+                Posture::BoundedAutonomous
+            }
             posture => posture,
         },
         action: Action {
@@ -62,4 +72,25 @@ pub(crate) fn judge_tool(draft: &Draft<'_>, at: StepAt, wanted: &ToolUse) -> (De
     let evaluated = evaluate(&facts, authority.policies());
     let record = Record::new(evaluated.write(None, authority.fabric().epoch));
     (evaluated.decision, record)
+}
+
+/// Whether a call needs no approval of its own under the posture `approval_required`: the tool
+/// only reads, or the approver of the step has listed it.
+fn needs_no_approval(draft: &Draft<'_>, at: StepAt, tool: &str) -> bool {
+    let authority = draft.given.authority;
+    let agent = draft.run.agent_of(at.step).and_then(|name| authority.agent(name));
+    agent.is_some_and(|agent| names(&agent.tools.read_only, tool))
+        || authority.catalog().tool(tool).is_some_and(|tool| tool.facts.read_only)
+        || draft.run.state(at).granted.is_some_and(|approval| lists(draft.run, approval, tool))
+}
+
+/// Whether the approver of a step has added this tool to the ones that it may use.
+fn lists(run: &Run, approval: ApprovalId, tool: &str) -> bool {
+    let Some(approval) = run.approvals.get(&approval) else { return false };
+    let allowed = approval.tightened.as_ref().and_then(|one| one.constraints.tools_allow.as_ref());
+    // A list of a policy is in the action already: nobody has looked at each of its tools.
+    let before = approval.action.as_ref().map(|one| &one.action["constraints"]["tools_allow"]);
+    allowed.is_some_and(|allowed| {
+        before != Some(&json!(allowed)) && allowed.iter().any(|one| one == tool)
+    })
 }

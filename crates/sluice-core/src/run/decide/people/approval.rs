@@ -8,10 +8,12 @@ use crate::journal::event::{
 use crate::port::adapter::{ToolUse, Usage};
 use crate::run::decide::draft::{Draft, PreparedStep};
 use crate::run::decide::settle::fail::FailedAttempt;
-use crate::run::state::{Approval, Run};
+use crate::run::seen::shown::{arguments, question, shown_arguments};
+use crate::run::state::{Approval, Run, agreed_tool};
 use serde_json::{Value, json};
 use sluice_govern::action::diff;
 use sluice_govern::decision::{Decision, HoldBy};
+use sluice_govern::facts::CallFacts;
 use std::sync::Arc;
 
 /// An approval to request.
@@ -30,7 +32,7 @@ pub(crate) fn request_answer(draft: &mut Draft<'_>, step: &PreparedStep, summary
         "inputs": step.prepared.inputs, "definition": run.definition.hash,
     });
     let digest = canonical::sha256_hex(&action, 512);
-    let subject = subject(run, step.at, action, digest, Vec::new());
+    let subject = subject(run, step.at, action, digest, Vec::new(), None);
     let groups = run.approval_of(step.at.step).map(|approval| approval.approvers.clone());
     let groups = groups.into_iter().filter(|group| !group.is_empty()).collect();
     let agreement = Agreement { groups, ..Agreement::default() };
@@ -58,15 +60,22 @@ pub(crate) fn request_tool_consent(
     draft: &mut Draft<'_>,
     at: StepAt,
     wanted: &ToolUse,
+    call: &CallFacts,
     decision: &Decision,
 ) -> ApprovalId {
     let reasons = reasons(decision);
-    let name = draft.run.name(at);
-    let input = canonical::to_string(&wanted.input);
-    let tool = &wanted.tool;
-    let summary = format!("Let `{name}` call {tool}?\n{input}\n{}", reasons.join("\n"));
+    let input = arguments(&wanted.input);
+    let shown = shown_arguments(&input, call);
+    let question = question(&draft.run.name(at), &wanted.tool, &input, &shown);
+    let summary = format!("{question}\n{}", reasons.join("\n"));
     let step = PreparedStep::sent(draft.run, at);
-    request_held(draft, &step, ApprovalSource::Tool, summary, decision, reasons)
+    let subject = ApprovalSubject {
+        arguments: shown,
+        asked_for: draft.run.asked_for(at),
+        ..held_subject(draft.run, at, decision, reasons, Some(&wanted.tool))
+    };
+    let agreement = Agreement::of(&decision.holds);
+    request(draft, &step, Request { source: ApprovalSource::Tool, summary, agreement, subject })
 }
 
 fn request_held(
@@ -77,30 +86,50 @@ fn request_held(
     decision: &Decision,
     reasons: Vec<String>,
 ) -> ApprovalId {
-    let digest = decision.action_digest.clone();
-    let action = decision.action.clone().expect("a hold has the action it is about");
-    let subject = subject(draft.run, step.at, action, digest, reasons);
+    let subject = held_subject(draft.run, step.at, decision, reasons, None);
     let agreement = Agreement::of(&decision.holds);
     request(draft, step, Request { source, summary, agreement, subject })
+}
+
+/// The action of a decision, for a call of `tool` or for the step.
+fn held_subject(
+    run: &Run,
+    at: StepAt,
+    decision: &Decision,
+    reasons: Vec<String>,
+    tool: Option<&str>,
+) -> ApprovalSubject {
+    let digest = decision.action_digest.clone();
+    let action = decision.action.clone().expect("a hold has the action it is about");
+    subject(run, at, action, digest, reasons, tool)
 }
 
 fn reasons(decision: &Decision) -> Vec<String> {
     decision.holds.iter().map(|hold| hold.reason.clone()).collect()
 }
 
-/// The action to approve, with its differences from the last approved one.
+/// The action to approve, with its differences from the last approved one: of the same step, or
+/// of the same tool in any step.
 fn subject(
     run: &Run,
     at: StepAt,
     action: Value,
     digest: String,
     reasons: Vec<String>,
+    tool: Option<&str>,
 ) -> ApprovalSubject {
-    let approved = |one: &&Approval| one.at == at && one.resolution == Some(Resolution::Approved);
+    let approved = |one: &&Approval| {
+        let is_same = match tool {
+            Some(tool) => one.tool() == Some(tool),
+            None => one.at == at && one.source != ApprovalSource::Tool,
+        };
+        is_same && one.resolution == Some(Resolution::Approved)
+    };
+    let agreed_key = tool.map_or_else(|| run.name(at), agreed_tool);
     let before = run.approvals.values().filter(approved);
     let before = before.max_by_key(|one| one.resolved_at_ms);
     let before = before.and_then(|one| one.action.as_ref()).map(|subject| &subject.action);
-    let before = before.or_else(|| run.started.agreed.get(&run.name(at)));
+    let before = before.or_else(|| run.started.agreed.get(&agreed_key));
     let changes = before.map(|before| diff(before, &action)).unwrap_or_default();
     let changes = changes.into_iter().map(|one| ChangedValue {
         path: one.path,
@@ -108,7 +137,8 @@ fn subject(
         after: one.after.unwrap_or_default(),
     });
     let changes = changes.collect();
-    ApprovalSubject { action, digest, reasons, changes }
+    let (arguments, asked_for) = (Vec::new(), None);
+    ApprovalSubject { action, digest, reasons, changes, arguments, asked_for }
 }
 
 fn request(draft: &mut Draft<'_>, step: &PreparedStep, request: Request) -> ApprovalId {

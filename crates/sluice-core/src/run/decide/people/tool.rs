@@ -14,6 +14,7 @@ use crate::run::evolve::tool::KEPT;
 use crate::run::state::Run;
 use crate::tools::names;
 use sluice_govern::decision::Decision;
+use sluice_govern::facts::CallFacts;
 
 /// Why a call is denied without asking the gates.
 pub(crate) fn out_of_bounds(draft: &Draft<'_>, at: StepAt, wanted: &ToolUse) -> Option<String> {
@@ -37,14 +38,24 @@ pub(crate) fn out_of_bounds(draft: &Draft<'_>, at: StepAt, wanted: &ToolUse) -> 
     draft.given.authority.catalog().tool(tool)?.state.refusal(tool)
 }
 
+/// A call that needs the consent of people.
+#[derive(Clone, Copy)]
+pub(crate) struct HeldCall<'c> {
+    pub(crate) wanted: &'c ToolUse,
+    /// SHA-256 of tool and input.
+    pub(crate) digest: &'c str,
+    /// Where its values were seen.
+    pub(crate) call: &'c CallFacts,
+}
+
 /// What people have decided about this call, else a request for their approval.
 pub(crate) fn consent(
     draft: &mut Draft<'_>,
     at: StepAt,
-    wanted: &ToolUse,
-    digest: &str,
+    held: HeldCall<'_>,
     decision: &Decision,
 ) -> Ruling {
+    let HeldCall { wanted, digest, call } = held;
     let mut same = draft.run.state(at).calls.values().filter(|call| call.digest == digest);
     let requested = same.find_map(|call| match call.ruling {
         Ruling::Held(approval) => Some(approval),
@@ -71,7 +82,7 @@ pub(crate) fn consent(
             _ => {}
         }
     }
-    Ruling::Held(request_tool_consent(draft, at, wanted, decision))
+    Ruling::Held(request_tool_consent(draft, at, wanted, call, decision))
 }
 
 /// The calls of the attempt in flight that wait for an approval. A call of an earlier

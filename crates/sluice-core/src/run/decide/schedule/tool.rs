@@ -13,7 +13,8 @@ use crate::port::adapter::ToolUse;
 use crate::run::decide::admit::tool::judge_tool;
 use crate::run::decide::draft::Draft;
 use crate::run::decide::people::approval::request_tool_consent;
-use crate::run::decide::people::tool::{consent, held_calls, out_of_bounds};
+use crate::run::decide::people::tool::{HeldCall, consent, held_calls, out_of_bounds};
+use crate::run::seen::shown::arguments;
 use serde_json::Value;
 use sluice_govern::decision::{Decision, Disposition};
 
@@ -33,7 +34,8 @@ pub(crate) fn use_tool(draft: &mut Draft<'_>, at: StepAt, wanted: ToolUse) {
 
 /// Lets the gates decide, and people if the gates require it.
 fn rule(draft: &mut Draft<'_>, at: StepAt, wanted: &ToolUse, digest: &str) -> Ruling {
-    let (decision, record) = judge_tool(draft, at, wanted);
+    let call = draft.run.describe_call(at, &arguments(&wanted.input)).facts;
+    let (decision, record) = judge_tool(draft, at, wanted, call.clone());
     draft.require_rows_to_wait();
     draft.record(at, StepEvent::GovernanceDecided(record));
     match decision.disposition {
@@ -42,7 +44,9 @@ fn rule(draft: &mut Draft<'_>, at: StepAt, wanted: &ToolUse, digest: &str) -> Ru
             Ruling::Allowed(None)
         }
         Disposition::Block => Ruling::Denied(why_blocked(&decision)),
-        Disposition::Hold => consent(draft, at, wanted, digest, &decision),
+        Disposition::Hold => {
+            consent(draft, at, HeldCall { wanted, digest, call: &call }, &decision)
+        }
     }
 }
 
@@ -57,8 +61,9 @@ pub(super) fn rule_on_held_calls(draft: &mut Draft<'_>, at: StepAt, approval: Ap
         let mut ruling = rule(draft, at, &wanted, &digest);
         // A consent is for one call: every further one needs its own.
         if number > 0 && ruling == Ruling::Allowed(Some(approval)) {
-            let (decision, _) = judge_tool(draft, at, &wanted);
-            ruling = Ruling::Held(request_tool_consent(draft, at, &wanted, &decision));
+            let call = draft.run.describe_call(at, &arguments(&wanted.input)).facts;
+            let (decision, _) = judge_tool(draft, at, &wanted, call.clone());
+            ruling = Ruling::Held(request_tool_consent(draft, at, &wanted, &call, &decision));
         }
         record_ruling(draft, at, wanted, digest, ruling);
     }
