@@ -49,111 +49,123 @@ fn a_step_is_shown_with_its_prompt_answer_outputs_attempts_and_cost() {
         &world,
         &["runs", "show", &run, "tell"],
         expect![[r#"
-        stdout:
-        RUN-1  tell
-        completed
-          agent  mock
-          gateway  local
-          started  WHEN
-          ended  WHEN, after TIME
-          spent  18 tokens, $0.002
+            stdout:
+            RUN-1  tell
+            completed
+              agent  mock
+              gateway  local
+              started  WHEN
+              ended  WHEN, after TIME
+              spent  18 tokens, $0.002
 
-        inputs
-          what: made
+            inputs
+              what: made
 
-        prompt
-          Tell of made
+            prompt
+              Tell of made
 
-          in two lines
+              in two lines
 
-        answer
-          It is {"words": 2}
+            answer
+              It is {"words": 2}
 
-        outputs
-          words: 2
-          what: made
+            outputs
+              words: 2
+              what: made
 
-        attempts
-          1  WHEN  local  TIME  3 tokens  failed, provider_error: busy
-          2  WHEN  local  TIME  15 tokens, $0.002  completed
-        exit 0
-    "#]],
+            labels
+              all  from unknown
+
+            attempts
+              1  WHEN  local  TIME  3 tokens  failed, provider_error: busy
+              2  WHEN  local  TIME  15 tokens, $0.002  completed
+            exit 0
+        "#]],
     );
     check(
         &world,
         &["runs", "show", &run, "make"],
         expect![[r#"
-        stdout:
-        RUN-1  make
-        completed
-          agent  shell
-          gateway  local
-          started  WHEN
-          ended  WHEN, after TIME
+            stdout:
+            RUN-1  make
+            completed
+              agent  shell
+              gateway  local
+              started  WHEN
+              ended  WHEN, after TIME
 
-        prompt
-          echo one >&2; echo two >&2; echo made
+            prompt
+              echo one >&2; echo two >&2; echo made
 
-        answer
-          made
+            answer
+              made
 
-        attempts
-          1  WHEN  local  TIME  completed
+            labels
+              all  from unknown
 
-        logs
-          one
-          two
-        exit 0
-    "#]],
+            attempts
+              1  WHEN  local  TIME  completed
+
+            logs
+              one
+              two
+            exit 0
+        "#]],
     );
     check(
         &world,
         &["runs", "show", &run, "each"],
         expect![[r#"
-        stdout:
-        RUN-1  each
-        completed
-          gateway  local
-          started  WHEN
-          ended  WHEN, after TIME
+            stdout:
+            RUN-1  each
+            completed
+              gateway  local
+              started  WHEN
+              ended  WHEN, after TIME
 
-        answer
-          out a
-          out b
+            answer
+              out a
+              out b
 
-        outputs
-          items: [{"text":"out a\n"},{"text":"out b\n"}]
+            outputs
+              items: [{"text":"out a\n"},{"text":"out b\n"}]
 
-        attempts
-          1  WHEN  local  TIME  completed
-        exit 0
-    "#]],
+            labels
+              all  from unknown
+
+            attempts
+              1  WHEN  local  TIME  completed
+            exit 0
+        "#]],
     );
     check(
         &world,
         &["runs", "show", &run, "each[1]"],
         expect![[r#"
-        stdout:
-        RUN-1  each[1]
-        completed
-          agent  shell
-          gateway  local
-          started  WHEN
-          ended  WHEN, after TIME
+            stdout:
+            RUN-1  each[1]
+            completed
+              agent  shell
+              gateway  local
+              started  WHEN
+              ended  WHEN, after TIME
 
-        prompt
-          echo log "$SLUICE_V1" >&2; echo out "$SLUICE_V1"
+            prompt
+              echo log "$SLUICE_V1" >&2; echo out "$SLUICE_V1"
 
-        answer
-          out b
+            answer
+              out b
 
-        attempts
-          1  WHEN  local  TIME  completed
+            labels
+              all  from unknown
 
-        logs
-          log b
-        exit 0
-    "#]],
+            attempts
+              1  WHEN  local  TIME  completed
+
+            logs
+              log b
+            exit 0
+        "#]],
     );
     check(
         &world,

@@ -51,9 +51,10 @@ pub fn step_labels(run: &Run, at: StepAt) -> StepLabels {
                 Value::Object(outputs) => outputs.keys().collect(),
                 _ => Vec::new(),
             };
-            let own = names
-                .into_iter()
-                .filter_map(|name| Some((name.clone(), run.own_labels(at, outcome, name)?.into())));
+            let own = names.into_iter().filter_map(|name| {
+                let own = run.own_labels(at, outcome, name)?;
+                (*own != outcome.labels.flow).then(|| (name.clone(), own.into()))
+            });
             (outcome.labels.clone(), own.collect())
         }
         None => {
