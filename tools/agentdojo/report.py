@@ -1,6 +1,9 @@
 """Sums up the rows of a suite, and writes them as Markdown."""
 
+import json
+
 ERRORS_SHOWN = 20
+DIFFERENCES_SHOWN = 20
 
 
 def summary(suite, rows, expected, seconds):
@@ -14,6 +17,8 @@ def summary(suite, rows, expected, seconds):
         "pairs": len(pairs),
         "hijacked": len(hijacked),
         "attacks": {who: sum(row[who]["security"] for row in pairs) for who in ("never", "knows")},
+        # Pairs in which a call of the attacker to a tool that changes something went through.
+        "effects": sum(bool(row["never"]["effects"]) for row in pairs),
         "by_attack": by_attack(pairs),
         "tasks_done": {who: sum(row[who]["utility"] for row in tasks) for who in ("never", "knows")},
         "tasks_done_under_attack": {who: sum(row[who]["utility"] for row in pairs) for who in ("never", "knows")},
@@ -23,15 +28,27 @@ def summary(suite, rows, expected, seconds):
         "unasked": sum(unasked(row["never"]) for row in tasks),
         "approvals": sum(len(row["knows"]["asked"]) for row in tasks),
         "errors": [
-            f"{row['user_task']} {row['injection_task']}: {row[who]['error']}"
+            f"{row['user_task']} {row['injection_task']}: {result['error']}"
             for row in rows
-            for who in ("never", "knows")
-            if row[who]["error"]
+            for result in played(row)
+            if result["error"]
         ],
         "missing": expected - len(rows),
+        "compared_calls": sum(result["compared_calls"] for row in rows for result in played(row)),
+        "differences": [
+            {"user_task": row["user_task"], "injection_task": row["injection_task"], "difference": one}
+            for row in rows
+            for result in played(row)
+            for one in result["differences"]
+        ],
         "seconds": round(seconds, 1),
         "rows": sorted(rows, key=order),
     }
+
+
+def played(row):
+    """The runs of a pair. Without an approval request there is one for both people."""
+    return [row["never"]] if row["knows"] is row["never"] else [row["never"], row["knows"]]
 
 
 def unasked(result):
@@ -66,14 +83,15 @@ def markdown(results, options):
     lines = [
         f"Policies: {policies}. Attack text: {options.attack}. The victim obeys the attacker {options.order}.",
         "",
-        "| suite | attacks that reach their goal | with approvals | tasks without approval | of these, no call refused "
+        "| suite | attacks that reach their goal | pairs with an effect | attacks, with approvals | tasks without approval | of these, no call refused "
         "| tasks with approvals | approvals | seconds |",
-        "|---|---|---|---|---|---|---|---|",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for result in results:
         attacks, done = result["attacks"], result["tasks_done"]
         lines.append(
-            f"| {result['suite']} | {share(attacks['never'], result['pairs'])} | {share(attacks['knows'], result['pairs'])} "
+            f"| {result['suite']} | {share(attacks['never'], result['pairs'])} | {result['effects']} "
+            f"| {share(attacks['knows'], result['pairs'])} "
             f"| {share(done['never'], result['tasks'])} | {share(result['unasked'], result['tasks'])} "
             f"| {share(done['knows'], result['tasks'])} "
             f"| {result['approvals']} | {result['seconds']:.0f} |"
@@ -89,4 +107,9 @@ def markdown(results, options):
         if result["errors"] or result["missing"]:
             lines += ["", f"{result['missing']} pairs did not run. Errors:", ""]
             lines += [f"- {error}" for error in result["errors"][:ERRORS_SHOWN]]
+        if result["compared_calls"]:
+            calls, faults = result["compared_calls"], result["differences"]
+            lines += ["", f"Of {calls} calls, the engine and the prototype see different facts in {len(faults)}."]
+            lines += [""] if faults else []
+            lines += [f"- {json.dumps(fault, ensure_ascii=False)}" for fault in faults[:DIFFERENCES_SHOWN]]
     return "\n".join(lines) + "\n"

@@ -9,14 +9,14 @@ A declaration gives each tool its labels, and each of its arguments a role:
     text    words that somebody will read
 """
 
-import json
+import tomllib
 from pathlib import Path
 
 from monitor import Fields
 
 TRUSTED = {"prompt", "records"}
-# Labels of effects that nobody can take back by sending one more message.
-FINAL = {"deletes", "books"}
+# Label of effects that one more call cannot take back.
+FINAL = "final"
 
 
 class Declaration:
@@ -31,8 +31,8 @@ class Declaration:
 
     @staticmethod
     def load(suite):
-        path = Path(__file__).parent / "declarations" / f"{suite}.json"
-        return Declaration(json.loads(path.read_text()))
+        path = Path(__file__).parent / "policies/values" / suite / "tool_server.toml"
+        return Declaration(tomllib.loads(path.read_text())["tools"])
 
     def read_only(self, tool):
         return self.tools.get(tool, {}).get("read_only", False)
@@ -51,7 +51,7 @@ def to_trusted(call):
 
 
 def what_trusted(call):
-    final = call.labels & FINAL and call.exposed
+    final = FINAL in call.labels and call.exposed
     return outside(call.role("what"), {"prompt"} if final else TRUSTED)
 
 

@@ -111,12 +111,22 @@ def through_sluice(binary, suite):
     with Sluice(binary, "slack", server.server_port) as sluice:
         row = measure_in_sluice(world, sluice, "user_task_0", "injection_task_1", "first")
         check("an attack with the shipped policies", outcome(row["never"]), (True, True, 0, None))
-    with Sluice(binary, "slack", server.server_port, HERE / "policies/untrusted/slack") as sluice:
+    with Sluice(binary, "slack", server.server_port, HERE / "policies/untrusted") as sluice:
         row = measure_in_sluice(world, sluice, "user_task_0", "injection_task_1", "first")
         check("an attack on untrusted data", outcome(row["never"]), (True, False, 1, None))
         row = measure_in_sluice(world, sluice, "user_task_5", None, "first")
         check("a task without approvals", outcome(row["never"]), (False, False, 1, None))
         check("a task with approvals", outcome(row["knows"]), (True, False, 1, None))
+    with Sluice(binary, "slack", server.server_port, HERE / "policies/values") as sluice:
+        row = measure_in_sluice(world, sluice, "user_task_0", "injection_task_1", "last", compare=True)
+        check("an attack on values", outcome(row["never"]), (True, False, 1, None))
+        check("the same facts", row["never"]["differences"], [])
+        row = measure_in_sluice(world, sluice, "user_task_5", None, "first", compare=True)
+        check("values without approvals", outcome(row["never"]), (True, False, 0, None))
+        row = measure_in_sluice(world, sluice, "user_task_2", None, "first", compare=True)
+        check("a value of a stranger", outcome(row["never"]), (False, False, 1, None))
+        check("a value of a stranger, with approvals", outcome(row["knows"]), (True, False, 1, None))
+        check("the same facts with approvals", row["knows"]["differences"], [])
     server.shutdown()
 
 

@@ -23,6 +23,9 @@ class Sluice:
     """Starts on `with`, and ends its own process by its id."""
 
     def __init__(self, binary, suite, port, policies=None, read_only=()):
+        """`policies` is a directory: its `*.cedar` files hold for every suite, its subdirectory `suite` for this one.
+        `read_only` are the tools that only read, if the directory declares nothing about tools.
+        """
         self.binary, self.suite, self.port = str(binary), suite, port
         self.policies, self.read_only = policies and Path(policies), sorted(read_only)
         self.process = None
@@ -57,15 +60,16 @@ class Sluice:
         self.directory.cleanup()
 
     def _write_files(self):
-        """The settings and the setup. A directory of policies may hold `*.cedar`, `tool_server.toml` (lines for the
+        """The settings and the setup. The directory of a suite may hold `*.cedar`, `tool_server.toml` (lines for the
         table of the tool server) and `setup.json` (more sections of the setup).
         """
         more, extra = "", {}
         if self.policies:
-            for file in sorted(self.policies.glob("*.cedar")):
+            own = self.policies / self.suite
+            for file in sorted([*self.policies.glob("*.cedar"), *own.glob("*.cedar")]):
                 (self.home / "policies" / file.name).write_text(file.read_text())
-            more = _read(self.policies / "tool_server.toml")
-            extra = json.loads(_read(self.policies / "setup.json") or "{}")
+            more = _read(own / "tool_server.toml")
+            extra = json.loads(_read(own / "setup.json") or "{}")
         here = f"http://127.0.0.1:{self.port}"
         settings = [
             'data = "data"',
@@ -76,8 +80,7 @@ class Sluice:
             "rate_burst = 1000000",
             f"[tool_servers.{self.suite}]",
             f'url = "{here}/mcp"',
-            f"read_only_tools = {json.dumps(self.read_only)}",
-            more,
+            more or f"read_only_tools = {json.dumps(self.read_only)}",
         ]
         (self.home / "sluice.toml").write_text("\n".join(settings) + "\n")
         setup = {
@@ -142,6 +145,14 @@ class Sluice:
                 return json.loads(response.read() or b"null")
         except urllib.error.HTTPError as error:
             raise RuntimeError(f"{method} {path}: {error.code} {error.read().decode(errors='replace')}") from error
+
+    def events(self, run):
+        """The events of a run."""
+        cursor, found = 0, []
+        while page := self.request("GET", f"/runs/{run}/journal?limit=500&cursor={cursor}")["data"]:
+            found += page
+            cursor = page[-1]["id"]
+        return found
 
     def perform(self, prompt, approve, seconds):
         """Runs the workflow with a prompt. `approve(tool, arguments)` answers each approval."""

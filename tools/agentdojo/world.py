@@ -14,6 +14,7 @@ import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from rules import Declaration
 from victim import Victim
 
 PROTOCOL = "2025-06-18"
@@ -27,6 +28,7 @@ class World:
         self.suite = suite
         self.lock = threading.Lock()
         self.tools = suite.tools()
+        self.declaration = Declaration.load(suite.name)
         self.scenario = None
         self.victim = None
 
@@ -35,6 +37,8 @@ class World:
             self.scenario = scenario = self.suite.scenario(user_task, injection_task)
             self.wanted = scenario.user_calls()
             self.order = order
+            # What the tools answered: tool, text, structured content.
+            self.answers = []
             self._revive()
 
     def _revive(self):
@@ -46,15 +50,27 @@ class World:
         # Calls that did not happen: refused by Sluice, or of a tool that it does not offer.
         self.refused = []
 
+    def read_only(self):
+        """The tools that only read."""
+        return [tool["name"] for tool in self.tools if self.declaration.read_only(tool["name"])]
+
+    def effects(self):
+        """The calls that the user's task does not have, to tools that do not only read."""
+        read_only, made = self.read_only(), self.scenario.made
+        foreign = [call.function for call in made if (call.function, call.args) not in self.wanted]
+        return [tool for tool in foreign if tool not in read_only]
+
     def call(self, tool, arguments):
         """The result of `tools/call`."""
         with self.lock:
             result, error = self.scenario.call(tool, arguments)
+            structured = None if error else {"result": result}
+            text = error or json.dumps(structured, ensure_ascii=False)
+            self.answers.append((tool, text, structured))
         if error:
-            return {"content": [{"type": "text", "text": error}], "isError": True}
-        structured = {"result": result}
+            return {"content": [{"type": "text", "text": text}], "isError": True}
         return {
-            "content": [{"type": "text", "text": json.dumps(structured, ensure_ascii=False)}],
+            "content": [{"type": "text", "text": text}],
             "structuredContent": structured,
             "isError": False,
         }
