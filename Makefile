@@ -11,11 +11,11 @@ RUNS ?= 1000
 SCHEMATHESIS_SECONDS ?= 150
 BINARY = $(or $(CARGO_TARGET_DIR),target)/debug/sluice
 
-.PHONY: help cc crates python postgres node binary openapi mcp-client aimock console start test check schemathesis browser console-test screenshots lint fmt bench cluster chaos sim kill changes attack agentdojo fuzz fuzz-targets mutants clean
+.PHONY: help cc crates python postgres node binary openapi mcp-client aimock console start test check schemathesis browser console-test screenshots lint fmt bench cluster chaos sim kill changes attack agentdojo agentdojo-test fuzz fuzz-targets mutants clean
 
 help:
 	@echo 'make start    build Sluice and serve a demo; prints the address, the token file and commands to try'
-	@echo 'make test     run everything that must pass: lint, check, schemathesis, console-test, fuzz'
+	@echo 'make test     run everything that must pass: lint, check, schemathesis, console-test, agentdojo-test, fuzz'
 	@echo 'make check    run the Rust tests, and event streams in a real browser'
 	@echo 'make check CRATE=sluice-core  lint and test one crate: the loop while you edit it'
 	@echo 'make schemathesis  check a live server against its OpenAPI description'
@@ -33,6 +33,7 @@ help:
 	@echo 'make changes  change the registry and start a run at once, on one node and on three: make changes CHANGES=1000'
 	@echo 'make attack   run every attack at full size against a release build, and the tests of the crates they attack'
 	@echo 'make agentdojo  run the attacks of AgentDojo on an obedient victim: make agentdojo ARGS=--help'
+	@echo 'make agentdojo-test  check the harness of AgentDojo, and run a few attacks'
 	@echo 'make fuzz     fuzz longer: make fuzz FUZZ_SECONDS=600 FUZZ_TARGETS=hook'
 	@echo 'make mutants  change each rule of the language and check that a test fails (slow)'
 
@@ -118,7 +119,7 @@ start: cc
 	target/demo/sluice serve --data $(DEMO) --mock examples/demo/answers.yaml
 
 # The fuzz targets and the client of schemathesis use one core each.
-test: lint check console-test fuzz-targets
+test: lint check console-test fuzz-targets agentdojo-test
 	$(MAKE) --no-print-directory -j2 schemathesis fuzz
 
 ifdef CRATE
@@ -199,6 +200,10 @@ attack: cc postgres
 # Runs AgentDojo's tasks and attacks through Sluice: tools/agentdojo/README.md.
 agentdojo: binary python
 	tools/agentdojo.sh $(BINARY) $(ARGS)
+
+# A few of them, and the checks of the harness itself. Takes less than a minute.
+agentdojo-test: binary python
+	tools/agentdojo.sh --self-test $(BINARY)
 
 # Coverage-guided fuzzing on stable Rust (so without a sanitizer), with the examples as seeds.
 # The targets are tests of the workspace, so that they use the dependencies as compiled for the

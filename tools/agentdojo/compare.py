@@ -8,42 +8,37 @@ from vectors import facts_of
 
 
 def differences(events, world):
-    """The number of calls of a run, and what the engine sees otherwise than the prototype."""
+    """The number of decisions about calls of a run, and what the engine sees otherwise than the prototype."""
     declaration, answers = world.declaration, world.answers
     monitor = Monitor(world.scenario.prompt, declaration.fields)
-    calls, ended, found = 0, 0, []
+    calls, ended, found, seen = 0, 0, [], None
     for event in events:
-        if _ended(event):
+        payload = event["payload"]
+        if payload.get("comment"):
+            monitor.add_prompt(payload["comment"])
+        if "ended" in payload:
             if ended == len(answers):
-                found.append("the journal has more answers than the tools gave")
-                break
+                return calls, [*found, "the journal has more answers than the tools gave"]
             tool, text, structured = answers[ended]
             ended += 1
             monitor.add_answer(declaration.fields.get(tool) or Fields(), text, structured, structured is None)
-        if event["payload"].get("comment"):
-            monitor.add_prompt(event["payload"]["comment"])
-        view = _view(event)
-        if view is not None:
+        elif payload.get("facts", {}).get("verb") == "use_tool":
+            seen = payload["facts"].get("call", {})
+        # The request follows its decision, and has the whole arguments.
+        elif "ruling" in payload and seen is not None:
             calls += 1
-            expected, got = facts_of(monitor, view["input"]), view["call"]
-            got = {"arguments": got.get("arguments", {}), "exposed": got.get("exposed", False)}
+            got = {"arguments": _facts(seen), "exposed": seen.get("exposed", False)}
+            expected, seen = facts_of(monitor, payload["input"]), None
             if got != expected:
-                found.append({"call": view["what"], "input": view["input"], "engine": got, "prototype": expected})
+                call = {"call": payload["tool"], "input": payload["input"]}
+                found.append({**call, "engine": got, "prototype": expected})
     if ended != len(answers):
         found.append(f"the journal has {ended} of {len(answers)} answers")
     return calls, found
 
 
-def _ended(event):
-    return event["payload"].get("ended") in ("answered", "failed")
-
-
-def _view(value):
-    """What policies saw of a tool call, anywhere in the record of a decision."""
-    if isinstance(value, dict):
-        if value.get("verb") == "use_tool" and "what" in value:
-            return {"call": {}, "input": {}, **value}
-        value = list(value.values())
-    if isinstance(value, list):
-        return next((view for view in map(_view, value) if view is not None), None)
-    return None
+def _facts(call):
+    """The facts that the prototype has as well."""
+    names = ("seen", "mentions", "carries")
+    arguments = call.get("arguments", {}).items()
+    return {path: {name: facts[name] for name in names if name in facts} for path, facts in arguments}

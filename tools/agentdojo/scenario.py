@@ -9,6 +9,11 @@ import warnings
 warnings.filterwarnings("ignore")
 logging.disable(logging.WARNING)
 
+import yaml  # noqa: E402
+
+# AgentDojo parses an environment for each scenario: the parser in C takes a tenth of the time.
+yaml.SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
 from agentdojo.attacks.baseline_attacks import DirectAttack  # noqa: E402
 from agentdojo.attacks.important_instructions_attacks import ImportantInstructionsAttackNoNames  # noqa: E402
 from agentdojo.functions_runtime import FunctionCall, FunctionsRuntime  # noqa: E402

@@ -151,7 +151,7 @@ class Sluice:
         cursor, found = 0, []
         while page := self.request("GET", f"/runs/{run}/journal?limit=500&cursor={cursor}")["data"]:
             found += page
-            cursor = page[-1]["id"]
+            cursor = page[-1]["eventId"]
         return found
 
     def perform(self, prompt, approve, seconds):
