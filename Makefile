@@ -11,7 +11,7 @@ RUNS ?= 1000
 SCHEMATHESIS_SECONDS ?= 150
 BINARY = $(or $(CARGO_TARGET_DIR),target)/debug/sluice
 
-.PHONY: help cc crates python postgres node binary openapi mcp-client aimock console start test check schemathesis browser console-test screenshots lint fmt bench cluster chaos sim kill changes attack agentdojo agentdojo-test fuzz fuzz-targets mutants clean
+.PHONY: help cc crates python postgres node binary openapi mcp-client aimock console start test check schemathesis browser console-test screenshots lint fmt bench cluster chaos sim kill changes attack agentdojo dogwood agentdojo-test fuzz fuzz-targets mutants clean
 
 help:
 	@echo 'make start    build Sluice and serve a demo; prints the address, the token file and commands to try'
@@ -34,6 +34,7 @@ help:
 	@echo 'make attack   run every attack at full size against a release build, and the tests of the crates they attack'
 	@echo 'make agentdojo  run the attacks of AgentDojo on an obedient victim: make agentdojo ARGS=--help'
 	@echo 'make agentdojo-test  check the harness of AgentDojo, and run a few attacks'
+	@echo 'make dogwood  run the corpus of Dogwood through conditions about history'
 	@echo 'make fuzz     fuzz longer: make fuzz FUZZ_SECONDS=600 FUZZ_TARGETS=hook'
 	@echo 'make mutants  change each rule of the language and check that a test fails (slow)'
 
@@ -204,6 +205,9 @@ agentdojo: binary python
 # A few of them, and the checks of the harness itself. Takes less than a minute.
 agentdojo-test: binary python
 	tools/agentdojo.sh --self-test $(BINARY)
+# Downloads the corpus of Dogwood (policies about history, traces, verdicts) and judges ours.
+dogwood: cc
+	CARGO='$(CARGO)' tools/dogwood.sh
 
 # Coverage-guided fuzzing on stable Rust (so without a sanitizer), with the examples as seeds.
 # The targets are tests of the workspace, so that they use the dependencies as compiled for the

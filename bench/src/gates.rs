@@ -1,5 +1,7 @@
 //! One decision: ten gates, a hundred policies of which ten apply, twenty caps.
 
+mod past;
+
 use clap::Args;
 use serde_json::{Map, Value, json};
 use sluice_govern::action::Action;
@@ -24,6 +26,12 @@ pub(crate) struct Options {
     /// Number of cost caps
     #[arg(long, default_value_t = 20)]
     caps: usize,
+    /// Number of policies about history; they decide on a tool call after `--events` events
+    #[arg(long, default_value_t = 0)]
+    history: usize,
+    /// Number of events before the decision
+    #[arg(long, default_value_t = 200)]
+    events: usize,
 }
 
 fn policies(count: usize) -> anyhow::Result<Policies> {
@@ -81,6 +89,7 @@ fn facts<'a>(step_inputs: &'a StepInputs, caps: Vec<Cap<'a>>) -> Facts<'a> {
         call: None,
         flow: FlowFacts::default(),
         tool: None,
+        history: None,
         posture: Posture::BoundedAutonomous,
         run: RunFacts {
             id: "run_0198c7d2e4f677818c51ef6fa49403c4",
@@ -160,8 +169,11 @@ pub(crate) fn decide(
 }
 
 pub(crate) fn run(options: &Options) -> anyhow::Result<Value> {
-    let policies = policies(options.policies)?;
-    let (times, written) = decide(&policies, options.caps, options.decisions)?;
+    let (times, written) = if options.history > 0 {
+        past::decide(options.history, options.events, options.decisions)?
+    } else {
+        decide(&policies(options.policies)?, options.caps, options.decisions)?
+    };
     let micros = |share: f64| {
         #[expect(
             clippy::cast_possible_truncation,
@@ -174,7 +186,8 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Value> {
     };
     Ok(json!({
         "bench": "gates", "decisions": times.len(), "policies": options.policies,
-        "caps": options.caps, "p50_us": micros(0.5), "p99_us": micros(0.99),
+        "caps": options.caps, "history_policies": options.history, "events": options.events,
+        "p50_us": micros(0.5), "p99_us": micros(0.99),
         "p999_us": micros(0.999), "decision_bytes": written,
     }))
 }

@@ -156,6 +156,10 @@ pub const TOOL_CALLS_MAX: usize = 256;
 /// Maximum size of a value that an approval endorses, in bytes of JSON: a person cannot check
 /// a longer one.
 pub(crate) const ENDORSED_BYTES_MAX: usize = 4096;
+/// Most events of a run that policies about history see; older ones are dropped.
+pub(crate) const HISTORY_EVENTS_MAX: usize = 10_000;
+/// Most sessions of a run that are told apart.
+pub(crate) const HISTORY_SESSIONS_MAX: usize = 1000;
 /// Maximum size of a tool's input, in bytes of JSON.
 pub(crate) const TOOL_INPUT_BYTES_MAX: usize = 64 * 1024;
 /// Maximum length of the answer of a tool in the journal.

@@ -21,6 +21,7 @@ pub mod state;
 pub mod transition;
 
 pub(crate) mod evolve;
+pub mod history;
 mod index;
 mod label;
 mod lineage;

@@ -74,6 +74,7 @@ impl Inner {
             call: reads_values.then(|| facts_of_caller(&request.args)),
             flow: FlowFacts::default(),
             tool: None,
+            history: None,
             posture: request.posture.unwrap_or_default(),
             run: RunFacts {
                 id: &run,

@@ -6,6 +6,7 @@
 
 mod counters;
 mod health;
+mod history;
 mod refresh;
 mod remembered;
 mod rules;
@@ -19,6 +20,7 @@ pub(crate) use view::View;
 
 use counters::CounterCache;
 use health::GatewayHealth;
+use history::HistoryReads;
 use remembered::RememberedOutputs;
 use sluice_core::port::authority::{CatalogSource, Patience};
 use sluice_govern::catalog::Catalog;
@@ -35,6 +37,7 @@ pub(crate) struct GovernanceCache {
     gateway_health: GatewayHealth,
     waiters: Waiters,
     remembered: RememberedOutputs,
+    history: HistoryReads,
     source: PolicySource,
     catalog: Option<Arc<dyn CatalogSource>>,
     /// The gateway of this process when no row defines it.

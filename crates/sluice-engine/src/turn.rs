@@ -84,6 +84,7 @@ impl LoadedRun {
     pub(crate) async fn turn(&mut self, mut inputs: Vec<TurnInput>) -> TurnResult {
         let unreadable = std::mem::take(&mut self.unreadable);
         self.refresh_rules_for(&inputs).await;
+        self.refresh_history().await;
         let mut dispatching = self.dispatching;
         let mut refusals = 0;
         loop {
@@ -157,6 +158,22 @@ impl LoadedRun {
         let refresh = async move { engine.has_newer_rules(&rules).await };
         if let Err(error) = self.while_calling(refresh).await {
             tracing::warn!(run = %self.run.id, %error, "the rules cannot be read");
+        }
+    }
+
+    /// Reads counters about the history of the run's agents that may be too high by now:
+    /// what left their windows counts no more. What is too low, a guard of the append
+    /// notices.
+    async fn refresh_history(&mut self) {
+        let now_ms = self.engine.clock.now_ms();
+        let counters = self.engine.trust.stale_history(&self.run, now_ms);
+        if counters.is_empty() {
+            return;
+        }
+        let engine = Arc::clone(&self.engine);
+        let refresh = async move { engine.trust.refresh(&*engine.store, counters, now_ms).await };
+        if let Err(error) = self.while_calling(refresh).await {
+            tracing::warn!(run = %self.run.id, %error, "counters cannot be read");
         }
     }
 

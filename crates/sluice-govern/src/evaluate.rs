@@ -16,7 +16,7 @@ use crate::registry::Held;
 ///
 /// INVARIANT: the same facts and policies give the same decision.
 pub fn evaluate<'f>(facts: &Facts<'f>, policies: &Policies) -> Evaluated<'f> {
-    let seen = facts.policy_facts(policies);
+    let seen = seen_by(policies, facts);
     let brief = brief::seen(&seen);
     let mut decision = decide(Case::new(facts, &seen, policies), brief.as_deref());
     decision.shadow = policies.shadow().map(|shadow| in_shadow(facts, &seen, shadow));
@@ -26,7 +26,14 @@ pub fn evaluate<'f>(facts: &Facts<'f>, policies: &Policies) -> Evaluated<'f> {
 /// Evaluates the ten gates without a record, for actions that are recorded only if they
 /// are refused.
 pub fn ask(facts: &Facts<'_>, policies: &Policies) -> GateResults {
-    evaluate_gates(&mut Case::new(facts, &facts.policy_facts(policies), policies))
+    evaluate_gates(&mut Case::new(facts, &seen_by(policies, facts), policies))
+}
+
+/// The view of the policies, with what they ask about history.
+fn seen_by<'f>(policies: &Policies, facts: &Facts<'f>) -> PolicyFacts<'f> {
+    let mut seen = facts.policy_facts(policies);
+    policies.add_history(&mut seen, facts.history);
+    seen
 }
 
 /// The verdicts of all gates, before they are combined.

@@ -7,6 +7,7 @@ pub use call::{ArgumentFacts, ArgumentRole, CallFacts, FlowFacts, SeenIn, SendsT
 use crate::action::Action;
 use crate::choice::choices;
 use crate::money::Money;
+use crate::policy::history::History;
 use crate::registry::{Agent, Gateway, Health, Held, Phase, Posture, Role};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -63,6 +64,8 @@ pub struct Facts<'a> {
     pub flow: FlowFacts,
     /// What the operator declared about the tool to call.
     pub tool: Option<&'a ToolFacts>,
+    /// What happened before, if some policy asks.
+    pub history: Option<&'a dyn History>,
     /// Posture of the run.
     pub posture: Posture,
     /// The run.

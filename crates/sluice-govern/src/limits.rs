@@ -15,6 +15,16 @@ pub(crate) const POLICY_DEPTH_MAX: usize = 32;
 /// builds, even in flat text: `a && b && c` is nested. This many need less than half
 /// the usual stack of a thread.
 pub(crate) const POLICY_OPERATORS_MAX: usize = 200;
+/// Deepest nesting of a condition about history.
+pub(crate) const HISTORY_DEPTH_MAX: usize = 32;
+/// Largest number of tokens of a condition about history.
+pub(crate) const HISTORY_TOKENS_MAX: usize = 500;
+/// Largest number of steps for one fact about history.
+pub(crate) const HISTORY_FUEL: u32 = 200_000;
+/// Shortest window of a condition about history.
+pub(crate) const HISTORY_WINDOW_MS_MIN: u64 = 1000;
+/// Longest window of a condition about history.
+pub(crate) const HISTORY_WINDOW_MS_MAX: u64 = 31 * 24 * 60 * 60 * 1000;
 /// Longest name of a policy or of an approver, in characters.
 pub(crate) const POLICY_NAME_CHARS_MAX: usize = 128;
 /// Largest number of errors reported for a set.

@@ -15,6 +15,7 @@ mod call;
 mod changeable;
 pub mod explain;
 mod facts;
+pub mod history;
 mod index;
 mod input;
 mod keyword;
@@ -39,6 +40,7 @@ use crate::facts::Verb;
 use answer_cache::{AnswerCache, PolicyAnswer};
 use cedar_policy::{AuthorizationError, Authorizer, PolicyId, PolicySet};
 use changeable::PolicyNames;
+use history::{History, HistoryFact, HistoryFacts, HistoryScope};
 use index::Bins;
 use input::InputType;
 use load::NameCheck;
@@ -69,6 +71,8 @@ pub struct Policies {
     reads_flow: BTreeSet<Verb>,
     names: Names,
     names_in_changes: PolicyNames,
+    /// Facts about history that some policy tests.
+    history: HistoryFacts,
     cache: AnswerCache,
     hash: String,
     shadow: Option<Box<Policies>>,
@@ -228,11 +232,50 @@ impl Policies {
             }
             answer
         });
-        let rules = answer.found.iter().map(|&number| &self.rules[number]).collect();
         let name =
             |(number, why): &(usize, String)| (self.rules[*number].name.as_str(), why.clone());
-        let errors = answer.errors.iter().map(name).collect();
-        Matches { permitted: answer.permitted, rules, errors }
+        let mut matches = Matches {
+            permitted: answer.permitted,
+            rules: Vec::with_capacity(answer.found.len()),
+            errors: answer.errors.iter().map(name).collect(),
+        };
+        for &number in answer.permits.iter().chain(&answer.found) {
+            matches.add(&self.rules[number], facts);
+        }
+        matches
+    }
+
+    /// Adds the values of the facts about history that policies in the scope of a decision
+    /// test, of this set and of its shadow.
+    pub(crate) fn add_history(&self, seen: &mut PolicyFacts<'_>, history: Option<&dyn History>) {
+        if let (false, Some(history)) = (self.history.is_empty(), history) {
+            let bins = self.index.bins(seen);
+            let wanted = bins.each().flat_map(|bin| &bin.with_history);
+            let names = wanted.flat_map(|number| &self.rules[*number].history);
+            for name in names.flat_map(history::Clause::facts) {
+                if let (false, Some(fact)) =
+                    (seen.history.contains_key(name), self.history.get(name))
+                {
+                    seen.history.insert(name.clone(), history.value(fact));
+                }
+            }
+        }
+        if let Some(shadow) = &self.shadow {
+            shadow.add_history(seen, history);
+        }
+    }
+
+    /// Whether a policy, of this set or of its shadow, tests what happened before.
+    pub fn has_history(&self) -> bool {
+        !self.history.is_empty() || self.shadow.as_ref().is_some_and(|shadow| shadow.has_history())
+    }
+
+    /// The facts across runs that policies of this set and of its shadow test. One name
+    /// may occur in both.
+    pub fn facts_of_agents(&self) -> impl Iterator<Item = &HistoryFact> {
+        let shadow = self.shadow.iter().flat_map(|shadow| shadow.history.values());
+        let all = self.history.values().chain(shadow);
+        all.filter(|fact| fact.scope == HistoryScope::Agent)
     }
 
     /// Whether policies that can apply read values that the facts do not have, because the
@@ -264,8 +307,11 @@ impl Policies {
     }
 
     fn matched(&self, answer: &mut PolicyAnswer, number: usize) {
-        if self.rules[number].permits {
+        let rule = &self.rules[number];
+        if rule.permits && rule.history.is_empty() {
             answer.permitted = true;
+        } else if rule.permits {
+            answer.permits.push(number);
         } else {
             answer.found.push(number);
         }
@@ -317,7 +363,23 @@ fn number(id: &PolicyId) -> usize {
     id.parse().expect("ids are numbers")
 }
 
-impl Matches<'_> {
+impl<'p> Matches<'p> {
+    /// Adds a policy that matches as far as Cedar knows, if its clauses about history hold.
+    fn add(&mut self, rule: &'p Rule, facts: &PolicyFacts<'_>) {
+        for clause in &rule.history {
+            match clause.holds(&facts.history) {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(why) => return self.errors.push((&rule.name, why)),
+            }
+        }
+        if rule.permits {
+            self.permitted = true;
+        } else {
+            self.rules.push(rule);
+        }
+    }
+
     /// The reason why the policies block the action, if they do.
     pub fn blocked(&self) -> Option<String> {
         if let Some((policy, why)) = self.errors.first() {

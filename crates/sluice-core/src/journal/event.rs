@@ -5,6 +5,7 @@
 //! fields make up are declared in the modules below.
 
 mod approval;
+mod call_record;
 mod dispatch;
 mod labels;
 mod log;
@@ -16,6 +17,7 @@ pub use approval::{
     ApprovalRequested, ApprovalResolved, ApprovalSource, ApprovalSubject, ChangedValue, Resolution,
     ShownArgument, Tightened,
 };
+pub use call_record::{CallRecord, HistoryTaken};
 pub use dispatch::{
     Account, Assigned, Assignee, Dispatch, Path, Prepared, Record, Retried, Terms, Wait,
 };

@@ -76,6 +76,7 @@ impl Run {
         for landing in self.landings(at, event) {
             self.land(landing, at_ms);
         }
+        self.remember(at, event, at_ms);
         match event {
             StepEvent::Queued { items } => self.queued(at, items.as_ref()),
             StepEvent::Assigned(assigned) => self.assigned(at, assigned),

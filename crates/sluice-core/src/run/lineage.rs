@@ -3,11 +3,20 @@
 //! INVARIANT: the counts cover valid results only: the values of an invalidated step are
 //! subtracted.
 
-use super::state::{Run, Source};
+use super::state::Run;
 use crate::id::RunId;
 use crate::journal::event::{Event, Provenance, StepAt, StepEvent};
 use crate::port::lineage::ProvenanceEdge;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+
+/// How many values a step read from the steps of one run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct Source {
+    /// The run; `None` means the step's own run.
+    pub(crate) run: Option<RunId>,
+    pub(crate) rows: u32,
+}
 
 impl Run {
     /// Counts a value that a step read.

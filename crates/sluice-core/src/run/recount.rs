@@ -8,6 +8,7 @@
 
 use super::decide::draft::costs::{booked, settlement, signed};
 use super::evolve::money::Landing;
+use super::history::counters::{ends, open_name, takes};
 use super::state::Run;
 use crate::journal::event::{Event, StepAt, StepEvent, Terms};
 use crate::port::adapter::Usage;
@@ -24,7 +25,8 @@ impl Recount {
     /// Folds an event into a run, and applies its changes of counters.
     pub fn fold(&mut self, run: &mut Run, event: &Event, at_ms: u64) {
         match event {
-            Event::Step(at, StepEvent::Started(dispatch)) => {
+            Event::Step(at, started @ StepEvent::Started(dispatch)) => {
+                self.history(run, *at, started, &[]);
                 if let Some(previous) = run.in_flight_terms(*at).cloned() {
                     self.reserve(&previous, -1);
                 }
@@ -40,6 +42,7 @@ impl Recount {
             }
             Event::Step(at, node) => {
                 let landings = run.landings(*at, node);
+                self.history(run, *at, node, &landings);
                 run.evolve(event, at_ms);
                 for landing in landings {
                     self.land(run, &landing, at_ms);
@@ -71,6 +74,17 @@ impl Recount {
         }
         if let Some(agent) = &terms.slot {
             self.add(account::busy(agent), times);
+        }
+    }
+
+    /// Applies what an event takes and ends of counters about history. Must be called
+    /// before the event is folded.
+    fn history(&mut self, run: &Run, at: StepAt, event: &StepEvent, landings: &[Landing]) {
+        for end in ends(run, at, event, landings) {
+            self.add(open_name(&end.taken.counter), -end.taken.amount);
+        }
+        for taken in takes(event) {
+            self.add(open_name(&taken.counter), taken.amount);
         }
     }
 

@@ -120,6 +120,7 @@ impl Run {
     pub(super) fn tool_answered(&mut self, at: StepAt, call: &Arc<EndedCall>) {
         if let Some(known) = self.state_mut(at).calls.get_mut(&call.ended.id) {
             known.answered = true;
+            known.taken.clear();
         }
         let dispatch_no = self.state(at).dispatch_no;
         let is_it = |open: &OpenCall| {

@@ -12,6 +12,7 @@
 mod tests;
 
 use super::definition::Definition;
+use super::history::RunHistory;
 use super::index::Index;
 use super::seen::WrittenSeen;
 use super::state::{Approval, End, Open, Pause, Run, RunClock, StepState, args_of};
@@ -26,7 +27,7 @@ use std::sync::Arc;
 
 /// Version of the format. Every change of the format needs a new one. A snapshot of another
 /// version is never read: the journal has everything.
-const VERSION: u32 = 7;
+const VERSION: u32 = 8;
 
 /// Latest time that `decode` accepts, so that sums of times do not overflow.
 const TIME_MS_MAX: u64 = 1 << 60;
@@ -59,6 +60,7 @@ struct Body {
     provenance: (u64, u64),
     taken: BTreeMap<RunId, u64>,
     open: BTreeMap<(StepAt, u32), Open>,
+    history: RunHistory,
     clock: RunClock,
     seen: WrittenSeen,
 }
@@ -88,6 +90,7 @@ pub fn encode(run: &Run) -> Vec<u8> {
         provenance,
         taken,
         open,
+        history,
         clock,
         seen,
         args: _,
@@ -112,6 +115,7 @@ pub fn encode(run: &Run) -> Vec<u8> {
         provenance: *provenance,
         taken: taken.clone(),
         open: open.clone(),
+        history: history.clone(),
         clock: *clock,
         seen: WrittenSeen::new(seen, steps),
     };
@@ -154,6 +158,7 @@ pub fn decode(mut bytes: &[u8], definition: Arc<Definition>) -> Option<Run> {
         provenance: body.provenance,
         taken: body.taken,
         open: body.open,
+        history: body.history,
         clock: body.clock,
         seen,
         index: Index::default(),

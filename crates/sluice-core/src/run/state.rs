@@ -4,7 +4,9 @@
 //! every step.
 
 use super::definition::Definition;
+use super::history::RunHistory;
 use super::index::Index;
+use super::lineage::Source;
 use super::phase::StepPhase;
 use super::seen::SeenLog;
 use crate::choices::choices;
@@ -12,8 +14,8 @@ use crate::hash::Hash;
 use crate::id::{ApprovalId, RunId};
 use crate::journal::chain::START;
 use crate::journal::event::{
-    ApprovalSource, ApprovalSubject, Assignee, Ending, Path, Prepared, Resolution, Ruling,
-    RunStarted, SkipCause, StepAt, StepOutcome, Terms, Tightened,
+    ApprovalSource, ApprovalSubject, Assignee, Ending, HistoryTaken, Path, Prepared, Resolution,
+    Ruling, RunStarted, SkipCause, StepAt, StepOutcome, Terms, Tightened,
 };
 use crate::money::Money;
 use crate::origin::FlowLabels;
@@ -74,6 +76,8 @@ pub struct Run {
     /// Dispatches that were aborted before their cost was known. Their reservations are
     /// kept, so that a cost that is reported late can be booked.
     pub open: BTreeMap<(StepAt, u32), Open>,
+    /// What happened, for policies about history.
+    pub(crate) history: RunHistory,
     /// The time that counts against the run's timeout.
     pub(crate) clock: RunClock,
     /// Where values were seen.
@@ -249,14 +253,6 @@ impl StepState {
     }
 }
 
-/// How many values a step read from the steps of one run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(crate) struct Source {
-    /// The run; `None` means the step's own run.
-    pub(crate) run: Option<RunId>,
-    pub(crate) rows: u32,
-}
-
 /// The counts of an instance that an invalidation does not reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Past {
@@ -293,6 +289,8 @@ pub struct ToolCall {
     pub ruling: Ruling,
     /// Whether the tool has answered.
     pub answered: bool,
+    /// What it holds of counters across runs, until it ends.
+    pub(crate) taken: Vec<HistoryTaken>,
 }
 
 /// What a step may do without a new approval.
@@ -434,6 +432,7 @@ impl Run {
             provenance: (0, 0),
             taken: BTreeMap::new(),
             open: BTreeMap::new(),
+            history: RunHistory::default(),
             clock: RunClock::default(),
             seen: SeenLog::default(),
             index: Index::default(),

@@ -22,6 +22,7 @@ mod gates;
 mod governed;
 mod grants;
 mod halt;
+mod history;
 mod holds;
 mod label_flow;
 mod label_oracle;

@@ -47,6 +47,7 @@ impl GovernanceCache {
             gateway_health: super::GatewayHealth::default(),
             waiters: super::Waiters::default(),
             remembered: super::RememberedOutputs::default(),
+            history: super::HistoryReads::default(),
             source,
             catalog,
             implied,

@@ -8,6 +8,7 @@ mod disk;
 mod family;
 mod feed;
 mod gate;
+mod history;
 mod keys;
 mod moderation;
 mod observe;

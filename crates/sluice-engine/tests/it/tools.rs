@@ -68,7 +68,7 @@ impl Adapter for ToolCaller {
 
 /// Accepts work as a remote worker does, and records cancellations.
 #[derive(Default)]
-struct RemoteWorker(Mutex<Vec<Recall>>);
+pub(crate) struct RemoteWorker(Mutex<Vec<Recall>>);
 
 impl Adapter for RemoteWorker {
     fn provider(&self) -> &'static str {
@@ -97,7 +97,7 @@ impl Adapter for RemoteWorker {
     }
 }
 
-async fn engine(store: &Arc<dyn Store>, remote: &Arc<RemoteWorker>) -> Engine {
+pub(crate) async fn engine(store: &Arc<dyn Store>, remote: &Arc<RemoteWorker>) -> Engine {
     let world = World::new("'*': {text: ok}");
     let agents = Agents::new()
         .with("handy", Arc::new(ToolCaller))
@@ -106,7 +106,7 @@ async fn engine(store: &Arc<dyn Store>, remote: &Arc<RemoteWorker>) -> Engine {
     Engine::open(ground, config()).await.expect("the engine starts")
 }
 
-async fn rule(store: &Arc<dyn Store>, engine: &Engine, text: &str) {
+pub(crate) async fn rule(store: &Arc<dyn Store>, engine: &Engine, text: &str) {
     let row = |name: &str, text: &str| Row {
         kind: Kind::Policy,
         name: name.to_owned(),

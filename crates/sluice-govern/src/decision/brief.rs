@@ -12,6 +12,7 @@ use crate::decision::{Constraints, Figure};
 use crate::facts::{CallFacts, FlowFacts, ToolFacts, Verb};
 use crate::gates::GATES;
 use crate::money::Money;
+use crate::policy::history::HistoryValues;
 use crate::policy::{InputsSeen, PolicyFacts, Principal, Resource, RunSeen, StepSeen};
 use crate::registry::{Health, Posture};
 use crate::route::Route;
@@ -71,6 +72,8 @@ struct Seen {
     flow: FlowFacts,
     call: Option<CallFacts>,
     input: Option<Map<String, Value>>,
+    #[serde(default)]
+    history: HistoryValues,
 }
 
 const fn dispatch_step() -> Verb {
@@ -127,6 +130,9 @@ pub(crate) fn seen(facts: &PolicyFacts<'_>) -> Option<String> {
     }
     if let Some(input) = &facts.input {
         field(&mut text, ",\"input\":", input);
+    }
+    if !facts.history.is_empty() {
+        field(&mut text, ",\"history\":", &facts.history);
     }
     text.push('}');
     Some(text)
@@ -240,6 +246,7 @@ impl Seen {
             flow: self.flow,
             call: self.call,
             input: self.input.map(Cow::Owned),
+            history: self.history,
             short_of_money: false,
         }
     }

@@ -15,11 +15,14 @@ use crate::limits::ANSWERS_MAX;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// The result of evaluating the policies: numbers of those that matched and that
-/// failed.
+/// The result of evaluating the policies by Cedar: numbers of those that matched and
+/// that failed. What they say about history is not part of it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PolicyAnswer {
     pub(super) permitted: bool,
+    /// Permits that depend on history.
+    pub(super) permits: Vec<usize>,
+    /// Forbids, whether or not they depend on history too.
     pub(super) found: Vec<usize>,
     pub(super) errors: Vec<(usize, String)>,
 }

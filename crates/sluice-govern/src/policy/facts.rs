@@ -9,6 +9,7 @@
 
 use super::Policies;
 use super::call::recorded;
+use super::history::HistoryValues;
 use crate::facts::{CallFacts, Facts, FlowFacts, Place, SendsTo, Subject, ToolFacts, Verb, Worst};
 use crate::registry::Posture;
 use serde::{Deserialize, Serialize};
@@ -56,6 +57,9 @@ pub struct PolicyFacts<'a> {
     /// a step or the arguments of a run. Absent if there are too many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Cow<'a, Map<String, Value>>>,
+    /// The facts about history that policies in scope test.
+    #[serde(default, skip_serializing_if = "HistoryValues::is_empty")]
+    pub history: HistoryValues,
     /// Whether a budget blocks the action. Cedar does not see this; it decides whether
     /// a budget policy requests an approval.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -219,6 +223,7 @@ impl<'a> PolicyFacts<'a> {
             flow: FlowFacts::default(),
             call: None,
             input: None,
+            history: HistoryValues::new(),
             short_of_money: false,
         }
     }
@@ -304,6 +309,7 @@ impl<'a> Facts<'a> {
             flow: self.flow.clone(),
             call: self.call.clone(),
             input: if reads_values { recorded(self.action.inputs) } else { None },
+            history: HistoryValues::new(),
             short_of_money: self.short_of_money(),
         }
     }

@@ -53,6 +53,8 @@ pub(super) struct PolicyBin {
     pub broken: Vec<usize>,
     /// Attributes that the conditions use.
     pub needs: Needs,
+    /// Numbers of the policies about history, which are in the lists above too.
+    pub with_history: Vec<usize>,
 }
 
 impl Index {
@@ -157,6 +159,7 @@ impl PrincipalBins {
 struct BarePolicy {
     number: usize,
     permits: bool,
+    has_history: bool,
     /// `None` for a policy without conditions.
     conditions: Option<Policy>,
     needs: Needs,
@@ -164,21 +167,25 @@ struct BarePolicy {
 
 impl BarePolicy {
     fn new(number: usize, rule: &Rule, policy: &Policy) -> BarePolicy {
-        let permits = rule.permits;
+        let (permits, has_history) = (rule.permits, !rule.history.is_empty());
         if rule.unconditional {
-            return BarePolicy { number, permits, conditions: None, needs: Needs::default() };
+            let needs = Needs::default();
+            return BarePolicy { number, permits, has_history, conditions: None, needs };
         }
         let id = PolicyId::new(number.to_string());
         let (bare, needs) = match without_scope(policy, id.clone()) {
             Some(bare) => (bare, Needs::from_policy(policy)),
             None => (policy.new_id(id), Needs::ALL),
         };
-        BarePolicy { number, permits, conditions: Some(bare), needs }
+        BarePolicy { number, permits, has_history, conditions: Some(bare), needs }
     }
 }
 
 impl PolicyBin {
     fn put(&mut self, policy: &BarePolicy) {
+        if policy.has_history {
+            self.with_history.push(policy.number);
+        }
         let Some(conditions) = &policy.conditions else {
             self.plain.push(policy.number);
             return;

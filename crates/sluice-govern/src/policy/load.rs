@@ -3,6 +3,7 @@
 
 use super::answer_cache::AnswerCache;
 use super::changeable::PolicyNames;
+use super::history::{self, HistoryFacts, Split};
 use super::index::Index;
 use super::input::InputType;
 use super::keyword::nearest;
@@ -87,6 +88,8 @@ struct PolicyLoader {
     rules: Vec<(Rule, Policy)>,
     /// File and line of each policy name.
     names: BTreeMap<String, (String, usize)>,
+    /// Facts about history that some policy tests.
+    history: HistoryFacts,
     errors: Vec<PolicyError>,
     /// What stored policies name and nothing has.
     notes: Vec<PolicyError>,
@@ -120,7 +123,7 @@ fn read(
     let mut names_in_changes = PolicyNames::default();
     let mut rules = Vec::with_capacity(loader.rules.len());
     let mut categories = BTreeMap::<_, Vec<usize>>::new();
-    for (number, (rule, policy)) in loader.rules.into_iter().enumerate() {
+    for (number, (rule, policy)) in std::mem::take(&mut loader.rules).into_iter().enumerate() {
         let needs = index.add(number, &rule, &policy);
         if needs.values() {
             reads_values.extend(&rule.scope.verbs);
@@ -146,6 +149,7 @@ fn read(
         reads_flow,
         names: Names::new(),
         names_in_changes,
+        history: loader.history,
         cache: AnswerCache::default(),
         hash,
         shadow: None,
@@ -170,8 +174,15 @@ impl PolicyLoader {
                 return;
             }
             let id = PolicyId::new(self.rules.len().to_string());
-            match Policy::parse(Some(id), piece.text) {
-                Ok(policy) => self.policy(file, at + 1, piece, policy),
+            let split = match history::split(piece.text) {
+                Ok(split) => split,
+                Err((lines, fault)) => {
+                    self.fault(file, piece.line + lines, fault);
+                    continue;
+                }
+            };
+            match Policy::parse(Some(id), split.rest.as_deref().unwrap_or(piece.text)) {
+                Ok(policy) => self.policy(file, at + 1, (piece, &split), policy),
                 Err(errors) => {
                     for error in errors.iter() {
                         self.fault(file, piece.line, error.to_string());
@@ -181,9 +192,26 @@ impl PolicyLoader {
         }
     }
 
-    fn policy(&mut self, file: &str, number: usize, piece: &scan::Piece<'_>, policy: Policy) {
+    fn policy(
+        &mut self,
+        file: &str,
+        number: usize,
+        (piece, split): (&scan::Piece<'_>, &Split),
+        policy: Policy,
+    ) {
         match Rule::read(file, number, piece, &policy) {
-            Ok(rule) => {
+            Ok(mut rule) => {
+                match split.compile(&rule.scope.verbs, &mut self.history) {
+                    Ok(clauses) => {
+                        rule.history = clauses;
+                        rule.history_names = split.names();
+                    }
+                    Err(faults) => {
+                        for (lines, fault) in faults {
+                            self.fault(file, piece.line + lines, fault);
+                        }
+                    }
+                }
                 let place = (file.to_owned(), piece.line);
                 if let Some((other, line)) = self.names.insert(rule.name.clone(), place) {
                     let message =

@@ -38,6 +38,14 @@ pub(super) fn missing(rule: &Rule, policy: &Policy, catalog: &Catalog) -> Vec<Mi
     for literal in policy.entity_literals() {
         found.entity(&literal.type_name().to_string(), literal.id().unescaped());
     }
+    for (field, name) in &rule.history_names {
+        match &**field {
+            "tool" => found.entity("Tool", name),
+            "label" => found.entity("Label", name),
+            "server" => found.entity("ToolServer", name),
+            _ => {}
+        }
+    }
     if let ResourceConstraint::In(uid) | ResourceConstraint::IsIn(_, uid) =
         policy.resource_constraint()
         && uid.type_name().to_string() == "Tool"

@@ -1,5 +1,6 @@
 //! A parsed policy: its effect and its scope.
 
+use super::history::Clause;
 use super::keyword::{self, Category, Consequence, Enforcement};
 use super::scan::Piece;
 use crate::canonical;
@@ -8,6 +9,7 @@ use crate::facts::Verb;
 use crate::limits::{POLICY_NAME_CHARS_MAX, QUORUM_MAX};
 use cedar_policy::{ActionConstraint, Effect, EntityUid, Policy};
 use cedar_policy::{PrincipalConstraint, ResourceConstraint};
+use std::sync::Arc;
 
 /// A policy.
 #[derive(Debug, Clone)]
@@ -39,6 +41,10 @@ pub struct Rule {
     pub static_error: bool,
     /// SHA-256 of its name and text.
     pub digest: String,
+    /// Its conditions about what happened before.
+    pub(super) history: Vec<Clause>,
+    /// What these conditions name: the field of an event, and the name.
+    pub(super) history_names: Vec<(Arc<str>, Arc<str>)>,
     /// The requests that it can match.
     pub(super) scope: Scope,
     /// Why a stored policy cannot say any more which actions it means.
@@ -130,14 +136,7 @@ impl Rule {
         let quorum = quorum(policy, &mut faults);
         let not_initiator = flag(policy, "not_initiator", &mut faults);
         let static_error = static_error(policy, &mut faults);
-        let name = match policy.annotation("id") {
-            Some(id) if good_name(id) => format!("{file}/{id}"),
-            Some(_) => {
-                faults.push(format!("@id needs 1 to {POLICY_NAME_CHARS_MAX} visible characters"));
-                String::new()
-            }
-            None => format!("{file}#{number}"),
-        };
+        let name = name(policy, (file, number), &mut faults);
         let scope = Scope {
             verbs: verbs(&policy.action_constraint()),
             who: who(&policy.principal_constraint()),
@@ -163,6 +162,8 @@ impl Rule {
             description: policy.annotation("description").map(str::to_owned),
             digest: canonical::sha256_hex(&(&name, piece.text), 256),
             broken: None,
+            history: Vec::new(),
+            history_names: Vec::new(),
             unconditional: !policy.has_non_scope_constraint(),
             name,
             scope,
@@ -201,6 +202,18 @@ impl Rule {
         !self.permits
             && self.consequence == Consequence::RequireApproval
             && self.enforcement == Enforcement::Hard
+    }
+}
+
+/// `file/id`, or `file#n` without an id.
+fn name(policy: &Policy, (file, number): (&str, usize), faults: &mut Vec<String>) -> String {
+    match policy.annotation("id") {
+        Some(id) if good_name(id) => format!("{file}/{id}"),
+        Some(_) => {
+            faults.push(format!("@id needs 1 to {POLICY_NAME_CHARS_MAX} visible characters"));
+            String::new()
+        }
+        None => format!("{file}#{number}"),
     }
 }
 

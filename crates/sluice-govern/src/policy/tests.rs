@@ -67,6 +67,7 @@ fn facts() -> PolicyFacts<'static> {
         flow: FlowFacts::default(),
         call: None,
         input: None,
+        history: Default::default(),
         short_of_money: false,
     }
 }

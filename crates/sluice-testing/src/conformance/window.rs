@@ -11,6 +11,7 @@ cases![
     a_window_of_another_length_is_another_counter,
     plain_and_windowed_guards_go_together,
     guards_on_one_window_see_each_other,
+    an_amount_moves_from_what_is_in_flight_to_a_window,
     a_refusal_adds_to_no_window,
     a_clock_that_goes_back_frees_nothing,
     no_window_ever_holds_more_than_its_bound,
@@ -97,6 +98,25 @@ fn guards_on_one_window_see_each_other(bench: &Bench) {
         refused("w", 2)
     );
     assert_eq!(sum(bench, "w", 60), 2);
+}
+
+/// A limit on the sum of what is in flight and what has happened within a window.
+fn an_amount_moves_from_what_is_in_flight_to_a_window(bench: &Bench) {
+    let takes = |amount: i64, most_open: i64, most_done: i64| {
+        [guard("open", amount, Some(most_open)), windowed("done", 0, most_done, 600)]
+    };
+    assert_eq!(guarded(bench, &takes(6, 8, 2)), done([6, 0]));
+    assert_eq!(guarded(bench, &takes(4, 8, 2)), refused("open", 6));
+    // It succeeded: one append returns it and counts it.
+    let succeeded = [guard("open", -6, None), Guard { max: None, ..windowed("done", 6, 0, 600) }];
+    assert_eq!(guarded(bench, &succeeded), done([0, 6]));
+    assert_eq!(guarded(bench, &takes(4, 6, 2)), refused("done", 6));
+    assert_eq!(guarded(bench, &takes(4, 4, 6)), done([4, 6]));
+    // It failed: only what was in flight is returned.
+    assert_eq!(guarded(bench, &[guard("open", -4, None)]), done([0]));
+    assert_eq!((bench.count("open"), sum(bench, "done", 600)), (0, 6));
+    bench.clock.set(1609);
+    assert_eq!(sum(bench, "done", 600), 0);
 }
 
 fn a_refusal_adds_to_no_window(bench: &Bench) {

@@ -1,5 +1,6 @@
 //! Payloads of queueing, waiting and dispatching a step.
 
+use super::call_record::{HistoryTaken, TakenList};
 use super::labels::{FieldLabelsForm, LabelsForm};
 use crate::choice::tagged;
 use crate::id::RunId;
@@ -224,6 +225,8 @@ payload! {
         /// Price of the model when the amount was reserved.
         #[serde(with = "crate::compact::price")]
         price: Option<Price> = "price" as Maybe<PinnedPrice>, Whole;
+        /// What the dispatch holds of counters about the history of its agent.
+        history: Vec<HistoryTaken> = "historyTaken" as Unless<TakenList>, Whole;
     }
 }
 

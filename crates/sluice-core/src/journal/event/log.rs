@@ -1,7 +1,7 @@
 //! Payload of a line of the log of a step: text, and records of what happened inside an attempt.
 
-use super::Prepared;
 use super::labels::FlowLabelsForm;
+use super::{CallRecord, Prepared};
 use crate::choice::tagged;
 use crate::choices::choices;
 use crate::id::{ApprovalId, RunId};
@@ -79,6 +79,8 @@ pub struct ToolRequest {
     pub ruling: Ruling,
     /// Labels that the answer has, if the tool may be called.
     pub labels: FlowLabels,
+    /// Facts of the call that erasure leaves.
+    pub record: CallRecord,
 }
 
 /// A tool call that has ended, and what the operator declared about the answers of the tool
@@ -215,6 +217,7 @@ const FIELDS: &[(&str, Keep, &str)] = &[
     ("records", Keep::Whole, "array"),
     ("private", Keep::Whole, "array"),
     ("lists", Keep::Whole, "array"),
+    ("history", Keep::Whole, "object"),
 ];
 
 /// The field with the labels of a tool's answer; left out if nothing declares an origin.
@@ -242,6 +245,7 @@ fn write_tool(payload: &mut PayloadWriter<'_>, request: &ToolRequest) {
     payload.field("input", &request.input);
     payload.field("digest", &request.digest);
     payload.field("ruling", word);
+    payload.unless_default("history", &request.record);
     match &request.ruling {
         Ruling::Allowed(approval) => {
             Maybe::<Text>::write(payload, "approvalId", approval);
@@ -272,7 +276,8 @@ fn read_tool(fields: &Fields<'_>) -> Read<LogLine> {
         (Ruling::Allowed(_), None) => FlowLabels::unknown(),
         (Ruling::Allowed(_), Some(_)) => FlowLabelsForm::read(fields, ANSWER_LABELS)?,
     };
-    Ok(LogLine::Tool(Box::new(ToolRequest { id, tool, input, digest, ruling, labels })))
+    let record = fields.or_default("history")?;
+    Ok(LogLine::Tool(Box::new(ToolRequest { id, tool, input, digest, ruling, labels, record })))
 }
 
 fn read_ended(fields: &Fields<'_>, id: String, tool: String, failed: bool) -> Read<LogLine> {

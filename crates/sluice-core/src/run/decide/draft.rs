@@ -6,6 +6,7 @@
 
 pub(crate) mod costs;
 pub(crate) mod guards;
+pub(crate) mod history;
 pub(crate) mod pause;
 
 use super::Decided;
@@ -18,10 +19,12 @@ use crate::port::adapter::{Quote, Usage};
 use crate::port::remembered_output::RememberedOutput;
 use crate::run::command::{Command, Dispatching, Given};
 use crate::run::evolve::money::Landing;
+use crate::run::history::counters::ends;
 use crate::run::message::RunMessage;
 use crate::run::state::{Run, StepState};
 use costs::settle_cost;
 use guards::Guards;
+use history::{note_end, settle_history};
 use sluice_govern::account::Name;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -108,6 +111,8 @@ impl<'a> Draft<'a> {
     /// Records an event of a step, with everything that the end of a dispatch entails.
     pub(crate) fn record(&mut self, at: StepAt, event: StepEvent) {
         let landings = self.run.landings(at, &event);
+        let ends = ends(self.run, at, &event, &landings);
+        note_end(self, at, &event);
         self.close_tool_approvals(at, &event, &landings);
         self.remember(at, &event);
         self.emit(Event::Step(at, event));
@@ -118,6 +123,9 @@ impl<'a> Draft<'a> {
             if let Some(usage) = usage {
                 self.book(at, dispatch_no, &terms, &usage);
             }
+        }
+        for end in ends {
+            settle_history(self, &end);
         }
         // A cost that is reported late may be of an instance that no longer exists.
         let settled = self.run.get(at).is_some_and(StepState::is_settled);

@@ -1,6 +1,6 @@
 //! Tool calls that steps requested.
 
-use crate::journal::event::{Ruling, StepAt, ToolRequest};
+use crate::journal::event::{LogLine, Ruling, StepAt, StepEvent, ToolRequest};
 use crate::origin::FlowLabels;
 use crate::port::adapter::ToolUse;
 use crate::run::state::{Run, StepState, ToolCall};
@@ -14,6 +14,7 @@ impl Run {
             input: held.then(|| request.input.clone()),
             ruling: request.ruling.clone(),
             answered: false,
+            taken: request.record.taken.clone(),
         };
         if matches!(request.ruling, Ruling::Allowed(_)) {
             self.call_allowed(at, &request.id);
@@ -28,6 +29,17 @@ impl Run {
             state.calls.retain(|id, call| !id.starts_with(KEPT) || call.digest != request.digest);
         }
         state.calls.insert(request.id.clone(), call);
+    }
+
+    /// Keeps what policies about history need of an event.
+    pub(super) fn remember(&mut self, at: StepAt, event: &StepEvent, at_ms: u64) {
+        let agent = match event {
+            StepEvent::Log { line: LogLine::Tool(_), .. } => {
+                self.agent_of(at.step).unwrap_or_default().to_owned()
+            }
+            _ => String::new(),
+        };
+        self.history.evolve(at, event, &agent, at_ms);
     }
 
     /// The decision about a tool call of the dispatch in flight; `None` if it is not decided yet,

@@ -49,6 +49,7 @@ fn assert_same(back: &Run, run: &Run) {
         provenance,
         taken,
         open,
+        history,
         clock,
         seen,
         args,
@@ -61,6 +62,7 @@ fn assert_same(back: &Run, run: &Run) {
     assert_eq!((&back.started, &back.args), (started, args));
     assert_eq!(&back.approvals, approvals);
     assert_eq!(&back.open, open);
+    assert_eq!(&back.history, history);
     assert_eq!((&back.end, &back.cancel_reason, &back.writers), (end, cancel_reason, writers));
     assert_eq!((back.id, back.version, back.status), (*id, *version, *status));
     assert_eq!(back.tip, *tip);
@@ -174,11 +176,11 @@ fn a_snapshot_of_another_version_reads_as_none() {
 
 /// If this hash changes, the version of the format must change.
 #[test]
-fn this_is_version_7() {
+fn this_is_version_8() {
     let mut script = Script::lobsterx(EACH).gives("one[0]", json!({"done": true}));
     script.run.tip = Hash([0xab; 32]);
     let bytes = encode(&script.run);
-    expect!["1179 bytes, 8547ada5b8fff047f448f2129beebac0d4d126b042b157b7356831e8eb5712e7"]
+    expect!["1298 bytes, b251b9c6cb6dcd3c9fa6b15ec8e61bf7574dfa2b5f473b1266c0da2cff24321c"]
         .assert_eq(&format!("{} bytes, {}", bytes.len(), Hash::of(&bytes)));
 }
 

@@ -4,6 +4,7 @@ use super::super::command::{Command, Decision, Dispatching, Given, Resolve};
 use super::super::decide::{Decided, Turn};
 use super::super::definition::Definition;
 use super::super::due::Effect;
+use super::super::history::counters::open_name;
 use super::super::start::{Carried, start};
 use super::super::state::Run;
 use super::label_oracle::LabelOracle;
@@ -323,6 +324,9 @@ fn taken_beside(desk: &Desk, run: Option<&Run>) -> BTreeMap<String, i64> {
         match counter.split_once(':') {
             Some(("held", account)) => *taken.entry(account.to_owned()).or_default() += count,
             Some(("spent", account)) => *taken.entry(account.to_owned()).or_default() -= count,
+            Some(("history-open", _)) => {
+                *taken.entry(counter.clone()).or_default() += count;
+            }
             Some(("busy", _)) => *taken.entry(counter.clone()).or_default() += count,
             _ => {}
         }
@@ -330,6 +334,11 @@ fn taken_beside(desk: &Desk, run: Option<&Run>) -> BTreeMap<String, i64> {
     let flying = run.iter().flat_map(|run| {
         run.index.in_flight.keys().map(|at| run.state(*at).terms().expect("terms"))
     });
+    let calls = run.iter().flat_map(|run| run.all()).flat_map(|(_, state)| state.calls.values());
+    let amounts = calls.flat_map(|call| &call.taken);
+    for one in amounts.chain(flying.clone().flat_map(|terms| &terms.history)) {
+        *taken.entry(open_name(&one.counter)).or_default() -= one.amount;
+    }
     for terms in flying.clone() {
         if let Some(agent) = &terms.slot {
             *taken.entry(format!("busy:{agent}")).or_default() -= 1;
@@ -386,6 +395,7 @@ fn assert_same(replayed: &Run, live: &Run) {
         provenance,
         taken,
         open,
+        history,
         clock,
         seen,
         args,
@@ -403,6 +413,7 @@ fn assert_same(replayed: &Run, live: &Run) {
     assert_eq!(*steps, live.steps);
     assert_eq!(*approvals, live.approvals);
     assert_eq!(*open, live.open);
+    assert_eq!(*history, live.history);
     assert_eq!((*provenance, *clock), (live.provenance, live.clock));
     assert_eq!(*taken, live.taken);
     assert_eq!(*seen, live.seen);

@@ -164,6 +164,7 @@ impl Scene {
             call: None,
             flow: FlowFacts::default(),
             tool: None,
+            history: None,
             posture: self.posture,
             run: RunFacts {
                 id: "run_1",

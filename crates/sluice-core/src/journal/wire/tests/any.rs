@@ -149,7 +149,7 @@ fn constraints() -> BoxedStrategy<Constraints> {
 
 fn terms() -> BoxedStrategy<Terms> {
     let account = (text(), money()).prop_map(|(name, cap)| Account { name: name.into(), cap });
-    let taken = (maybe(), money(), vec(account, 0..3));
+    let taken = (maybe(), money(), vec(account, 0..3), vec(history_taken(), 0..3));
     let price = (money(), money(), option::of(money())).prop_map(|(read, written, kept)| Price {
         input_cents_per_mtok: read,
         output_cents_per_mtok: written,
@@ -158,7 +158,7 @@ fn terms() -> BoxedStrategy<Terms> {
     });
     let model = (maybe(), option::of(any::<u64>()), option::of(price));
     (taken, constraints(), model)
-        .prop_map(|((slot, reserved, accounts), constraints, model)| Terms {
+        .prop_map(|((slot, reserved, accounts, history), constraints, model)| Terms {
             slot,
             reserved,
             accounts,
@@ -166,6 +166,30 @@ fn terms() -> BoxedStrategy<Terms> {
             model: model.0,
             max_output_tokens: model.1,
             price: model.2,
+            history,
+        })
+        .boxed()
+}
+
+fn history_taken() -> BoxedStrategy<HistoryTaken> {
+    let amounts = any::<(i64, u64)>();
+    (text(), amounts)
+        .prop_map(|(counter, (amount, window_ms))| HistoryTaken {
+            counter: counter.into(),
+            amount,
+            window_ms,
+        })
+        .boxed()
+}
+
+fn call_record() -> BoxedStrategy<CallRecord> {
+    let numbers = btree_map(text(), any::<i64>(), 0..3);
+    (vec(text(), 0..3), numbers, option::of(any::<i64>()), vec(history_taken(), 0..2))
+        .prop_map(|(labels, numbers, amount, taken)| CallRecord {
+            labels: labels.into_iter().map(Into::into).collect(),
+            numbers,
+            amount,
+            taken,
         })
         .boxed()
 }
@@ -383,13 +407,21 @@ fn work() -> BoxedStrategy<StepEvent> {
         text().prop_map(LogLine::Text),
         (any::<u32>(), text())
             .prop_map(|(group, started)| LogLine::Process(Process { group, started })),
-        (text(), text(), text(), value(), (ruling(), flow())).prop_map(
-            |(id, tool, digest, input, (ruling, flow))| {
+        (text(), text(), text(), value(), (ruling(), flow()), call_record()).prop_map(
+            |(id, tool, digest, input, (ruling, flow), record)| {
                 let labels = match ruling {
                     Ruling::Allowed(_) => flow,
                     Ruling::Denied(_) | Ruling::Held(_) => FlowLabels::default(),
                 };
-                LogLine::Tool(Box::new(ToolRequest { id, tool, input, digest, ruling, labels }))
+                LogLine::Tool(Box::new(ToolRequest {
+                    id,
+                    tool,
+                    input,
+                    digest,
+                    ruling,
+                    labels,
+                    record,
+                }))
             }
         ),
         (text(), text(), any::<(bool, u64, u64)>(), content(), vec(text(), 0..3)).prop_map(

@@ -146,6 +146,7 @@ fn dispatch() -> Dispatch {
             model: some("m"),
             max_output_tokens: Some(12),
             price: None,
+            history: Vec::new(),
         }),
         session: None,
     }

@@ -121,6 +121,7 @@ pub(super) fn facts<'f>(
         call: None,
         flow: flow(draft, verb, &ready.prepared.labels),
         tool: None,
+        history: None,
         posture: authority.judged_by(started.posture),
         run: RunFacts {
             id: &gathered.run,

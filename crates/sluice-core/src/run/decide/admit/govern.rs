@@ -11,11 +11,13 @@ use super::summary::summary;
 use crate::journal::event::{Account, Record, StepEvent};
 use crate::money::Money;
 use crate::origin::Labels;
+use crate::run::decide::draft::history::{PastFacts, UsedFacts, now_of_step};
 use crate::run::decide::draft::{Draft, PreparedStep};
 use crate::status::StepStatus;
 use sluice_govern::decision::{Decision, Disposition};
 use sluice_govern::evaluate;
 use sluice_govern::facts::{CallFacts, Cap, Facts, Verb, Worst};
+use sluice_govern::policy::history::History;
 use sluice_govern::registry::{Posture, Price, Role};
 use sluice_govern::route::Route;
 use std::sync::Arc;
@@ -31,6 +33,8 @@ pub(crate) struct Judged {
     pub(crate) price: Option<Price>,
     /// The session of the provider that the dispatch continues.
     pub(crate) session: Option<String>,
+    /// Facts about history that the decision relies on.
+    pub(crate) used: UsedFacts,
 }
 
 /// A cap that the dispatch must comply with.
@@ -100,13 +104,20 @@ fn judge(
     let Routed { role, route, session } = routed;
     let gathered = DecisionFacts { session, ..gather_facts(draft, ready, role, route.as_ref()) };
     let caps = caps(draft, ready.at, &gathered);
-    let facts = Facts { call, ..facts(draft, ready, &gathered, caps) };
     let authority = draft.given.authority;
+    let agent = draft.run.agent_of(ready.at.step).unwrap_or_default();
+    let past = authority.policies().has_history().then(|| {
+        let now = now_of_step(draft, ready.at, agent, &gathered.gateway);
+        PastFacts::new(draft, now)
+    });
+    let history = past.as_ref().map(|past| -> &dyn History { past });
+    let facts = Facts { call, history, ..facts(draft, ready, &gathered, caps) };
     let evaluated = evaluate(&facts, authority.policies());
     let record = Record::new(evaluated.write(route.as_ref(), authority.fabric().epoch));
     let decision = evaluated.decision;
     let caps = bounds(facts.caps);
-    (judged(decision, caps, gathered), record)
+    let used = past.map(PastFacts::into_used).unwrap_or_default();
+    (Judged { used, ..judged(decision, caps, gathered) }, record)
 }
 
 fn hold(draft: &mut Draft<'_>, ready: PreparedStep, decision: Decision) -> Admission {
@@ -138,5 +149,6 @@ fn judged(decision: Decision, caps: Vec<Bound>, gathered: DecisionFacts) -> Judg
         price: gathered.price,
         model: gathered.model,
         session: gathered.session,
+        used: UsedFacts::new(),
     }
 }

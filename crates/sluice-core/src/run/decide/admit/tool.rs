@@ -5,9 +5,10 @@
 
 use super::facts::{DecisionFacts, facts, flow, gather_facts, inputs, role};
 use crate::id::ApprovalId;
-use crate::journal::event::{Record, StepAt};
+use crate::journal::event::{CallRecord, Record, StepAt};
 use crate::money::Money;
 use crate::port::adapter::ToolUse;
+use crate::run::decide::draft::history::{PastFacts, UsedFacts, now_of_call, past_call};
 use crate::run::decide::draft::{Draft, PreparedStep};
 use crate::run::seen::shown::arguments;
 use crate::run::state::Run;
@@ -25,8 +26,8 @@ pub(crate) fn judge_tool(
     draft: &Draft<'_>,
     at: StepAt,
     wanted: &ToolUse,
-    call: CallFacts,
-) -> (Decision, Record) {
+    (call, record): (CallFacts, &CallRecord),
+) -> (Decision, Record, UsedFacts) {
     let step = PreparedStep::sent(draft.run, at);
     let gathered = DecisionFacts {
         grant: None,
@@ -35,6 +36,9 @@ pub(crate) fn judge_tool(
     };
     let arguments = arguments(&wanted.input);
     let tools = [wanted.tool.clone()];
+    let authority = draft.given.authority;
+    let now = past_call(draft, at, &wanted.tool, record);
+    let past = PastFacts::new(draft, now_of_call(draft, at, &wanted.id, &now));
     let facts = facts(draft, &step, &gathered, Vec::new());
     let labels = draft.run.labels_read(at);
     let facts = Facts {
@@ -43,7 +47,8 @@ pub(crate) fn judge_tool(
         flow: flow(draft, Verb::UseTool, &labels),
         object: Some(&wanted.tool),
         call: Some(call),
-        tool: draft.given.authority.catalog().tool(&wanted.tool).map(|tool| &*tool.facts),
+        tool: authority.catalog().tool(&wanted.tool).map(|tool| &*tool.facts),
+        history: authority.policies().has_history().then_some(&past),
         // The attempt already has its slot and its reservation.
         running: 0,
         in_window: 0,
@@ -68,10 +73,10 @@ pub(crate) fn judge_tool(
         },
         ..facts
     };
-    let authority = draft.given.authority;
     let evaluated = evaluate(&facts, authority.policies());
     let record = Record::new(evaluated.write(None, authority.fabric().epoch));
-    (evaluated.decision, record)
+    let decision = evaluated.decision;
+    (decision, record, past.into_used())
 }
 
 /// Whether a call needs no approval of its own under the posture `approval_required`: the tool

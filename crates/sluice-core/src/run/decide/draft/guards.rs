@@ -118,6 +118,21 @@ impl Guards {
         self.at(counter).take_in(delta, max, window_ms);
     }
 
+    /// Takes an amount within a bound that replaces the bound of earlier amounts: it is
+    /// derived from a value with everything that the turn took before.
+    pub(crate) fn take_latest(
+        &mut self,
+        counter: Name<'_>,
+        delta: i64,
+        max: Option<i64>,
+        window_ms: Option<u64>,
+    ) {
+        let change = self.at(counter);
+        let take = change.taken.get_or_insert(Take { delta: 0, max, window_ms });
+        take.delta = take.delta.saturating_add(delta);
+        take.max = max.or(take.max.map(|max| max.saturating_add(delta)));
+    }
+
     /// Refuses the append if the registry has changed since the turn read it.
     pub(crate) fn require_rows(&mut self) {
         self.uses_rows = true;

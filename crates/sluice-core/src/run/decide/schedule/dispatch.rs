@@ -13,6 +13,7 @@ use crate::run::decide::admit::bind::Unfit;
 use crate::run::decide::admit::govern::{Bound, Judged};
 use crate::run::decide::admit::{Admission, admit};
 use crate::run::decide::draft::costs::signed;
+use crate::run::decide::draft::history::take_of_step;
 use crate::run::decide::draft::{Draft, PreparedStep};
 use crate::run::decide::people::approval::{escalate, request_answer, request_consent};
 use crate::run::decide::settle::Next;
@@ -98,7 +99,11 @@ fn send(draft: &mut Draft<'_>, step: PreparedStep, mut judged: Judged) {
     if let Some(had) = had {
         give_back(draft, &had);
     }
-    let terms = Arc::new(take(draft, agent.as_deref(), &mut judged));
+    let mut terms = take(draft, agent.as_deref(), &mut judged);
+    if let Some(agent) = &agent {
+        terms.history = take_of_step(draft, at, agent, &judged.used);
+    }
+    let terms = Arc::new(terms);
     let run = &*draft.run;
     let dispatch = Dispatch {
         attempt: step.attempt,
@@ -165,6 +170,7 @@ fn take(draft: &mut Draft<'_>, agent: Option<&str>, judged: &mut Judged) -> Term
         model: judged.model.take(),
         max_output_tokens: judged.max_output_tokens,
         price: judged.price.take().map(|price| Price { max_output_tokens: None, ..price }),
+        history: Vec::new(),
     }
 }
 

@@ -6,12 +6,13 @@
 
 use crate::canonical;
 use crate::id::ApprovalId;
-use crate::journal::event::{LogLine, Ruling, StepAt, StepEvent, ToolRequest};
+use crate::journal::event::{CallRecord, LogLine, Ruling, StepAt, StepEvent, ToolRequest};
 use crate::limits::TOOL_INPUT_BYTES_MAX;
 use crate::origin::FlowLabels;
 use crate::port::adapter::ToolUse;
 use crate::run::decide::admit::tool::judge_tool;
 use crate::run::decide::draft::Draft;
+use crate::run::decide::draft::history::{UsedFacts, call_record, take_of_call};
 use crate::run::decide::people::approval::request_tool_consent;
 use crate::run::decide::people::tool::{HeldCall, consent, held_calls, out_of_bounds};
 use crate::run::seen::shown::arguments;
@@ -25,20 +26,26 @@ pub(crate) fn use_tool(draft: &mut Draft<'_>, at: StepAt, wanted: ToolUse) {
         return;
     }
     let digest = call_digest(&wanted);
-    let ruling = match out_of_bounds(draft, at, &wanted) {
-        Some(why) => Ruling::Denied(why),
-        None => rule(draft, at, &wanted, &digest),
+    let record = call_record(draft, &wanted);
+    let (ruling, used) = match out_of_bounds(draft, at, &wanted) {
+        Some(why) => (Ruling::Denied(why), UsedFacts::new()),
+        None => rule(draft, at, (&wanted, &record), &digest),
     };
-    record_ruling(draft, at, wanted, digest, ruling);
+    record_ruling(draft, at, Ruled { wanted, record, digest, ruling, used });
 }
 
 /// Lets the gates decide, and people if the gates require it.
-fn rule(draft: &mut Draft<'_>, at: StepAt, wanted: &ToolUse, digest: &str) -> Ruling {
+fn rule(
+    draft: &mut Draft<'_>,
+    at: StepAt,
+    (wanted, facts): (&ToolUse, &CallRecord),
+    digest: &str,
+) -> (Ruling, UsedFacts) {
     let call = draft.run.describe_call(at, &arguments(&wanted.input)).facts;
-    let (decision, record) = judge_tool(draft, at, wanted, call.clone());
+    let (decision, record, used) = judge_tool(draft, at, wanted, (call.clone(), facts));
     draft.require_rows_to_wait();
     draft.record(at, StepEvent::GovernanceDecided(record));
-    match decision.disposition {
+    let ruling = match decision.disposition {
         Disposition::Allow => {
             draft.guards.require_rows();
             Ruling::Allowed(None)
@@ -47,7 +54,8 @@ fn rule(draft: &mut Draft<'_>, at: StepAt, wanted: &ToolUse, digest: &str) -> Ru
         Disposition::Hold => {
             consent(draft, at, HeldCall { wanted, digest, call: &call }, &decision)
         }
-    }
+    };
+    (ruling, used)
 }
 
 /// Decides again about the calls that waited for an approval which is now resolved.
@@ -58,25 +66,39 @@ pub(super) fn rule_on_held_calls(draft: &mut Draft<'_>, at: StepAt, approval: Ap
     }
     for (number, wanted) in held.into_iter().enumerate() {
         let digest = call_digest(&wanted);
-        let mut ruling = rule(draft, at, &wanted, &digest);
+        let record = call_record(draft, &wanted);
+        let (mut ruling, used) = rule(draft, at, (&wanted, &record), &digest);
         // A consent is for one call: every further one needs its own.
         if number > 0 && ruling == Ruling::Allowed(Some(approval)) {
             let call = draft.run.describe_call(at, &arguments(&wanted.input)).facts;
-            let (decision, _) = judge_tool(draft, at, &wanted, call.clone());
+            let (decision, ..) = judge_tool(draft, at, &wanted, (call.clone(), &record));
             ruling = Ruling::Held(request_tool_consent(draft, at, &wanted, &call, &decision));
         }
-        record_ruling(draft, at, wanted, digest, ruling);
+        record_ruling(draft, at, Ruled { wanted, record, digest, ruling, used });
     }
 }
 
-fn record_ruling(draft: &mut Draft<'_>, at: StepAt, call: ToolUse, digest: String, ruling: Ruling) {
+/// A call with the decision about it.
+struct Ruled {
+    wanted: ToolUse,
+    record: CallRecord,
+    digest: String,
+    ruling: Ruling,
+    /// Facts about history that the decision relies on.
+    used: UsedFacts,
+}
+
+fn record_ruling(draft: &mut Draft<'_>, at: StepAt, ruled: Ruled) {
+    let Ruled { wanted: call, mut record, digest, ruling, used } = ruled;
+    take_of_call(draft, at, (&call, &mut record), &ruling, &used);
     let too_long = canonical::to_string(&call.input).len() > TOOL_INPUT_BYTES_MAX;
     let input = if too_long { Value::Null } else { call.input };
     let labels = match ruling {
         Ruling::Allowed(_) => answer_labels(draft, &call.tool),
         Ruling::Denied(_) | Ruling::Held(_) => FlowLabels::default(),
     };
-    let request = ToolRequest { id: call.id, tool: call.tool, input, digest, ruling, labels };
+    let request =
+        ToolRequest { id: call.id, tool: call.tool, input, digest, ruling, labels, record };
     draft.log(at, LogLine::Tool(Box::new(request)));
 }
 
