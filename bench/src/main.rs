@@ -10,6 +10,7 @@ mod documents;
 mod fanout;
 mod fixture;
 mod flat;
+mod flow;
 mod gates;
 mod governed;
 mod history;
@@ -56,6 +57,8 @@ enum Benchmark {
     Adapter(adapter::Options),
     /// Where the arguments of a call were seen before.
     Seen(seen::Options),
+    /// The worst labels of a large document.
+    Flow(flow::Options),
     /// Several nodes on one database under faults.
     Cluster(cluster::Options),
     /// New runs in a store full of finished ones.
@@ -78,6 +81,7 @@ fn main() -> anyhow::Result<()> {
             Benchmark::Http(options) => http::run(options).await,
             Benchmark::Adapter(options) => adapter::run(options).await,
             Benchmark::Seen(options) => seen::run(options),
+            Benchmark::Flow(options) => flow::run(options),
             Benchmark::Cluster(options) => cluster::run(options).await,
             Benchmark::Flat(options) => flat::run(options).await,
         }

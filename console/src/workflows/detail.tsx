@@ -10,9 +10,10 @@ import { Value } from "../parts/value";
 import { Link, navigate, runPath, useQueryParam } from "../route";
 import { Graph } from "../runs/graph";
 import { usePermission } from "../session";
+import { DataFlow } from "./data-flow";
 import { type Forecast, ForecastCard, forecastStatuses } from "./forecast";
 import { GatewayStatus } from "./gateway-status";
-import { graphSteps, type Plan } from "./plan";
+import { type FlowPicture, graphSteps, labelledEdges, type Plan } from "./plan";
 
 type Version = Schemas["VersionShown"];
 
@@ -49,6 +50,8 @@ function WorkflowDetail({ shown }: { shown: Version }) {
   const [forecast, setForecast] = useState<Forecast | null>(null);
   const plan = shown.plan as Plan | null;
   const steps = useMemo(() => graphSteps(plan, shown.waves), [plan, shown.waves]);
+  const flow = shown.flow as FlowPicture | null;
+  const flows = useMemo(() => labelledEdges(flow), [flow]);
   const status = useMemo(() => forecastStatuses(forecast), [forecast]);
   return (
     <div className="page">
@@ -64,9 +67,10 @@ function WorkflowDetail({ shown }: { shown: Version }) {
         <div className="card">
           {plan && (
             <div className="picture">
-              <Graph steps={steps} status={status} flows={[]} chosen={null} onChoose={null} />
+              <Graph steps={steps} status={status} flows={flows} chosen={null} onChoose={null} />
             </div>
           )}
+          {flow && <DataFlow flow={flow} />}
           <details className="document">
             <summary>Document</summary>
             <Value of={shown.document} label="Document" />

@@ -146,6 +146,9 @@ codes! {
         /// A gateway of this process has an unknown provider.
         UnknownProvider = "unknown_provider",
 
+        /// Data can flow where a policy with `@static("error")` does not let it.
+        ForbiddenFlow = "forbidden_flow",
+
         /// The arguments of a run do not fit their declarations.
         InvalidArgs = "invalid_args",
     }
@@ -180,6 +183,8 @@ codes! {
         RoutingDuplicateRoute = "routing_duplicate_route",
         /// A flow label looks like a misspelt one.
         SimilarLabel = "similar_label",
+        /// Data can flow where a policy does not let it.
+        PossibleFlow = "possible_flow",
         /// Two sources merged into one object share a label.
         DuplicateMergeLabel = "duplicate_merge_label",
     }

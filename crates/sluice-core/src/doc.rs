@@ -18,6 +18,7 @@ pub(crate) mod team;
 mod tests;
 
 pub use lens::newest_version;
+pub(crate) use read::camel_case;
 pub use registry::Registry;
 
 use crate::code::Code;

@@ -68,5 +68,7 @@ pub mod status;
 pub mod team;
 pub mod trace;
 
-// Storey 4, evidence: seals, packets and the verification of a whole store.
+// Storey 4, evidence and analysis: seals, packets and the verification of a whole store, and
+// the flow of data through a plan before it runs.
 pub mod evidence;
+pub mod flow;

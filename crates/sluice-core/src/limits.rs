@@ -52,6 +52,10 @@ pub(crate) const VIOLATIONS_MAX: usize = 100;
 /// Maximum number of different flow labels in one document.
 pub(crate) const FLOW_LABELS_MAX: usize = 128;
 
+/// Maximum number of steps that a flow analysis tells apart, with those of every call of a
+/// sub-workflow; further calls share the steps of the workflow.
+pub(crate) const FLOW_STEPS_MAX: usize = 20_000;
+
 /// Maximum number of members in one team.
 pub(crate) const TEAM_MEMBERS_MAX: usize = 256;
 

@@ -8,6 +8,8 @@ pub const CHARS_MAX: usize = 64;
 pub const NAMES_MAX: usize = 16;
 /// The pattern of a name, for JSON Schemas.
 pub const PATTERN: &str = "^[a-z][a-z0-9_.-]*$";
+/// The origin of data from a tool or gateway that declares none.
+pub const UNKNOWN: &str = "unknown";
 
 /// Whether a text can be a name: lower-case letters, digits and `_ . -`, a letter first.
 pub fn is_name(text: &str) -> bool {

@@ -28,11 +28,13 @@ mod request;
 mod rule;
 mod scan;
 mod validate;
+mod worst_case;
 
 pub use facts::{InputsSeen, PolicyFacts, Principal, Resource, RunSeen, StepSeen};
 pub use keyword::{Category, Consequence, Enforcement};
 pub use reference::reference;
 pub use rule::Rule;
+pub use worst_case::{WorstCase, WorstResource};
 
 use crate::catalog::Catalog;
 use crate::decision::{Disposition, Matched};
@@ -50,6 +52,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
+use worst_case::WorstCaseRules;
 
 /// The default set: name and text of its file.
 pub const DEFAULT: (&str, &str) = ("default.cedar", include_str!("../policies/default.cedar"));
@@ -69,6 +72,7 @@ pub struct Policies {
     notes: Vec<PolicyError>,
     /// The actions about whose labels some policy asks.
     reads_flow: BTreeSet<Verb>,
+    worst_case: WorstCaseRules,
     names: Names,
     names_in_changes: PolicyNames,
     /// Facts about history that some policy tests.

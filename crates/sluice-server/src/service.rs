@@ -17,6 +17,7 @@ pub mod erase;
 pub mod explain;
 pub mod export;
 pub mod find;
+pub mod flow;
 pub mod forecast;
 pub mod past;
 pub mod policies;

@@ -379,8 +379,23 @@ pub(crate) struct Validate {
     pub(crate) files: Vec<OsString>,
     #[command(flatten)]
     pub(crate) registry: Registry,
+    /// Report where data can flow although these policies stop it: a file or directory, or `active` for the set in force
+    #[arg(long, value_name = "DIR")]
+    pub(crate) policies: Option<OsString>,
+    #[command(flatten)]
+    pub(crate) rows: FlowRows,
     #[command(flatten)]
     pub(crate) json: Json,
+}
+
+/// Rows for the flow of data.
+#[derive(Debug, Args)]
+pub(crate) struct FlowRows {
+    /// Use the agents, gateways and memory of this setup for the flow of data [default: the rows in force]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) setup: Option<OsString>,
+    #[command(flatten)]
+    pub(crate) data: run::Data,
 }
 
 #[derive(Debug, Args)]
@@ -393,6 +408,11 @@ pub(crate) struct Plan {
     /// Choose the output format
     #[arg(long, value_enum, default_value_t = PlanFormat::Text)]
     pub(crate) format: PlanFormat,
+    /// Show where data comes from, which labels it can have, and where it can go
+    #[arg(long)]
+    pub(crate) flow: bool,
+    #[command(flatten)]
+    pub(crate) rows: FlowRows,
     /// Print JSON, like `--format json`
     #[arg(long, conflicts_with = "format")]
     pub(crate) json: bool,

@@ -12,6 +12,7 @@ mod config;
 mod cost;
 mod doctor;
 mod eval;
+mod flow;
 mod gateways;
 mod lenses;
 mod listen;
@@ -50,8 +51,8 @@ use sluice_server::service::document::Input;
 
 pub(crate) fn run(command: &Command, out: &mut Out) -> anyhow::Result<Exit> {
     match command {
-        Command::Validate(args) => validate::run(args, out),
-        Command::Plan(args) => plan::run(args, out),
+        Command::Validate(args) => local::wait(validate::run(args, out)),
+        Command::Plan(args) => local::wait(plan::run(args, out)),
         Command::Schema(args) => schema::run(args, out),
         Command::Eval(args) => eval::run(args, out),
         Command::Serve(args) => local::wait(serve::run(args, out)),

@@ -7,6 +7,7 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use clap::builder::styling::AnsiColor;
 use sluice_core::code::Severity;
 use sluice_core::diagnostic::Diagnostic;
+use sluice_core::flow::FlowFinding;
 use sluice_core::span::Span;
 use sluice_core::visible;
 use sluice_server::pages;
@@ -49,6 +50,19 @@ pub(crate) fn diagnostic(file: &str, text: &str, problem: &Diagnostic) -> String
     }
     let place = format!("{}:{}:{}", visible::line(place_name(file)), problem.line, problem.column);
     placed(&render(group), gutter, &place)
+}
+
+/// Draws a finding about the flow of data, with the way of each label under it.
+pub(crate) fn flow_finding(text: &str, found: &FlowFinding) -> String {
+    let mut drawn = diagnostic(&found.document, text, &found.diagnostic);
+    for way in &found.ways {
+        drawn.push_str(&format!("\n   {}:", visible::brief(&way.label)));
+        for hop in &way.hops {
+            let place = format!("{}:{}", visible::line(place_name(&hop.document)), hop.line);
+            drawn.push_str(&format!("\n     {place}  {}", visible::brief(&hop.what)));
+        }
+    }
+    drawn
 }
 
 /// Adds the position under the title. The renderer would count the column within the excerpt,

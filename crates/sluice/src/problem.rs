@@ -4,6 +4,7 @@ use crate::client::ApiProblem;
 use crate::refused;
 use serde::Serialize;
 use sluice_core::diagnostic::Diagnostic;
+use sluice_core::flow::FlowFinding;
 use sluice_server::refused::Refused;
 use std::io;
 
@@ -71,6 +72,9 @@ pub(crate) struct Report<'a> {
     ok: bool,
     errors: Vec<ReportedProblem<'a>>,
     warnings: Vec<ReportedProblem<'a>>,
+    /// Where data can flow although a policy stops it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    flow: Option<&'a [FlowFinding]>,
 }
 
 /// One problem. Every field is always present.
@@ -89,7 +93,14 @@ impl<'a> Report<'a> {
         let (errors, warnings): (Vec<_>, Vec<_>) = diagnostics.iter().partition(|d| d.is_error());
         let lines =
             |list: Vec<&'a Diagnostic>| list.into_iter().map(ReportedProblem::new).collect();
-        Report { file, ok: errors.is_empty(), errors: lines(errors), warnings: lines(warnings) }
+        let (ok, errors, warnings) = (errors.is_empty(), lines(errors), lines(warnings));
+        Report { file, ok, errors, warnings, flow: None }
+    }
+
+    /// Adds the findings of a flow analysis.
+    pub(crate) fn with_flow(self, found: &'a [FlowFinding]) -> Report<'a> {
+        let ok = self.ok && !found.iter().any(|one| one.diagnostic.is_error());
+        Report { ok, flow: Some(found), ..self }
     }
 
     pub(crate) fn unreadable(file: &'a Unreadable) -> Report<'a> {
@@ -98,6 +109,7 @@ impl<'a> Report<'a> {
             ok: false,
             errors: vec![ReportedProblem::unreadable(file)],
             warnings: vec![],
+            flow: None,
         }
     }
 }

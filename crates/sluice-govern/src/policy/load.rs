@@ -11,6 +11,7 @@ use super::names::{Missing, missing};
 use super::request::Names;
 use super::rule::{Rule, Who};
 use super::validate::{InputUse, arguments_of, validate};
+use super::worst_case::WorstCaseRules;
 use super::{Policies, PolicyError, scan};
 use crate::canonical;
 use crate::catalog::Catalog;
@@ -120,6 +121,7 @@ fn read(
     let mut index = Index::default();
     let mut reads_values = BTreeSet::new();
     let mut reads_flow = BTreeSet::new();
+    let mut worst_case = WorstCaseRules::default();
     let mut names_in_changes = PolicyNames::default();
     let mut rules = Vec::with_capacity(loader.rules.len());
     let mut categories = BTreeMap::<_, Vec<usize>>::new();
@@ -131,6 +133,7 @@ fn read(
         if needs.flow() {
             reads_flow.extend(&rule.scope.verbs);
         }
+        worst_case.add(number, &rule, &policy);
         names_in_changes.record(&rule, &policy);
         if let Some(category) = rule.category {
             categories.entry(category).or_default().push(number);
@@ -147,6 +150,7 @@ fn read(
         inputs: loader.inputs,
         notes: loader.notes,
         reads_flow,
+        worst_case,
         names: Names::new(),
         names_in_changes,
         history: loader.history,

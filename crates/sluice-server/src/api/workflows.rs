@@ -7,6 +7,7 @@ use super::shape::Changes;
 use crate::auth::permission::Permission as P;
 use crate::refused::{Refused, ServiceResult};
 use crate::service::document::{Findings, Input};
+use crate::service::flow::FlowDocuments;
 use crate::service::registry::{self, ChangeOutcome, Mode, PlannedChange, RowChange, RowEdit};
 use crate::service::start::{input, refused_document, with_workflows};
 use crate::service::versions::{self, Document};
@@ -18,7 +19,7 @@ use sluice_core::diagnostic::Diagnostic;
 use sluice_core::doc::{self, Registry};
 use sluice_core::plan::Plan;
 use sluice_core::rows;
-use sluice_govern::registry::{Kind, Row, WorkflowVersion};
+use sluice_govern::registry::{Fabric, Kind, Row, WorkflowVersion};
 use std::collections::BTreeMap;
 
 pub(super) fn routes() -> Vec<Route> {
@@ -93,6 +94,8 @@ struct VersionShown {
     plan: Option<Value>,
     /// Ids of the steps, wave by wave.
     waves: Vec<Vec<String>>,
+    /// Worst-case labels of its data; null without a plan or the right to read the configuration.
+    flow: Option<Value>,
 }
 
 async fn show(request: ApiRequest) -> ServiceResult<Reply<VersionShown>> {
@@ -114,16 +117,38 @@ async fn version_reply(
     let format = row.body["format"].as_str();
     let (kind, input) = input(name, text, format)?;
     let registry = versions::registry(Registry::default(), &rows.rows)?;
-    let checked = doc::check(&input.bytes, kind, &with_workflows(registry, &rows.rows));
+    let registry = with_workflows(registry, &rows.rows);
+    let checked = doc::check(&input.bytes, kind, &registry);
     let waves = checked.plan.as_ref().map(waves);
+    let plan = checked.plan.as_ref().map(|plan| json!(plan));
+    let flow = flow(request, &row.name, text, checked.plan, (&rows.rows, &registry))?;
     Ok(Reply::ok(VersionShown {
         name: name.to_owned(),
         version,
         format: format.map(str::to_owned),
         document: text.to_owned(),
-        plan: checked.plan.as_ref().map(|plan| json!(plan)),
+        plan,
         waves: waves.unwrap_or_default(),
+        flow,
     }))
+}
+
+/// The flow of data through a document, with the rows and tools in force, for callers who may
+/// see these.
+fn flow<Q, B>(
+    request: &ApiRequest<Q, B>,
+    name: &str,
+    text: &str,
+    plan: Option<Plan>,
+    (rows, registry): (&[Row], &Registry),
+) -> ServiceResult<Option<Value>> {
+    let Some(plan) = plan.filter(|_| request.caller.may(P::GovernanceRead)) else {
+        return Ok(None);
+    };
+    let documents = FlowDocuments::registered(name, plan, text, (rows, registry));
+    let (fabric, catalog) = (Fabric::read(0, rows), request.service().engine.catalog());
+    let picture = documents.analyse(&fabric, &catalog)?.picture();
+    Ok(Some(json!(picture)))
 }
 
 fn waves(plan: &Plan) -> Vec<Vec<String>> {
@@ -184,24 +209,26 @@ struct ReportShown {
     plan: Option<Value>,
     /// Ids of the steps, wave by wave.
     waves: Vec<Vec<String>>,
+    /// Worst-case labels of its data; null without a plan or the right to read the configuration.
+    flow: Option<Value>,
 }
 
 async fn validate(request: ApiRequest<Nothing, DocumentBody>) -> ServiceResult<Reply<ReportShown>> {
     let rows = request.organisation.rows().await?;
     let (kind, input) = input("document", &request.body.document, request.body.format.as_deref())?;
     let registry = versions::registry(Registry::default(), &rows.rows)?;
-    let checked = doc::check(&input.bytes, kind, &with_workflows(registry, &rows.rows));
+    let registry = with_workflows(registry, &rows.rows);
+    let checked = doc::check(&input.bytes, kind, &registry);
     let (errors, warnings): (Vec<_>, Vec<_>) =
         checked.diagnostics.iter().partition(|one| one.is_error());
     let found = |list: Vec<&Diagnostic>| list.into_iter().map(DocumentProblem::from).collect();
     let waves = checked.plan.as_ref().map(waves);
-    Ok(Reply::ok(ReportShown {
-        ok: errors.is_empty(),
-        errors: found(errors),
-        warnings: found(warnings),
-        plan: checked.plan.as_ref().map(|plan| json!(plan)),
-        waves: waves.unwrap_or_default(),
-    }))
+    let plan = checked.plan.as_ref().map(|plan| json!(plan));
+    let (ok, errors, warnings) = (errors.is_empty(), found(errors), found(warnings));
+    let (text, rows) = (&request.body.document, (&*rows.rows, &registry));
+    let flow = flow(&request, "document", text, checked.plan, rows)?;
+    let waves = waves.unwrap_or_default();
+    Ok(Reply::ok(ReportShown { ok, errors, warnings, plan, waves, flow }))
 }
 
 /// Adds documents as versions.

@@ -2,10 +2,12 @@
 
 mod arrows;
 mod dot;
+mod flow;
 pub(super) mod mermaid;
 mod picture;
 mod text;
 
+use super::flow::FlowSetting;
 use super::{print_diagnostics, print_unreadable, registry};
 use crate::Exit;
 use crate::cli::{self, OutputFormat, PlanFormat};
@@ -14,9 +16,10 @@ use crate::out::{Layout, Out};
 use crate::problem::Report;
 use crate::referenced_documents;
 use serde::Serialize;
+use sluice_core::flow::FlowPicture;
 use sluice_core::plan::Plan;
 
-pub(super) fn run(args: &cli::Plan, out: &mut Out) -> anyhow::Result<Exit> {
+pub(super) async fn run(args: &cli::Plan, out: &mut Out) -> anyhow::Result<Exit> {
     let shape = args.shape();
     let output = if shape == PlanFormat::Json { OutputFormat::Json } else { OutputFormat::Text };
     let Some(registry) = registry(&args.registry, output, out)? else {
@@ -29,7 +32,7 @@ pub(super) fn run(args: &cli::Plan, out: &mut Out) -> anyhow::Result<Exit> {
             return Ok(Exit::Refused);
         }
     };
-    let (checked, _) = referenced_documents::check_one(&input, registry);
+    let (checked, registry) = referenced_documents::check_one(&input, registry);
     let Some(plan) = checked.plan else {
         match output {
             OutputFormat::Text => print_diagnostics(&input, &checked.diagnostics, out)?,
@@ -40,11 +43,24 @@ pub(super) fn run(args: &cli::Plan, out: &mut Out) -> anyhow::Result<Exit> {
         return Ok(Exit::Refused);
     };
     print_diagnostics(&input, &checked.diagnostics, out)?;
+    let flow = if args.flow {
+        let setting = FlowSetting::load(args.rows.setup.as_ref(), &args.rows.data).await?;
+        let documents = setting.documents(input, registry)?;
+        Some(documents.analyse(&setting.fabric, &setting.catalog)?.picture())
+    } else {
+        None
+    };
+    let flow = flow.as_ref();
     match shape {
-        PlanFormat::Text => out.print(&text::draw(&plan))?,
-        PlanFormat::Mermaid => out.print(&mermaid::draw(&plan))?,
-        PlanFormat::Dot => out.print(&dot::draw(&plan))?,
-        PlanFormat::Json => out.json(Layout::Pretty, &PlanReport::new(&plan))?,
+        PlanFormat::Text => {
+            out.print(&text::draw(&plan))?;
+            if let Some(flow) = flow {
+                out.print(&flow::draw(flow))?;
+            }
+        }
+        PlanFormat::Mermaid => out.print(&mermaid::draw(&plan, flow))?,
+        PlanFormat::Dot => out.print(&dot::draw(&plan, flow))?,
+        PlanFormat::Json => out.json(Layout::Pretty, &PlanReport::new(&plan, flow))?,
     }
     Ok(Exit::Done)
 }
@@ -55,12 +71,15 @@ struct PlanReport<'p> {
     hash: String,
     waves: Vec<Vec<&'p str>>,
     plan: &'p Plan,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    flow: Option<&'p FlowPicture>,
 }
 
 impl PlanReport<'_> {
-    fn new(plan: &Plan) -> PlanReport<'_> {
+    fn new<'p>(plan: &'p Plan, flow: Option<&'p FlowPicture>) -> PlanReport<'p> {
         let ids = |wave: &Vec<u32>| wave.iter().map(|at| id(plan, *at)).collect();
-        PlanReport { hash: plan.hash(), waves: plan.graph.layers().iter().map(ids).collect(), plan }
+        let waves = plan.graph.layers().iter().map(ids).collect();
+        PlanReport { hash: plan.hash(), waves, plan, flow }
     }
 }
 

@@ -10,7 +10,7 @@ use sluice_core::run::command::Refusal;
 use std::collections::BTreeSet;
 
 /// Codes of documents that would be too long for a page, or that no document gets.
-const WITHOUT_BLOCKS: [Code; 8] = [
+const WITHOUT_BLOCKS: [Code; 10] = [
     Code::DocumentTooLarge,
     Code::InvalidEncoding,
     Code::TooDeep,
@@ -19,6 +19,8 @@ const WITHOUT_BLOCKS: [Code; 8] = [
     Code::UnknownFormat,
     Code::MoreProblems,
     Code::InvalidArgs,
+    Code::PossibleFlow,
+    Code::ForbiddenFlow,
 ];
 /// Pages of codes that the command line answers with by itself.
 const OF_THE_COMMAND_LINE: [&str; 1] = ["document_unreadable"];

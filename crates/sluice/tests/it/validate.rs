@@ -431,3 +431,58 @@ fn advice_is_printed_and_no_path_of_the_source_tree() {
         exit 2
     "#]].assert_eq(&session.run(&["validate", "odd.lobsterx.yaml"]));
 }
+
+/// Validates an example against the policies about flow.
+fn with_flow(document: &str, more: &[&str]) -> (Option<i32>, String) {
+    let document = format!("examples/flow/{document}");
+    let mut args = vec!["validate", "--policies", "examples/flow/policies"];
+    args.extend(["--setup", "examples/flow/setup.yaml", &document]);
+    args.extend(more);
+    let done = output(&root(), &args, b"");
+    let text = [&done.stderr[..], &done.stdout].concat();
+    (done.status.code(), String::from_utf8(text).unwrap())
+}
+
+#[test]
+fn a_flow_that_a_policy_forbids_is_refused_with_its_way() {
+    let (code, text) = with_flow("answer.lobsterx.yaml", &[]);
+    let way =
+        "examples/flow/answer.lobsterx.yaml:14  the command of `write` reads `read_page.offer`";
+    assert!(text.contains("error[forbidden_flow]: `send` can be sent to gateway `mail`"), "{text}");
+    assert!(text.contains(way), "{text}");
+    assert_eq!(code, Some(2));
+    let (code, json) = with_flow("answer.lobsterx.yaml", &["--json"]);
+    assert_eq!(code, Some(2));
+    let report: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(report["ok"], false);
+    let found = &report["flow"][0];
+    assert_eq!(found["code"], "forbidden_flow");
+    assert_eq!(found["ways"].as_array().unwrap().len(), 2);
+    assert_eq!(found["ways"][0]["hops"][0]["document"], "examples/flow/answer.lobsterx.yaml");
+}
+
+#[test]
+fn an_endorsed_value_may_leave() {
+    let (code, text) = with_flow("answer-endorsed.lobsterx.yaml", &[]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.ends_with(": ok, 3 steps in 3 waves, 0 warnings\n"), "{text}");
+}
+
+#[test]
+fn a_plan_shows_the_flow_of_data() {
+    let shown = |format: &str| {
+        let args = ["plan", "--flow", "--setup", "examples/flow/setup.yaml", "--format", format];
+        let args = [&args[..], &["examples/flow/answer.lobsterx.yaml"]].concat();
+        let done = output(&root(), &args, b"");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8(done.stdout).unwrap()
+    };
+    let text = shown("text");
+    let flow = text.find("flow of data").unwrap();
+    let sink = "to gateway mail, external: caller, operator, web + customer";
+    assert!(text[flow..].contains(sink), "{text}");
+    assert!(shown("mermaid").contains("s0 -->|\"operator, web\"| s1"), "{}", shown("mermaid"));
+    assert!(shown("dot").contains("to") && shown("dot").contains("style=dashed"));
+    let json: Value = serde_json::from_str(&shown("json")).unwrap();
+    assert_eq!(json["flow"]["links"][0]["from"], "read_page");
+}

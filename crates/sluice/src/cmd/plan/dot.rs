@@ -3,12 +3,14 @@
 //! INVARIANT: no text of the document reaches the graph but inside a quoted string.
 
 use super::arrows::{arrows, groups, label};
+use super::flow::{links, shown};
+use sluice_core::flow::FlowPicture;
 use sluice_core::plan::Plan;
 use sluice_core::plan::step::{Step, Work};
 use sluice_core::visible;
 use std::fmt::Write as _;
 
-pub(super) fn draw(plan: &Plan) -> String {
+pub(super) fn draw(plan: &Plan, flow: Option<&FlowPicture>) -> String {
     let mut graph =
         String::from("digraph plan {\n  rankdir=TB;\n  node [fontname=\"sans-serif\"];\n");
     for (at, group) in groups(plan).into_iter().enumerate() {
@@ -26,11 +28,30 @@ pub(super) fn draw(plan: &Plan) -> String {
             graph.push_str("  }\n");
         }
     }
+    let links = links(flow);
     for arrow in arrows(plan) {
-        let condition =
-            arrow.condition.map(|condition| format!(" [label=\"{}\"]", escape(&condition)));
-        let condition = condition.unwrap_or_default();
-        let _ = writeln!(graph, "  s{} -> s{}{condition};", arrow.from, arrow.to);
+        let labels = links.get(&(arrow.from, arrow.to));
+        let texts: Vec<String> =
+            arrow.condition.iter().chain(labels).map(|text| escape(text)).collect();
+        let text = texts.join("\\n");
+        let text = if text.is_empty() { text } else { format!(" [label=\"{text}\"]") };
+        let _ = writeln!(graph, "  s{} -> s{}{text};", arrow.from, arrow.to);
+    }
+    for (at, step) in flow.iter().flat_map(|flow| &flow.steps).enumerate() {
+        for (number, source) in step.sources.iter().enumerate() {
+            let name = escape(&visible::brief(&source.name));
+            let labels = escape(&shown(&source.labels));
+            let _ = writeln!(graph, "  o{at}_{number} [shape=ellipse, label=\"{name}\"];");
+            let _ =
+                writeln!(graph, "  o{at}_{number} -> s{at} [style=dashed, label=\"{labels}\"];");
+        }
+        for (number, one) in step.sinks.iter().enumerate() {
+            let name = format!("{} {}, {}", one.kind, visible::brief(&one.name), one.sends_to);
+            let (name, labels) = (escape(&name), escape(&shown(&one.labels)));
+            let _ = writeln!(graph, "  d{at}_{number} [shape=cds, label=\"{name}\"];");
+            let _ =
+                writeln!(graph, "  s{at} -> d{at}_{number} [style=dashed, label=\"{labels}\"];");
+        }
     }
     graph.push_str("}\n");
     graph

@@ -3,12 +3,14 @@
 //! INVARIANT: no text of the document reaches the chart but as an escaped label.
 
 use super::arrows::{arrows, groups, label};
+use super::flow::{links, shown};
+use sluice_core::flow::FlowPicture;
 use sluice_core::plan::Plan;
 use sluice_core::plan::step::{Step, Work};
 use sluice_core::visible;
 use std::fmt::Write as _;
 
-pub(super) fn draw(plan: &Plan) -> String {
+pub(super) fn draw(plan: &Plan, flow: Option<&FlowPicture>) -> String {
     let mut chart = String::from("flowchart TD\n");
     for (at, group) in groups(plan).into_iter().enumerate() {
         let indent = if group.phase.is_some() { "    " } else { "  " };
@@ -25,10 +27,35 @@ pub(super) fn draw(plan: &Plan) -> String {
             chart.push_str("  end\n");
         }
     }
+    let links = links(flow);
     for arrow in arrows(plan) {
-        let condition = arrow.condition.map(|condition| format!("|\"{}\"|", escape(&condition)));
-        let condition = condition.unwrap_or_default();
-        let _ = writeln!(chart, "  s{} -->{condition} s{}", arrow.from, arrow.to);
+        let labels = links.get(&(arrow.from, arrow.to));
+        let texts: Vec<String> =
+            arrow.condition.iter().chain(labels).map(|text| escape(text)).collect();
+        let text = texts.join("<br/>");
+        let text = if text.is_empty() { text } else { format!("|\"{text}\"|") };
+        let _ = writeln!(chart, "  s{} -->{text} s{}", arrow.from, arrow.to);
+    }
+    for (at, step) in flow.iter().flat_map(|flow| &flow.steps).enumerate() {
+        for (number, source) in step.sources.iter().enumerate() {
+            let (name, labels) = (escape(&visible::brief(&source.name)), shown(&source.labels));
+            let _ = writeln!(
+                chart,
+                "  o{at}_{number}([\"{name}\"]) -.->|\"{}\"| s{at}",
+                escape(&labels)
+            );
+        }
+        for (number, one) in step.sinks.iter().enumerate() {
+            let labels = shown(&one.labels);
+            let carried = if labels.is_empty() {
+                String::new()
+            } else {
+                format!("|\"{}\"|", escape(&labels))
+            };
+            let name = format!("{} {}, {}", one.kind, visible::brief(&one.name), one.sends_to);
+            let _ =
+                writeln!(chart, "  s{at} -.->{carried} d{at}_{number}[/\"{}\"/]", escape(&name));
+        }
     }
     chart
 }
