@@ -13,7 +13,7 @@ pub use value::{ExplainedArgument, ReadValue};
 
 use super::request::CedarRequest;
 use super::{Consequence, Enforcement, Matches, Needs, Policies, PolicyFacts, Replayed, replay};
-use super::{Rule, scan};
+use super::{Rule, history, scan};
 use crate::limits::POLICY_STACK_BYTES;
 use cedar_policy::Policy;
 use condition::conditions;
@@ -123,12 +123,20 @@ impl Policies {
         facts: &PolicyFacts<'_>,
     ) -> Option<ExplainedRule> {
         let text = self.text(rule)?;
-        let tree = Policy::parse(None, text).ok().and_then(|policy| policy.to_json().ok());
+        // Cedar does not read the clauses about history.
+        let split = history::split(text).ok();
+        let cedar = split.as_ref().and_then(|split| split.rest.as_deref()).unwrap_or(text);
+        let tree = Policy::parse(None, cedar).ok().and_then(|policy| policy.to_json().ok());
         let tree = tree.unwrap_or_default();
         let conditions = conditions(&tree, request);
         let error = matches.errors.iter().find(|(name, _)| *name == rule.name);
         let matched = !rule.permits && matches.rules.iter().any(|one| one.name == rule.name);
-        let values = values(&tree, request);
+        let mut values = values(&tree, request);
+        let history = rule.history.iter().flat_map(history::Clause::facts);
+        values.extend(history.map(|name| ReadValue {
+            path: name.to_string(),
+            value: facts.history.get(name).and_then(|value| serde_json::to_value(value).ok()),
+        }));
         let decides = error.is_some() || (matched && (rule.blocks() || rule.holds()));
         let is_about_scope = rule.permits && conditions.is_empty();
         Some(ExplainedRule {
@@ -147,7 +155,7 @@ impl Policies {
             reads_flow: values.iter().any(ReadValue::is_flow),
             hint: match (decides, is_about_scope) {
                 (true, _) if rule.permits => None,
-                (true, _) => hint::without_match(&conditions),
+                (true, _) => hint::without_match(&conditions, &rule.history),
                 (false, true) => Some("another principal or resource".to_owned()),
                 (false, false) if rule.permits => hint::with_match(&conditions),
                 (false, false) => None,

@@ -16,6 +16,7 @@ fn world() -> World {
         "refund.lobsterx.yaml",
         "payout.lobsterx.yaml",
         "policies/refunds.cedar",
+        "policies/daily.cedar",
     ] {
         let text = std::fs::read_to_string(root().join("examples/refunds").join(name)).unwrap();
         world = world.file(name, &text);
@@ -30,6 +31,13 @@ fn refund(world: &World, amount: &str, more: &[&str]) -> (Option<i32>, String) {
     let args = ["run", "refund.lobsterx.yaml", "--arg", "order=o-1", "--arg", &amount];
     let output = world.output(&[&args, more].concat());
     (output.status.code(), world.newest())
+}
+
+/// An approval that is requested.
+fn open_approval(world: &World) -> Option<String> {
+    let list = world.output(&["approvals", "list", "--json"]);
+    let list: Value = serde_json::from_slice(&list.stdout).ok()?;
+    list["data"][0]["approval_id"].as_str().map(str::to_owned)
 }
 
 fn step<'a>(state: &'a Value, id: &str) -> &'a Value {
@@ -73,11 +81,7 @@ fn a_large_refund_asks_and_the_approval_shows_the_amount() {
     let running =
         world.start(&["run", "refund.lobsterx.yaml", "--arg", "order=o-1", "--arg", "amount=700"]);
     // The attempt waits for the approval of its call.
-    let approval = world.until("the call asks", |world| {
-        let list = world.output(&["approvals", "list", "--json"]);
-        let list: Value = serde_json::from_slice(&list.stdout).ok()?;
-        list["data"][0]["approval_id"].as_str().map(str::to_owned)
-    });
+    let approval = world.until("the call asks", open_approval);
     let run = world.newest();
     let shown = world.told(&["approvals", "show", &approval]);
     assert!(shown.contains("shop.refund") && shown.contains("700"), "{shown}");
@@ -188,4 +192,23 @@ fn the_path_of_a_label_leads_from_its_source_to_the_step() {
     assert!(told.contains("bill.amount -> payout.inputs.amount  caller, unknown"), "{told}");
     let first = world.told(&["policies", "explain", &run, "bill"]);
     assert!(!first.contains("unknown-origin"), "{first}");
+}
+
+#[test]
+fn the_fourth_refund_of_a_day_asks() {
+    let world = world();
+    world.printed(&["apply", "-f", "policies.yaml"]);
+    for amount in ["10", "20", "30"] {
+        assert_eq!(refund(&world, amount, &[]).0, Some(0));
+    }
+    let args = ["run", "refund.lobsterx.yaml", "--arg", "order=o-4", "--arg", "amount=40"];
+    let running = world.start(&args);
+    let approval = world.until("the call asks", open_approval);
+    let told = world.told(&["policies", "explain", &world.newest(), "refund", "--call", "1"]);
+    assert!(told.contains("daily.cedar/more-than-3-a-day"), "{told}");
+    let count =
+        "agent: count_within(1d, Action::\"use_tool\"::effective { tool: \"shop.refund\" })  4";
+    assert!(told.contains(count), "{told}");
+    world.printed(&["approvals", "approve", &approval]);
+    assert_eq!(running.output().status.code(), Some(0));
 }

@@ -1,5 +1,6 @@
 //! What would have changed the answer of a policy.
 
+use super::super::history::Clause;
 use super::condition::{ExplainedCondition, node, text};
 use serde_json::Value;
 
@@ -18,7 +19,10 @@ const OPPOSITES: [(&str, &str); 10] = [
 ];
 
 /// With which values a policy that matched would not have.
-pub(super) fn without_match(conditions: &[ExplainedCondition]) -> Option<String> {
+pub(super) fn without_match(
+    conditions: &[ExplainedCondition],
+    history: &[Clause],
+) -> Option<String> {
     let when = conditions.iter().filter(|one| !one.unless && one.holds != Some(false));
     let mut ways: Vec<String> = when.filter_map(|one| opposite(&one.tree)).collect();
     let missing = conditions.iter().filter(|one| one.unless && one.holds != Some(true));
@@ -26,6 +30,8 @@ pub(super) fn without_match(conditions: &[ExplainedCondition]) -> Option<String>
     if !missing.is_empty() {
         ways.push(format!("`{}`", missing.join(" && ")));
     }
+    let facts = history.iter().flat_map(Clause::facts);
+    ways.extend(facts.map(|name| format!("another value of `{name}`")));
     (!ways.is_empty()).then(|| ways.join(", or "))
 }
 
