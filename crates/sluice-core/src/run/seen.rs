@@ -8,6 +8,7 @@
 //! text that the journal does not have, because an adapter did not report it or because it was
 //! erased, may be anything.
 
+mod labels;
 mod prompt;
 pub(crate) mod shown;
 mod written;
@@ -28,13 +29,15 @@ use sluice_govern::facts::{ArgumentFacts, SeenIn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Number of the source that the arguments of the run are.
-const ARGUMENTS: u32 = 0;
+/// Number of the source that an argument of the run is, by its position.
+const fn argument_source(position: u32) -> u32 {
+    u32::MAX - position
+}
 
 /// The sources of values of a run, and the index of their texts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SeenLog {
-    /// In the order of the journal. Source 0 are the arguments; the first of these is source 1.
+    /// In the order of the journal; the first is source 1.
     sources: Vec<SeenSource>,
     /// Tool calls that were allowed and have not answered.
     open: Vec<OpenCall>,
@@ -250,7 +253,7 @@ impl SeenLog {
     }
 
     fn add_arguments(&mut self, run: &Run) {
-        for (name, value) in run.started.args.iter() {
+        for (position, (name, value)) in (0u32..).zip(run.started.args.iter()) {
             let classes = run.argument_classes(name);
             let class = [SeenIn::Private, SeenIn::Stranger];
             let class = class.into_iter().filter(|class| classes.contains(class));
@@ -260,7 +263,7 @@ impl SeenLog {
                 class.push(if is_prompt(&classes) { SeenIn::Prompt } else { SeenIn::Records });
             }
             for class in class {
-                self.index.add_value(ARGUMENTS, value, class);
+                self.index.add_value(argument_source(position), value, class);
             }
         }
     }

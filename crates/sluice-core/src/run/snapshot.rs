@@ -19,6 +19,7 @@ use super::state::{Approval, End, Open, Pause, Run, RunClock, StepState, args_of
 use crate::hash::Hash;
 use crate::id::{ApprovalId, RunId};
 use crate::journal::event::{RunStarted, StepAt};
+use crate::origin::FlowLabels;
 use crate::status::RunStatus;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -27,7 +28,7 @@ use std::sync::Arc;
 
 /// Version of the format. Every change of the format needs a new one. A snapshot of another
 /// version is never read: the journal has everything.
-const VERSION: u32 = 8;
+const VERSION: u32 = 9;
 
 /// Latest time that `decode` accepts, so that sums of times do not overflow.
 const TIME_MS_MAX: u64 = 1 << 60;
@@ -63,6 +64,7 @@ struct Body {
     history: RunHistory,
     clock: RunClock,
     seen: WrittenSeen,
+    answers: BTreeMap<String, FlowLabels>,
 }
 
 /// Encodes the state of a run.
@@ -93,6 +95,7 @@ pub fn encode(run: &Run) -> Vec<u8> {
         history,
         clock,
         seen,
+        answers,
         args: _,
         index: _,
     } = run;
@@ -118,6 +121,7 @@ pub fn encode(run: &Run) -> Vec<u8> {
         history: history.clone(),
         clock: *clock,
         seen: WrittenSeen::new(seen, steps),
+        answers: answers.clone(),
     };
     let mut out = Vec::with_capacity(1024 + 64 * steps.len());
     write(&mut out, &head);
@@ -161,6 +165,7 @@ pub fn decode(mut bytes: &[u8], definition: Arc<Definition>) -> Option<Run> {
         history: body.history,
         clock: body.clock,
         seen,
+        answers: body.answers,
         index: Index::default(),
     };
     if !bytes.is_empty() || !is_consistent(&run) {

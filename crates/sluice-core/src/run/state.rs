@@ -82,6 +82,8 @@ pub struct Run {
     pub(crate) clock: RunClock,
     /// Where values were seen.
     pub(crate) seen: SeenLog,
+    /// Named labels of the answers of each tool, by its name.
+    pub(crate) answers: BTreeMap<String, FlowLabels>,
     /// The arguments as one object, as expressions read them.
     pub(crate) args: Arc<Value>,
     pub(crate) index: Index,
@@ -435,6 +437,7 @@ impl Run {
             history: RunHistory::default(),
             clock: RunClock::default(),
             seen: SeenLog::default(),
+            answers: BTreeMap::new(),
             index: Index::default(),
         };
         run.index = run.reindex();

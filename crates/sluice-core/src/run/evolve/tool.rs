@@ -23,7 +23,10 @@ impl Run {
         if matches!(request.ruling, Ruling::Allowed(_)) {
             state.used_tools = true;
             state.tool_labels.join(&request.labels);
+            let answers = self.answers.entry(request.tool.clone()).or_default();
+            answers.join(&request.labels);
         }
+        let state = self.state_mut(at);
         // The approval that an earlier dispatch of the attempt requested is used up.
         if let Ruling::Allowed(Some(_)) = request.ruling {
             state.calls.retain(|id, call| !id.starts_with(KEPT) || call.digest != request.digest);

@@ -176,7 +176,7 @@ fn a_snapshot_of_another_version_reads_as_none() {
 
 /// If this hash changes, the version of the format must change.
 #[test]
-fn this_is_version_8() {
+fn this_is_version_9() {
     let mut script = Script::lobsterx(EACH).gives("one[0]", json!({"done": true}));
     script.run.tip = Hash([0xab; 32]);
     let bytes = encode(&script.run);

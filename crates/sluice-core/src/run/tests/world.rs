@@ -398,6 +398,7 @@ fn assert_same(replayed: &Run, live: &Run) {
         history,
         clock,
         seen,
+        answers,
         args,
         index,
     } = replayed;
@@ -417,5 +418,6 @@ fn assert_same(replayed: &Run, live: &Run) {
     assert_eq!((*provenance, *clock), (live.provenance, live.clock));
     assert_eq!(*taken, live.taken);
     assert_eq!(*seen, live.seen);
+    assert_eq!(*answers, live.answers);
     assert_eq!(*index, live.index);
 }

@@ -92,7 +92,7 @@ fn call_facts(draft: &mut Draft<'_>, ready: &PreparedStep) -> Option<CallFacts> 
     let child = starts_child(draft.run, ready.at);
     let verb = if child { Verb::StartRun } else { Verb::DispatchStep };
     let wanted = draft.given.authority.policies().reads_values(verb);
-    wanted.then(|| draft.run.describe_call(ready.at, &ready.prepared.inputs).facts)
+    wanted.then(|| draft.run.labelled_inputs(ready.at, &ready.prepared))
 }
 
 fn judge(

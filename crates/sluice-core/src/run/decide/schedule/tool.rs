@@ -41,7 +41,7 @@ fn rule(
     (wanted, facts): (&ToolUse, &CallRecord),
     digest: &str,
 ) -> (Ruling, UsedFacts) {
-    let call = draft.run.describe_call(at, &arguments(&wanted.input)).facts;
+    let call = draft.run.labelled_call(at, &arguments(&wanted.input));
     let (decision, record, used) = judge_tool(draft, at, wanted, (call.clone(), facts));
     draft.require_rows_to_wait();
     draft.record(at, StepEvent::GovernanceDecided(record));
@@ -70,7 +70,7 @@ pub(super) fn rule_on_held_calls(draft: &mut Draft<'_>, at: StepAt, approval: Ap
         let (mut ruling, used) = rule(draft, at, (&wanted, &record), &digest);
         // A consent is for one call: every further one needs its own.
         if number > 0 && ruling == Ruling::Allowed(Some(approval)) {
-            let call = draft.run.describe_call(at, &arguments(&wanted.input)).facts;
+            let call = draft.run.labelled_call(at, &arguments(&wanted.input));
             let (decision, ..) = judge_tool(draft, at, &wanted, (call.clone(), &record));
             ruling = Ruling::Held(request_tool_consent(draft, at, &wanted, &call, &decision));
         }
