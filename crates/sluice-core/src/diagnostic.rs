@@ -182,20 +182,20 @@ impl Problems {
 }
 
 /// The start of each line of a text.
-struct LineIndex<'t> {
+pub(crate) struct LineIndex<'t> {
     text: &'t str,
     starts: Vec<usize>,
 }
 
 impl<'t> LineIndex<'t> {
-    fn new(text: &'t str) -> LineIndex<'t> {
+    pub(crate) fn new(text: &'t str) -> LineIndex<'t> {
         let after = text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(at, _)| at + 1);
         // Editors do not show a byte order mark.
         let first = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
         LineIndex { text, starts: std::iter::once(first).chain(after).collect() }
     }
 
-    fn place(&self, problem: Problem) -> Diagnostic {
+    pub(crate) fn place(&self, problem: Problem) -> Diagnostic {
         let offset = (problem.span.start as usize).min(self.text.len());
         let line = self.starts.partition_point(|start| *start <= offset).saturating_sub(1);
         let before = self.text.get(self.starts[line]..offset).unwrap_or_default();

@@ -1,10 +1,10 @@
 //! Policies that can stop an action of a plan, each with the ways of the labels to it.
 
 use super::label::{Label, LabelSet};
-use super::witness::Hop;
+use super::witness::{Hop, WayTrees};
 use super::{Destination, Flow, Sink};
 use crate::code::Code;
-use crate::diagnostic::{Diagnostic, Problem, Problems};
+use crate::diagnostic::{Diagnostic, LineIndex, Problem, Problems};
 use crate::doc::camel_case;
 use crate::node::{Kind, Node};
 use crate::span::Span;
@@ -61,7 +61,7 @@ type Known<'p> = (LabelSet, Destination<'p>, Option<&'p str>, &'p str, Option<&'
 impl<'p> Flow<'p> {
     /// The policies that can stop an action of the plan, by document and place.
     pub fn findings(&self, policies: &Policies) -> Vec<FlowFinding> {
-        let mut places = Places::default();
+        let (mut places, mut trees) = (Places::default(), WayTrees::default());
         let mut answers: BTreeMap<Known<'p>, Vec<&Rule>> = BTreeMap::new();
         let mut seen = BTreeSet::new();
         let mut found = Vec::new();
@@ -83,7 +83,7 @@ impl<'p> Flow<'p> {
                 let what = (!dispatch).then_some(sink.destination);
                 let new = stops && seen.insert((&rule.name, &document.name, &step.id, what));
                 if new && found.len() < FINDINGS_MAX {
-                    found.push(self.finding(sink, rule, policies, &mut places));
+                    found.push(self.finding((sink, rule), policies, &mut places, &mut trees));
                 }
             }
         }
@@ -118,17 +118,17 @@ impl<'p> Flow<'p> {
 
     fn finding(
         &self,
-        sink: &Sink<'p>,
-        rule: &Rule,
+        (sink, rule): (&Sink<'p>, &Rule),
         policies: &Policies,
         places: &mut Places<'p>,
+        trees: &mut WayTrees,
     ) -> FlowFinding {
         let flow = self.labels_at(sink);
         let least = policies.sufficient_labels(rule, &self.case(sink, &flow));
         let ways: Vec<FlowWay> = labels(&least)
             .map(|label| FlowWay {
                 label: label.to_string(),
-                hops: self.witness(sink, &label).iter().map(|hop| places.hop(hop)).collect(),
+                hops: self.witness(sink, &label, trees).iter().map(|hop| places.hop(hop)).collect(),
             })
             .collect();
         let end = self.place_of(sink);
@@ -162,7 +162,13 @@ fn labels(flow: &FlowFacts) -> impl Iterator<Item = Label> {
 
 /// The positions of values in the documents.
 #[derive(Default)]
-struct Places<'p>(BTreeMap<&'p str, Option<Node<'p>>>);
+struct Places<'p>(BTreeMap<&'p str, Text<'p>>);
+
+/// The text of a document, read for positions.
+struct Text<'p> {
+    root: Option<Node<'p>>,
+    lines: LineIndex<'p>,
+}
 
 impl<'p> Places<'p> {
     fn hop(&mut self, hop: &Hop<'p>) -> FlowHop {
@@ -177,16 +183,15 @@ impl<'p> Places<'p> {
     }
 
     fn diagnostic(&mut self, hop: &Hop<'p>, code: Code, message: String) -> Diagnostic {
-        let root = self.0.entry(hop.document);
-        let root = root.or_insert_with(|| yaml::parse(hop.text, &mut Problems::default()));
-        let (span, path) = match root {
+        let read = self.0.entry(hop.document).or_insert_with(|| Text {
+            root: yaml::parse(hop.text, &mut Problems::default()),
+            lines: LineIndex::new(hop.text),
+        });
+        let (span, path) = match &read.root {
             Some(root) => locate(root, &hop.path),
             None => (Span::default(), String::new()),
         };
-        let mut problems = Problems::default();
-        problems.add(Problem::new(code, span, message).at_path(path));
-        let mut all = problems.into_diagnostics(hop.text);
-        all.pop().expect("a problem becomes a diagnostic")
+        read.lines.place(Problem::new(code, span, message).at_path(path))
     }
 }
 

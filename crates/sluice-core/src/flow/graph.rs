@@ -59,14 +59,14 @@ pub(super) struct Edge<V> {
 pub(super) struct Graph<P, V> {
     pub(super) nodes: Vec<Node<P>>,
     pub(super) edges: Vec<Edge<V>>,
-    /// The edges into each slot: positions in `incoming`, once the graph is solved.
+    /// The edges out of each slot: positions in `outgoing`, once the graph is solved.
     starts: Vec<u32>,
-    incoming: Vec<u32>,
+    outgoing: Vec<u32>,
 }
 
 impl<P, V> Default for Graph<P, V> {
     fn default() -> Graph<P, V> {
-        Graph { nodes: Vec::new(), edges: Vec::new(), starts: Vec::new(), incoming: Vec::new() }
+        Graph { nodes: Vec::new(), edges: Vec::new(), starts: Vec::new(), outgoing: Vec::new() }
     }
 }
 
@@ -93,10 +93,10 @@ impl<P: Copy, V: Copy> Graph<P, V> {
         self.edges.push(Edge { from, to, carries: Carries::Decision, via });
     }
 
-    /// The edges into a slot.
-    pub(super) fn edges_into(&self, slot: Slot) -> impl Iterator<Item = &Edge<V>> {
+    /// The numbers of the edges out of a slot.
+    pub(super) fn edges_out_of(&self, slot: Slot) -> &[u32] {
         let range = self.starts[slot as usize] as usize..self.starts[slot as usize + 1] as usize;
-        self.incoming[range].iter().map(|at| &self.edges[*at as usize])
+        &self.outgoing[range]
     }
 
     /// The labels that an edge carries.
@@ -111,9 +111,12 @@ impl<P: Copy, V: Copy> Graph<P, V> {
 
     /// Computes the labels of every slot.
     pub(super) fn solve(&mut self, labels: &Labels) {
-        let (starts, outgoing) = self.index(|edge| edge.from);
-        (self.starts, self.incoming) = self.index(|edge| edge.to);
-        let mut missing: Vec<u32> = self.starts.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        (self.starts, self.outgoing) = self.index(|edge| edge.from);
+        // How many sources of each slot have not brought control yet.
+        let mut missing = vec![0u32; self.nodes.len()];
+        for edge in &self.edges {
+            missing[edge.to as usize] += 1;
+        }
         let mut queue = VecDeque::new();
         let mut queued = vec![false; self.nodes.len()];
         for (slot, node) in (0..).zip(&mut self.nodes) {
@@ -127,9 +130,10 @@ impl<P: Copy, V: Copy> Graph<P, V> {
         let mut met = vec![false; self.edges.len()];
         while let Some(slot) = queue.pop_front() {
             queued[slot as usize] = false;
-            let range = starts[slot as usize] as usize..starts[slot as usize + 1] as usize;
-            for at in &outgoing[range] {
-                let edge = self.edges[*at as usize];
+            let range = self.starts[slot as usize]..self.starts[slot as usize + 1];
+            for at in range {
+                let at = self.outgoing[at as usize] as usize;
+                let edge = self.edges[at];
                 let mut carried = self.carried(&edge, labels);
                 let to = edge.to as usize;
                 let node = &mut self.nodes[to];
@@ -140,8 +144,7 @@ impl<P: Copy, V: Copy> Graph<P, V> {
                     }
                     Rule::All => {
                         carried = carried.both(LabelSet::CONTROL);
-                        let first =
-                            !carried.is_empty() && !std::mem::replace(&mut met[*at as usize], true);
+                        let first = !carried.is_empty() && !std::mem::replace(&mut met[at], true);
                         missing[to] -= u32::from(first);
                         if missing[to] > 0 {
                             continue;

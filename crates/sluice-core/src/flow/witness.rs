@@ -7,6 +7,17 @@ use super::{Destination, Flow, FlowDocument, Sink};
 use crate::plan::step::Step;
 use std::collections::{BTreeMap, VecDeque};
 
+/// Maximum number of places of one way that are shown.
+const HOPS_MAX: usize = 40;
+/// A label does not reach the slot.
+const NOWHERE: u32 = u32::MAX;
+/// A label begins at the slot.
+const BEGINS: u32 = u32::MAX - 1;
+
+/// The shortest ways of each label, computed when they are needed.
+#[derive(Debug, Default)]
+pub(super) struct WayTrees(BTreeMap<u16, Vec<u32>>);
+
 /// A part of a document that data passes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Hop<'p> {
@@ -22,59 +33,93 @@ pub(super) struct Hop<'p> {
 
 impl<'p> Flow<'p> {
     /// The way of a label to a sink, from its beginning; empty if it cannot reach it.
-    pub(super) fn witness(&self, sink: &Sink<'p>, label: &Label) -> Vec<Hop<'p>> {
+    pub(super) fn witness(
+        &self,
+        sink: &Sink<'p>,
+        label: &Label,
+        trees: &mut WayTrees,
+    ) -> Vec<Hop<'p>> {
         let Some(number) = self.labels.number(label) else { return Vec::new() };
         let mut hops = Vec::new();
-        let Some((start, sites)) = self.way(sink.slot, number) else { return hops };
+        let Some((start, sites)) = self.way(sink.slot, number, trees) else { return hops };
         hops.push(self.beginning(start));
         hops.extend(sites.into_iter().filter_map(|(site, from)| self.hop(site, from)));
         hops.push(self.end(sink));
         // A place where nothing new happens is told once.
-        hops.dedup_by(|next, last| {
-            next.document == last.document && next.path == last.path && next.what == last.what
-        });
+        hops.dedup();
+        if hops.len() > HOPS_MAX {
+            let between = hops.len() - HOPS_MAX;
+            let half = HOPS_MAX / 2;
+            hops.drain(half..half + between);
+            hops[half].what = format!("… {between} more places … {}", hops[half].what);
+        }
         hops
     }
 
     /// Follows a label back from a slot: where it begins, and the sites from there on.
-    fn way(&self, end: Slot, number: u16) -> Option<(Slot, Vec<(Site<'p>, Slot)>)> {
-        let begin = (end, number);
-        let mut next: BTreeMap<(Slot, u16), ((Slot, u16), Site<'p>)> = BTreeMap::new();
-        let mut queue = VecDeque::from([begin]);
-        while let Some(here) = queue.pop_front() {
-            let (slot, label) = here;
-            let node = &self.graph.nodes[slot as usize];
-            let set = LabelSet::one(label);
-            if !node.own.without(node.cut).both(set).is_empty() {
-                let mut sites = Vec::new();
-                let mut at = here;
-                while let Some((after, site)) = next.get(&at) {
-                    sites.push((*site, at.0));
-                    at = *after;
-                }
-                return Some((slot, sites));
-            }
-            for edge in self.graph.edges_into(slot) {
-                let carried = self.graph.carried(edge, &self.labels);
-                if carried.both(set).is_empty() {
-                    continue;
-                }
-                let label = match edge.carries {
-                    Carries::Data => label,
-                    // Any untrusted label of the data is a reason.
-                    Carries::Decision => {
-                        let untrusted = self.graph.value(edge.from).both(self.labels.untrusted);
-                        untrusted.numbers().last().unwrap_or(label)
+    fn way(
+        &self,
+        end: Slot,
+        number: u16,
+        trees: &mut WayTrees,
+    ) -> Option<(Slot, Vec<(Site<'p>, Slot)>)> {
+        let (mut at, mut label, mut sites) = (end, number, Vec::new());
+        loop {
+            let tree = trees.0.entry(label).or_insert_with(|| self.tree(label));
+            match tree[at as usize] {
+                NOWHERE => return None,
+                BEGINS => break,
+                number => {
+                    let edge = &self.graph.edges[number as usize];
+                    sites.push((edge.via, edge.from));
+                    at = edge.from;
+                    if edge.carries == Carries::Decision {
+                        label = self.reason(at).unwrap_or(label);
                     }
-                };
-                let before = (edge.from, label);
-                if before != begin && !next.contains_key(&before) {
-                    next.insert(before, (here, edge.via));
-                    queue.push_back(before);
                 }
             }
         }
-        None
+        sites.reverse();
+        Some((at, sites))
+    }
+
+    /// An untrusted origin of the data at a slot.
+    fn reason(&self, slot: Slot) -> Option<u16> {
+        let untrusted = self.graph.value(slot).both(self.labels.untrusted);
+        untrusted.without(LabelSet::CONTROL).numbers().next()
+    }
+
+    /// The shortest ways of a label to all slots: the last edge of each.
+    fn tree(&self, label: u16) -> Vec<u32> {
+        let set = LabelSet::one(label);
+        let mut last = vec![NOWHERE; self.graph.nodes.len()];
+        let mut queue = VecDeque::new();
+        for (slot, node) in (0..).zip(&self.graph.nodes) {
+            if !node.own.without(node.cut).both(set).is_empty() {
+                last[slot as usize] = BEGINS;
+                queue.push_back(slot);
+            }
+        }
+        // A decision on an untrusted origin is where control begins.
+        for (number, edge) in (0..).zip(&self.graph.edges).filter(|_| set == LabelSet::CONTROL) {
+            let begins = edge.carries == Carries::Decision && self.reason(edge.from).is_some();
+            if begins && last[edge.to as usize] == NOWHERE {
+                last[edge.to as usize] = number;
+                queue.push_back(edge.to);
+            }
+        }
+        while let Some(slot) = queue.pop_front() {
+            for number in self.graph.edges_out_of(slot) {
+                let edge = &self.graph.edges[*number as usize];
+                let carried = self.graph.carried(edge, &self.labels).both(set);
+                let arrives = !carried.both(self.graph.value(edge.to)).is_empty();
+                if arrives && last[edge.to as usize] == NOWHERE {
+                    last[edge.to as usize] = *number;
+                    queue.push_back(edge.to);
+                }
+            }
+        }
+        last
     }
 
     /// Where a label begins.

@@ -16,7 +16,7 @@ fn help_names_every_command() {
         Author workflows:
           validate       Check workflow documents and report every problem
           plan           Show the plan of a document: its steps, wave by wave
-          schema         Print the schema of a document format or of the HTTP API
+          schema         Print the schema of a document format, of the HTTP API or of policies
           eval           Evaluate an expression against values
           workflows      Manage registered workflows, and start them by name
           lenses         Show lenses: prompts with contracts that workflows use by name
