@@ -3,8 +3,8 @@
 use crate::tools::{engine, rule};
 use crate::world::{World, ended, happens, memory, start, step};
 use serde_json::json;
-use sluice_core::port::ledger::Change;
-use sluice_core::port::store::{NodeId, Store as _};
+use sluice_core::port::ledger::{Change, Ledger as _};
+use sluice_core::port::store::NodeId;
 use sluice_core::status::StepStatus;
 use sluice_govern::policy;
 use sluice_govern::registry::{Kind, Row};
@@ -24,7 +24,7 @@ async fn allowed(engine: &sluice_engine::engine::Engine) -> usize {
     let run = engine.start(start(REFUNDS)).await.expect("it starts").run;
     let done = ended(engine, run).await;
     let outcome = step(&done, "a").outcome().cloned().expect("it is done");
-    outcome.stdout.unwrap_or_default().split("; ").filter(|said| *said == "yes").count()
+    outcome.stdout.as_deref().unwrap_or_default().split("; ").filter(|said| *said == "yes").count()
 }
 
 #[tokio::test]
