@@ -282,11 +282,18 @@ impl Policies {
         all.filter(|fact| fact.scope == HistoryScope::Agent)
     }
 
-    /// Whether policies that can apply read values that the facts do not have, because the
-    /// decision was recorded before any policy asked for them.
+    /// Whether policies that can apply read values or facts about history that the facts do
+    /// not have, because the decision was recorded before any policy asked for them.
     pub fn misses_values(&self, facts: &PolicyFacts<'_>) -> bool {
+        let bins = self.index.bins(facts);
+        let with_history = bins.each().flat_map(|bin| &bin.with_history);
+        let mut history = with_history.flat_map(|number| &self.rules[*number].history);
+        let is_recorded = |name: &Arc<str>| facts.history.contains_key(name);
+        if history.any(|clause| !clause.facts().all(is_recorded)) {
+            return true;
+        }
         let has_values = matches!(facts.verb, Verb::DispatchStep | Verb::StartRun | Verb::UseTool);
-        let needs = || self.index.bins(facts).each().fold(Needs::default(), |a, b| a.and(b.needs));
+        let needs = || bins.each().fold(Needs::default(), |a, b| a.and(b.needs));
         has_values && facts.call.is_none() && facts.input.is_none() && needs().values()
     }
 

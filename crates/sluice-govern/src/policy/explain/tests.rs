@@ -118,3 +118,30 @@ fn without_a_permit_the_permits_say_what_they_ask() {
     assert_eq!(found.hint.as_deref(), Some("`principal.trust_level >= 8`"));
     assert_eq!(json!(found.values), json!([{"path": "principal.trust_level", "value": 5}]));
 }
+
+#[test]
+fn a_policy_about_history_lists_its_facts_and_misses_those_that_were_not_recorded() {
+    let rule = "@id(\"often\") @action(\"require_approval\")
+        forbid (principal, action == Action::\"use_tool\", resource == Tool::\"shop.refund\")
+        when { context.call.amount has number }
+        when temporal agent {
+            count_within(1d, Action::\"use_tool\"::effective { tool: \"shop.refund\" }) > 3
+        };";
+    let set = set(rule);
+    let mut facts = call(7);
+    assert!(set.misses_values(&facts));
+    let name = "agent: count_within(1d, \
+                Action::\"use_tool\"::effective { tool: \"shop.refund\" })";
+    let recorded = json!({name: 4});
+    facts.history = serde_json::from_value(recorded).unwrap();
+    assert!(!set.misses_values(&facts));
+    let explained = set.explain(&facts);
+    assert_eq!(explained.replayed.disposition, Disposition::Hold);
+    let found = policy(&explained, "/often");
+    let values = json!([
+        {"path": "context.call.amount.number", "value": 7},
+        {"path": name, "value": 4},
+    ]);
+    assert_eq!(json!(found.values), values);
+    assert!(found.hint.as_deref().unwrap().contains("another value of `agent: count_within"));
+}
