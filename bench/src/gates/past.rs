@@ -85,7 +85,7 @@ impl Events for Calls {
         match (field, value) {
             ("tool", Value::Text(text)) => **text == *TOOLS[at],
             ("label", Value::Text(text)) => **text == *LABELS[at],
-            _ => self.value(event, field).as_ref() == Some(value),
+            _ => Events::value(self, event, field).as_ref() == Some(value),
         }
     }
 

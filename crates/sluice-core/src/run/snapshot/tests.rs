@@ -52,6 +52,7 @@ fn assert_same(back: &Run, run: &Run) {
         history,
         clock,
         seen,
+        answers,
         args,
         index,
     } = run;
@@ -71,7 +72,7 @@ fn assert_same(back: &Run, run: &Run) {
     assert_eq!((back.reopened, back.checkpoints), (*reopened, *checkpoints));
     assert_eq!(back.recoveries, *recoveries);
     assert_eq!((back.provenance, back.clock), (*provenance, *clock));
-    assert_eq!(&back.taken, taken);
+    assert_eq!((&back.taken, &back.answers), (taken, answers));
 }
 
 /// The run of a script after each event.
