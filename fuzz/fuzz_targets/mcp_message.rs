@@ -74,7 +74,7 @@ fn list_and_call(messages: &[u8], pieces: Pieces) -> ListAndCall {
     block_on(async {
         let listed = server.tools().await;
         let index = RequestIndex { step: "step", dispatch_no: 1, number: 1 };
-        let called = server.call_structured("box.read", &json!({"key": "a"}), index).await;
+        let called = server.call("box.read", &json!({"key": "a"}), index).await;
         (listed, called)
     })
 }

@@ -181,7 +181,7 @@ fn this_is_version_9() {
     let mut script = Script::lobsterx(EACH).gives("one[0]", json!({"done": true}));
     script.run.tip = Hash([0xab; 32]);
     let bytes = encode(&script.run);
-    expect!["1298 bytes, b251b9c6cb6dcd3c9fa6b15ec8e61bf7574dfa2b5f473b1266c0da2cff24321c"]
+    expect!["1313 bytes, a3ed6074495a376c2994e5c481fe99c73431d56c0d7bdcde81d90687e7f06e2d"]
         .assert_eq(&format!("{} bytes, {}", bytes.len(), Hash::of(&bytes)));
 }
 

@@ -180,8 +180,9 @@ impl LabelOracle {
             let read = passes.then(|| read.unwrap_or_default());
             let added = ["approved", "by", "at"].contains(&output.as_str());
             let mut own = read.unwrap_or_else(|| whole.clone());
+            // A person decided these, whatever the inputs of the step were.
             if added && matches!(step.work, Work::Approval) {
-                own.retain(|name| name == "!");
+                own.clear();
             }
             for origin in known.endorsed.get(output).into_iter().flatten() {
                 own.remove(origin);

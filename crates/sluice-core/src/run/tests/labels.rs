@@ -681,6 +681,18 @@ fn an_argument_of_a_call_has_the_labels_of_what_its_value_was_seen_in() {
     check(
         call("5", json!({"text": "Ada Lovelace"}))(script),
         expect![[r#"
+            1 run.started
+            2 node.queued a
+            3 node.started a attempt=1 dispatch=1
+            4 node.log a tool files.read allowed
+            5 node.log a tool files.read answered
+            6 governance.decided a "block" "policy_rules"
+            7 node.log a tool mail.send denied: policy own.cedar/to forbids it
+            8 node.log a tool mail.send allowed
+            9 governance.decided a "block" "policy_rules"
+            10 node.log a tool mail.send denied: policy own.cedar/to forbids it
+            11 governance.decided a "block" "policy_rules"
+            12 node.log a tool mail.send denied: policy own.cedar/secret forbids it
         "#]],
     );
 }
