@@ -91,7 +91,7 @@ impl ToolServer for OneToolServer {
         Box::pin(std::future::ready(Ok([tool].into())))
     }
 
-    fn call_structured<'a>(
+    fn call<'a>(
         &'a self,
         _: &'a str,
         input: &'a Value,

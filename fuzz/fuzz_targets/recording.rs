@@ -52,7 +52,7 @@ fuzz_target!(|bytes: &[u8]| {
     let tools = replay.tools("box");
     let _ = block_on(tools.tools());
     let index = RequestIndex { step: "step", dispatch_no: 1, number: 1 };
-    let _ = block_on(tools.call_structured("box.read", &Value::Null, index));
+    let _ = block_on(tools.call("box.read", &Value::Null, index));
 });
 
 fn holds(bytes: &[u8], part: &[u8]) -> bool {
