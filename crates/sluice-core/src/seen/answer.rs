@@ -68,7 +68,7 @@ impl Filling<'_> {
             return;
         };
         self.walk_all(source, structured, fields);
-        // The model read more than the fields: nobody declared what that is.
+        // The model read more than the fields: no declaration says what that is.
         if !says_no_more(text, structured) {
             self.walk_all(source, &text.into(), &nothing);
         }

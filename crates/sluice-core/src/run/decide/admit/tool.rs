@@ -93,7 +93,7 @@ fn needs_no_approval(draft: &Draft<'_>, at: StepAt, tool: &str) -> bool {
 fn lists(run: &Run, approval: ApprovalId, tool: &str) -> bool {
     let Some(approval) = run.approvals.get(&approval) else { return false };
     let allowed = approval.tightened.as_ref().and_then(|one| one.constraints.tools_allow.as_ref());
-    // A list of a policy is in the action already: nobody has looked at each of its tools.
+    // A list of a policy is in the action already: the approver has not looked at each tool.
     let before = approval.action.as_ref().map(|one| &one.action["constraints"]["tools_allow"]);
     allowed.is_some_and(|allowed| {
         before != Some(&json!(allowed)) && allowed.iter().any(|one| one == tool)

@@ -68,7 +68,7 @@ pub(crate) fn stream_parts(draft: &mut Draft<'_>, at: StepAt, parts: Vec<Emissio
 }
 
 /// Records the answer of a tool, with what the operator declares about it now. What a worker
-/// says of a call that was not allowed is nobody's record.
+/// says of a call that was not allowed is a record of no one.
 pub(crate) fn tool_ended(draft: &mut Draft<'_>, at: StepAt, mut ended: ToolEnded) {
     let call = draft.run.state(at).calls.get(&ended.id).filter(|call| call.tool == ended.tool);
     let allowed = call.filter(|call| matches!(call.ruling, Ruling::Allowed(_)));
