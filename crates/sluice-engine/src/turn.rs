@@ -162,8 +162,8 @@ impl LoadedRun {
     }
 
     /// Reads counters about the history of the run's agents that may be too high by now:
-    /// what left their windows counts no more. What is too low, a guard of the append
-    /// notices.
+    /// entries that left their windows are still in the sum. A counter that is too low is found
+    /// by a guard of the append.
     async fn refresh_history(&mut self) {
         let now_ms = self.engine.clock.now_ms();
         let counters = self.engine.trust.stale_history(&self.run, now_ms);
